@@ -1,0 +1,61 @@
+# `make` alone lists what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3))
+UV_VERSION := 0.13.8
+UV := .tools/bin/uv
+EXTRAS := --extra curate --extra train --extra evaluate
+
+export DAGSTER_HOME ?= $(CURDIR)/.dagster
+export MARIN_PREFIX ?= $(CURDIR)/outputs
+export UV_PYTHON_DOWNLOADS := never
+export UV_HTTP_TIMEOUT := 300
+# a leaner .venv would recompile Dagster and JAX in every process that starts
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help init quickstart test test-all check fix dev bench docs clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+init: .venv/.synced ## install everything the quickstart and the tests need into .venv
+
+quickstart: init ## real text to an evaluated model, end to end; run again, it computes nothing
+	.venv/bin/python -m marin_assets.experiments.quickstart
+
+test: init ## the tests (under 20 minutes on 2 cores)
+	.venv/bin/python -m pytest -m "not long"
+
+test-all: init ## all tests, with the long ones: the full quickstart, kills at every step
+	.venv/bin/python -m pytest --timeout 1800
+
+check: init ## linters, types, layers
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+fix: init ## what the linters can mend
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+dev: init ## Dagster's UI at http://127.0.0.1:3000
+	.venv/bin/dagster dev -w workspace.yaml
+
+bench: init ## every benchmark; each prints a ratio and its limit
+	for file in tests/benchmarks/*.py; do echo "== $$file"; .venv/bin/python $$file || exit 1; done
+
+docs: init ## run the code that the docs show
+	.venv/bin/python -m pytest tests/docs
+
+clean: ## remove the environment and caches; outputs and Dagster's history stay
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/.synced: pyproject.toml uv.lock $(UV)
+	$(UV) sync --locked --python $(PYTHON) $(EXTRAS)
+	@touch $@
+
+$(UV):
+	$(PYTHON) -m venv .tools
+	.tools/bin/pip install --quiet uv==$(UV_VERSION)
+	@touch $(UV)

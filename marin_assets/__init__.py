@@ -1,0 +1,41 @@
+"""The alphabet: all that an experiment is written with.
+
+    from marin_assets import Step, THIS_OUTPUT_PATH, executor_main, output_path_of, versioned
+"""
+
+from marin_assets.entry_point import executor_main
+from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.step import Step
+from marin_assets.step.values import (
+    THIS_OUTPUT_PATH,
+    ConfigError,
+    InputName,
+    ensure_versioned,
+    mirrored,
+    output_path_of,
+    this_output_path,
+    unwrap_versioned_value,
+    versioned,
+)
+from marin_resources.hardware import Resources, cpu, gpu, tpu
+
+__all__ = [
+    "THIS_OUTPUT_PATH",
+    "ConfigError",
+    "Expectation",
+    "InputName",
+    "Resources",
+    "Step",
+    "cpu",
+    "ensure_versioned",
+    "executor_main",
+    "expect",
+    "gpu",
+    "mirrored",
+    "output_path_of",
+    "this_output_path",
+    "tpu",
+    "unwrap_versioned_value",
+    "versioned",
+]
+

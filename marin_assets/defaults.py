@@ -1,0 +1,136 @@
+"""The usual way of each kind of step, by Marin's names: default_download -> default_tokenize -> default_train -> default_eval.
+
+Each returns a Step and does nothing else. Names are given prefixes by kind ("raw/", "tokenized/", "checkpoints/",
+"evaluation/"); what a step needs to run (extras, resources, resumability) is set here, so that an experiment
+says only what it is about.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from marin_assets.download.files import DownloadFilesConfig, download_files
+from marin_assets.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.step.expectation import Expectation
+from marin_assets.step.step import Step
+from marin_assets.step.values import InputName, output_path_of, versioned
+from marin_assets.tokenize.tokenize import TokenizeConfig, tokenize
+from marin_assets.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
+from marin_resources.hardware import Resources, cpu
+
+
+def default_download(
+    name: str,
+    source: str,
+    *,
+    expected_sha256: Mapping[str, str] | None = None,
+    override_output_path: str | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Copy `source`, an fsspec URL, a glob or a folder, to "raw/<name>", with sizes and checksums.
+
+    The source enters the version; so does `expected_sha256` (file name -> digest), which a changed source does not pass.
+    """
+    digests = dict(expected_sha256) if expected_sha256 else None
+    config = DownloadFilesConfig(source=versioned(source), **({"expected_sha256": versioned(digests)} if digests else {}))
+    return Step(
+        name=f"raw/{name}",
+        fn=download_files,
+        config=config,
+        resumable=True,
+        override_output_path=override_output_path,
+        expectations=expectations,
+    )
+
+
+def default_tokenize(
+    name: str,
+    dataset: Step | InputName,
+    tokenizer: Step | InputName,
+    *,
+    validation_fraction: float | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Levanter caches of the documents in `dataset`, at "tokenized/<name>", split into train and validation by hash."""
+    config = TokenizeConfig(documents_path=output_path_of(dataset), tokenizer_path=output_path_of(tokenizer))
+    if validation_fraction is not None:
+        config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
+    return Step(
+        name=f"tokenized/{name}",
+        fn=tokenize,
+        config=config,
+        extras=("curate", "train"),
+        resumable=True,
+        expectations=expectations,
+        kinds=("levanter",),
+    )
+
+
+def default_train(
+    name: str,
+    tokenized: Step | InputName | Mapping[str, Step | InputName],
+    model_config: LlamaSpec,
+    train_config: TrainLmConfig,
+    *,
+    resources: Resources | None = None,
+    tags: Mapping[str, str] | None = None,
+    override_output_path: str | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Train a Llama of `model_config` on one tokenized set, or on a mixture by name, at "checkpoints/<name>".
+
+    `train_config` carries the rest (steps, batch size, optimizer, weights of the mixture, the tokenizer's path); its
+    components and model are set here.
+    """
+    sets = tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
+    components: dict[str, str] = {label: output_path_of(step) for label, step in sets.items()}
+    return Step(
+        name=f"checkpoints/{name}",
+        fn=train_lm,
+        config=dataclasses.replace(train_config, components=components, model=model_config),
+        resources=resources or cpu(),
+        extras=("train",),
+        resumable=True,
+        tags=tags or {},
+        override_output_path=override_output_path,
+        expectations=expectations,
+        kinds=("levanter", "jax"),
+    )
+
+
+def default_eval(
+    step: Step | InputName,
+    evals: Sequence[str] | None = None,
+    *,
+    held_out: Step | InputName | None = None,
+    include_path: str | None = None,
+    resources: Resources | None = None,
+    max_eval_instances: int | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """lm-eval results of the model that `step` exported, at "evaluation/<its name>".
+
+    `evals` are task names of lm-eval or of the YAML files below `include_path`; the held-out tasks if None.
+    """
+    of = step.step if isinstance(step, InputName) else step
+    if of is None:
+        raise ValueError(f"default_eval({step!r}) needs a step that trains and got a hardcoded path. Pass the step.")
+    model = output_path_of(step) if isinstance(step, InputName) and step.name else output_path_of(of, "hf")
+    config = LmEvalConfig(
+        model_path=model,
+        held_out_path=output_path_of(held_out) if held_out is not None else None,
+        include_path=include_path,
+        max_eval_instances=versioned(max_eval_instances),
+    )
+    if evals is not None:
+        config = dataclasses.replace(config, tasks=versioned(tuple(evals)))
+    return Step(
+        name=f"evaluation/{of.name.removeprefix('checkpoints/')}",
+        fn=evaluate_with_lm_eval,
+        config=config,
+        resources=resources or cpu(),
+        extras=("train", "evaluate"),
+        expectations=expectations,
+        kinds=("jax",),
+    )

@@ -1,0 +1,1 @@
+"""Raw data: what comes from outside, copied or made once and never changed."""

@@ -1,0 +1,129 @@
+"""The body of every step's asset: hand the step to `produce`, report what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from marin_assets.checks import check_results
+from marin_assets.metadata import materialization_metadata
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.resolve import below, output_of, resolve
+from marin_assets.step.values import InputName, map_leaves
+from marin_resources.produce import Produced, ProduceError, Request, produce
+from marin_resources.provenance import provenance
+from marin_resources.ray_tpu.backend import UnmeetableError
+from marin_resources.ray_tpu.config_json import encode, plain
+from marin_resources.ray_tpu.environment import MissingRequirementError, check_environment
+from marin_resources.ray_tpu.reference import reference_to
+from marin_resources.ray_tpu.resource import RayTPUResource
+from marin_resources.ray_tpu.task import Task
+from marin_resources.storage.record import RecordError
+from marin_resources.storage.status import StatusError
+from marin_resources.storage.store import Store
+
+
+async def materialize(
+    context: dg.AssetExecutionContext, node: Node, graph: Graph, store: Store, ray_tpu: RayTPUResource
+) -> dg.MaterializeResult:
+    """See to it that the node's output is there. Raises dg.Failure with one sentence if it cannot be."""
+    request = build_request(node, graph, store, context.run.run_id)
+    try:
+        produced = await produce(
+            request,
+            store,
+            lambda: ray_tpu.backend,
+            say=context.log.info,
+            on_log=lambda line: print(f"[{node.name}] {line}", flush=True),
+            lost_worker_budget=ray_tpu.lost_worker_budget,
+        )
+    except ProduceError as error:
+        raise failure(str(error), error.traceback) from None
+    except (UnmeetableError, MissingRequirementError, RecordError, StatusError) as error:
+        raise failure(f"Step {node.name!r}: {error}" if repr(node.name) not in str(error) else str(error)) from None
+    return report(context, node, produced)
+
+
+def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) -> Request:
+    """What `produce` needs to know of a node."""
+    output, step = output_of(node), node.step
+    return Request(
+        output=output,
+        inputs={dependency.name: output_of(dependency) for dependency in node.dependencies},
+        external=tuple(external_paths(node, store)),
+        task=lambda attempt: build_task(node, graph, store, attempt, run_id),
+        check=lambda: check_environment(node.name, step.extras, step.env),
+    )
+
+
+def build_task(node: Node, graph: Graph, store: Store, attempt: int, run_id: str | None) -> Task:
+    """The node as JSON for a worker."""
+    output, step = output_of(node), node.step
+    paths = {output_of(other): store.locate(output_of(other)) for other in (node, *_read_by(node))}
+    config = encode(resolve(node, graph, paths, store.prefix))
+    facts = {
+        "name": node.name,
+        "fn_name": reference_to(step.fn),
+        "config": plain(config),
+        "description": step.description,
+        "override_output_path": step.override_output_path,
+        "version": node.version.as_dict(),
+        "dependencies": [paths[output_of(dependency)] for dependency in node.dependencies],
+        "output_path": paths[output],
+        "dagster_run_id": run_id,
+        **provenance(),
+    }
+    return Task(
+        output=output,
+        prefix=store.prefix,
+        path=paths[output],
+        fn=reference_to(step.fn),
+        config=config,
+        resources=step.resources,
+        extras=tuple(step.extras),
+        env=tuple(step.env),
+        attempt=attempt,
+        resumable=step.resumable,
+        run_id=run_id,
+        facts=facts,
+    )
+
+
+def external_paths(node: Node, store: Store) -> list[str]:
+    """The paths in a config that no step makes, as they will be read."""
+    found: list[str] = []
+
+    def note(leaf: Any) -> Any:
+        if isinstance(leaf, InputName) and leaf.step is None:
+            found.append(below(store.prefix, leaf.name))
+        return leaf
+
+    map_leaves(node.step.config, note)
+    return found
+
+
+def report(context: dg.AssetExecutionContext, node: Node, produced: Produced) -> dg.MaterializeResult:
+    """The materialization: the version as data version, so that what reads it stays in step."""
+    observed = produced.observed
+    if produced.reused:
+        context.log.info(f"{node.name}: reused {observed.path}")
+    key = context.assets_def.key
+    return dg.MaterializeResult(
+        value=observed.path,
+        data_version=dg.DataVersion(node.version.hash),
+        metadata=materialization_metadata(produced),
+        tags={"marin/reused": str(produced.reused).lower()},
+        check_results=check_results(node.step, key, observed),
+    )
+
+
+def failure(sentence: str, traceback: str = "") -> dg.Failure:
+    """A failure that Dagster shows as the sentence, and the function's own traceback below it."""
+    metadata = {"traceback": dg.MetadataValue.md(f"```\n{traceback}\n```")} if traceback else {}
+    described = f"{sentence}\n\n{traceback}" if traceback else sentence
+    return dg.Failure(described.strip(), metadata={"error": sentence, **metadata}, allow_retries=False)
+
+
+def _read_by(node: Node) -> tuple[Node, ...]:
+    return (*node.dependencies, *node.pseudo_dependencies)

@@ -1,0 +1,74 @@
+"""What an asset's page shows of a materialization: path, counts, bytes, duration, results, plots, logs, the config."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from marin_resources.output import Match, Observed
+from marin_resources.produce import Produced
+from marin_resources.storage.attempts import latest_attempt, log_path
+from marin_resources.storage.files import exists, filesystem_of, is_local, join
+
+MAX_PLOT_BYTES = 400_000
+"""A larger picture stays a path: metadata rows live in Dagster's database."""
+
+
+def materialization_metadata(produced: Produced) -> dict[str, Any]:
+    """Metadata of one materialization. Names are stable, so that Dagster plots numbers over time."""
+    observed, record = produced.observed, produced.observed.record or {}
+    shown: dict[str, Any] = {
+        "reused": produced.reused,
+        "dagster/uri": _uri(observed.path),
+        **_sizes(record),
+        **_numbers(observed.result),
+        **_plots(observed),
+        "config": dg.MetadataValue.json(record.get("config") or {}),
+        "made_by": dg.MetadataValue.json({k: record.get(k) for k in ("user", "host", "git", "dagster_run_id")}),
+        "results": dg.MetadataValue.json(dict(observed.result)),
+        "log": dg.MetadataValue.path(log_path(observed.path, record.get("attempt") or latest_attempt(observed.path))),
+    }
+    if observed.match is Match.UNVERIFIED:
+        shown["unverified"] = "the record beside this output has no version to compare"
+    if produced.waited_s:
+        shown["waited_s"] = round(produced.waited_s, 1)
+    if produced.lost_workers:
+        shown["lost_workers"] = produced.lost_workers
+    return shown
+
+
+def _uri(path: str) -> str:
+    return f"file://{path}" if is_local(path) and not path.startswith("file://") else path
+
+
+def _sizes(record: Mapping[str, Any]) -> dict[str, Any]:
+    manifest = record.get("manifest") or {}
+    found = {"files": manifest.get("files"), "bytes": manifest.get("bytes"), "duration_s": record.get("duration_s")}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers of the result, each under its own name; Dagster has one namespace, so a clash gets a prefix."""
+    taken = {"files", "bytes", "duration_s", "path", "reused", "log", "config", "results", "made_by"}
+    numbers = {k: v for k, v in result.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    return {f"result_{key}" if key in taken else key: value for key, value in numbers.items()}
+
+
+def _plots(observed: Observed) -> dict[str, Any]:
+    return {
+        f"plot {name.rsplit('/', 1)[-1]}": _inline(join(observed.path, name))
+        for name in observed.result.get("plots", ())
+        if exists(join(observed.path, name))
+    }
+
+
+def _inline(path: str) -> dg.MetadataValue:
+    fs, p = filesystem_of(path)
+    if fs.size(p) > MAX_PLOT_BYTES:
+        return dg.MetadataValue.path(path)
+    kind = "svg+xml" if path.endswith(".svg") else "png"
+    data = base64.b64encode(fs.cat_file(p)).decode()
+    return dg.MetadataValue.md(f"![{path.rsplit('/', 1)[-1]}](data:image/{kind};base64,{data})")

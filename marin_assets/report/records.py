@@ -1,0 +1,113 @@
+"""The records of the steps that a report tells of: `<output>/.executor_info`, JSON that the worker wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from marin_resources.storage.files import exists, filesystem_of, join, read_json
+
+RECORD = ".executor_info"
+
+
+class ReportError(ValueError):
+    """Something that the report cannot tell of: one sentence with the step and the way out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRecord:
+    label: str
+    path: str
+    record: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.record.get("name", self.label))
+
+    @property
+    def version(self) -> str:
+        """The hash at the end of the output path; empty for a path that was chosen by hand."""
+        _, found, tail = self.path.rpartition(f"{self.name}-")
+        return tail if found and "/" not in tail else ""
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        return self.record.get("result") or {}
+
+    @property
+    def dependencies(self) -> list[str]:
+        return [str(path).rstrip("/") for path in self.record.get("dependencies") or []]
+
+    def value(self, dotted: str) -> Any:
+        """What the record has at "manifest.bytes" or "result.scores.arc.acc"; None if it has nothing there."""
+        value: Any = self.record
+        for part in dotted.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return value
+
+    def text(self, dotted: str) -> str:
+        value = self.value(dotted)
+        return "not recorded" if value is None else str(value)
+
+    def time(self, dotted: str) -> str:
+        """A moment to the second, "2025-11-21 06:20:14 UTC"."""
+        value = self.value(dotted)
+        return "not recorded" if value is None else f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M:%S} UTC"
+
+    def has(self, name: str) -> bool:
+        return exists(join(self.path, name))
+
+    def rows(self, name: str) -> Iterator[dict[str, Any]]:
+        """The rows of a JSONL file in the output."""
+        fs, path = filesystem_of(join(self.path, name))
+        with fs.open(path, "r", encoding="utf-8") as file:
+            for line in file:
+                yield json.loads(line)
+
+
+def read_records(inputs: Mapping[str, str]) -> dict[str, StepRecord]:
+    """Each label's record, those that read others after them. Raises ReportError for a step without one."""
+    if not inputs:
+        raise ReportError("The report has no inputs. Pass the output path of each step that it should tell of.")
+    found = {}
+    for label, path in inputs.items():
+        if not exists(join(path, RECORD)):
+            raise ReportError(
+                f"The step {label!r} has no record {RECORD!r} in {path!r}. Run the step, or leave it out of the report."
+            )
+        found[label] = StepRecord(label=label, path=path.rstrip("/"), record=read_json(join(path, RECORD)))
+    return in_order(found)
+
+
+def in_order(records: Mapping[str, StepRecord]) -> dict[str, StepRecord]:
+    """Inputs before what reads them; else as given."""
+    ordered: dict[str, StepRecord] = {}
+
+    def add(step: StepRecord) -> None:
+        if step.label not in ordered:
+            for label in parents_of(step, records):
+                add(records[label])
+            ordered[step.label] = step
+
+    for step in records.values():
+        add(step)
+    return ordered
+
+
+def parents_of(step: StepRecord, records: Mapping[str, StepRecord]) -> list[str]:
+    """Labels of the steps whose outputs `step` reads."""
+    return [label for label, other in records.items() if other.path in step.dependencies and label != step.label]
+
+
+def flat_numbers(values: Mapping[str, Any], at: str) -> dict[str, float | int]:
+    """Every number in nested dicts, by its dotted place."""
+    found: dict[str, float | int] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found |= flat_numbers(value, f"{at}.{key}")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[f"{at}.{key}"] = value
+    return found

@@ -1,0 +1,123 @@
+"""One Dagster run of a graph, in this process and in the instance at DAGSTER_HOME."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+
+from marin_assets.assemble import resources
+from marin_assets.factory import asset_key, build_asset, checked
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.resolve import output_of
+from marin_resources.console import failure_sentence, short_console
+from marin_resources.executor import marin_executor
+from marin_resources.provenance import provenance
+from marin_resources.storage.files import join, write_json
+from marin_resources.storage.store import Store
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a run ended."""
+
+    run_id: str
+    computed: int
+    reused: int
+    failures: tuple[str, ...]
+    """One sentence for each step that failed."""
+    failed_checks: tuple[str, ...]
+    stopped: bool
+    """By Ctrl-C, a signal or Terminate."""
+
+
+def run_graph(name: str, graph: Graph, nodes: Sequence[Node], *, max_concurrent: int | None = None) -> Ended:
+    """Materialize `nodes` in one run called `name`."""
+    from dagster._core.definitions.job_base import InMemoryJob
+    from dagster._core.execution.api import create_execution_plan, execute_run
+
+    checked(graph)
+    assets = [build_asset(node, graph) for node in graph]
+    keys = [asset_key(node) for node in nodes]
+    definitions = dg.Definitions(
+        assets=assets,
+        jobs=[dg.define_asset_job(name, dg.AssetSelection.assets(*keys))],
+        resources=resources(),
+        executor=marin_executor,
+        loggers={"console": short_console},
+    )
+    job = definitions.resolve_job_def(name)
+    execution = {"execution": {"config": {"max_concurrent": max_concurrent}}} if max_concurrent else {}
+    config = {**execution, "loggers": {"console": {"config": {}}}}
+    with dg.DagsterInstance.get() as instance:
+        run = instance.create_run_for_job(job, run_config=config, execution_plan=create_execution_plan(job, config))
+        result = execute_run(InMemoryJob(job), run, instance)
+        return _ended(instance, run.run_id, result)
+
+
+def write_experiment(name: str, graph: Graph, store: Store, description: str | None) -> str:
+    """`experiments/<name>-<hash>.json` below the prefix: the whole DAG with its paths. Marin's ExecutorInfo."""
+    steps = [_step_info(node, store) for node in graph]
+    digest = hashlib.md5(json.dumps(steps, sort_keys=True).encode()).hexdigest()[:6]
+    path = join(store.prefix, "experiments", f"{name}-{digest}.json")
+    known = provenance()
+    write_json(
+        path,
+        {
+            "format_version": FORMAT_VERSION,
+            "worker_id": f"{os.uname().nodename}-{os.getpid()}",
+            "git_commit": known["git"]["commit"],
+            "caller_path": os.path.abspath(sys.argv[0]),
+            "created_date": datetime.now(UTC).isoformat(),
+            "user": known["user"],
+            "prefix": store.prefix,
+            "description": description,
+            "steps": steps,
+        },
+    )
+    return path
+
+
+def _step_info(node: Node, store: Store) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "fn_name": f"{node.step.fn.__module__}:{node.step.fn.__qualname__}",
+        "version": node.version.as_dict(),
+        "dependencies": [store.locate(output_of(dependency)) for dependency in node.dependencies],
+        "output_path": store.locate(output_of(node)),
+    }
+
+
+def _ended(instance: dg.DagsterInstance, run_id: str, result: Any) -> Ended:
+    materialized = result.get_asset_materialization_events()
+    reused = sum(event.materialization.tags.get("marin/reused") == "true" for event in materialized)
+    run = instance.get_run_by_id(run_id)
+    events = [event.message for event in result.all_events if "is being stopped" in (event.message or "")]
+    failures = tuple(failure_sentence(event) for event in (e for e in result.all_events if e.is_step_failure)) if not events else ()
+    checks = [check for check in result.get_asset_check_evaluations() if not check.passed]
+    lost = run is not None and run.status is not dg.DagsterRunStatus.SUCCESS and not failures
+    return Ended(
+        run_id=run_id,
+        computed=len(materialized) - reused,
+        reused=reused,
+        failures=failures or ((events[0],) if events else ("The run failed outside of its steps.",) if lost else ()),
+        failed_checks=tuple(
+            f"Check {check.check_name!r} of {check.asset_key.to_user_string()!r} does not hold: "
+            f"{_text(check.metadata.get('expected'))}, and it is {_text(check.metadata.get('value'))}"
+            for check in checks
+        ),
+        stopped=bool(events),
+    )
+
+
+def _text(value: Any) -> str:
+    return str(getattr(value, "value", value))

@@ -1,0 +1,51 @@
+"""What a step's result is expected to show: a number of it, and bounds. Each becomes an asset check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """`result[metric]` lies within the bounds. Build it with `expect()`."""
+
+    metric: str
+    """A number in the step's result; "a.b" looks into a nested one."""
+    at_least: float | None = None
+    at_most: float | None = None
+    description: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the asset check: letters, digits and underscores."""
+        return "".join(c if c.isalnum() else "_" for c in self.metric)
+
+    def value_in(self, result: Mapping[str, Any]) -> float | None:
+        """The number in `result`, or None if it is not there."""
+        value: Any = result
+        for part in self.metric.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return value if isinstance(value, int | float) else None
+
+    def holds(self, result: Mapping[str, Any]) -> bool:
+        value = self.value_in(result)
+        if value is None:
+            return False
+        return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
+
+    def describe(self) -> str:
+        """ "pages at least 500"."""
+        bounds = [f"at least {self.at_least:g}"] if self.at_least is not None else []
+        bounds += [f"at most {self.at_most:g}"] if self.at_most is not None else []
+        return f"{self.metric} {' and '.join(bounds)}"
+
+
+def expect(
+    metric: str, *, at_least: float | None = None, at_most: float | None = None, description: str = ""
+) -> Expectation:
+    """Expect the number `metric` of a step's result to lie within inclusive bounds."""
+    if at_least is None and at_most is None:
+        raise ValueError(f"expect({metric!r}) has no bound. Pass at_least=, at_most= or both.")
+    return Expectation(metric=metric, at_least=at_least, at_most=at_most, description=description)

@@ -1,0 +1,158 @@
+"""Steps as an ordered DAG: every step that the given ones read, inputs first, each version once.
+
+Works without recursion, in time linear in the number of steps and references: chains of thousands of steps and
+DAGs of tens of thousands take seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from marin_assets.step.step import Step
+from marin_assets.step.values import ConfigError, InputName
+from marin_assets.step.version import Inputs, Version, compute_version, plain_leaves, read_inputs
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One step in its place: what it is, and which steps it waits for or only looks at."""
+
+    step: Step
+    version: Version
+    dependencies: tuple[Node, ...]
+    """Nodes that must be done first, in the order the config reads them, each once."""
+    pseudo_dependencies: tuple[Node, ...]
+    """Nodes whose version counts, and that are not waited for."""
+
+    @property
+    def name(self) -> str:
+        return self.step.name
+
+    def __repr__(self) -> str:
+        return f"Node({self.version.path!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The nodes, inputs before those that read them."""
+
+    nodes: tuple[Node, ...]
+    by_step: Mapping[Step, Node]
+    """Every step met, also one that is the same as an earlier one, to its node."""
+    drift: tuple[str, ...]
+    """One sentence for each pair of steps that are one by version and yet differ."""
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, step: Step) -> Node:
+        return self.by_step[step]
+
+    def downstream(self, node: Node) -> list[Node]:
+        """Every node that reads `node`, directly or through others."""
+        reached = {node}
+        for other in self.nodes:
+            if not reached.isdisjoint((*other.dependencies, *other.pseudo_dependencies)):
+                reached.add(other)
+        return [other for other in self.nodes if other in reached and other is not node]
+
+
+def build_graph(steps: Iterable[Step | InputName]) -> Graph:
+    """The DAG of these steps and all that they read. Raises ConfigError for a bad config or two versions of one name."""
+    roots = [_step_of(root) for root in steps]
+    inputs, order = _visit(roots)
+    versions: dict[Step, Version] = {}
+    by_step: dict[Step, Node] = {}
+    by_version: dict[str, Node] = {}
+    drift: list[str] = []
+    for step in order:
+        version = versions[step] = compute_version(step.name, inputs[step], versions)
+        if (known := by_version.get(version.text)) is not None:
+            drift.extend(_difference(known.step, step))
+            by_step[step] = known
+            continue
+        node = Node(
+            step,
+            version,
+            tuple(dict.fromkeys(by_step[dep] for dep in inputs[step].dependencies)),
+            tuple(dict.fromkeys(by_step[dep] for dep in inputs[step].pseudo_dependencies)),
+        )
+        by_version[version.text] = by_step[step] = node
+    graph = Graph(tuple(by_version.values()), by_step, tuple(dict.fromkeys(drift)))
+    _refuse_collisions(graph)
+    return graph
+
+
+def _step_of(root: Step | InputName) -> Step:
+    step = root.step if isinstance(root, InputName) else root
+    if not isinstance(step, Step):
+        raise ConfigError(f"Got {root!r} where a Step was expected. Pass the steps themselves.")
+    return step
+
+
+def _visit(roots: list[Step]) -> tuple[dict[Step, Inputs], list[Step]]:
+    """The inputs of every step, and the steps with inputs first: depth first, in the order configs name them."""
+    inputs: dict[Step, Inputs] = {}
+    order: list[Step] = []
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        step, inputs_done = stack.pop()
+        if inputs_done:
+            order.append(step)
+        elif step not in inputs:
+            inputs[step] = read_inputs(step)
+            stack.append((step, True))
+            above = (*inputs[step].dependencies, *inputs[step].pseudo_dependencies)
+            stack.extend((other, False) for other in reversed(above) if other not in inputs)
+    return inputs, order
+
+
+def _difference(first: Step, second: Step) -> Iterator[str]:
+    """What differs between two steps of one version: not identity, but someone may have expected otherwise."""
+    if first.fn is not second.fn:
+        yield (
+            f"Two steps named {first.name!r} have one version and run different functions, "
+            f"{_name(first.fn)!r} and {_name(second.fn)!r}; the first is used. Give one of them another name."
+        )
+    one, other = dict(plain_leaves(first.config)), dict(plain_leaves(second.config))
+    for field in sorted(one.keys() | other.keys()):
+        if one.get(field) != other.get(field):
+            yield (
+                f"Two steps named {first.name!r} have one version and differ in the unversioned field {field!r}, "
+                f"{one.get(field)!r} and {other.get(field)!r}; the first is used. Wrap it in versioned() if it matters."
+            )
+
+
+def _name(fn: object) -> str:
+    return f"{getattr(fn, '__module__', '?')}:{getattr(fn, '__qualname__', fn)}"
+
+
+def _refuse_collisions(graph: Graph) -> None:
+    """Names are asset keys and six hex digits can collide: both are errors here, before anything runs."""
+    by_path: dict[str, Node] = {}
+    by_name: dict[str, Node] = {}
+    for node in graph:
+        for place, index in ((node.version.path, by_path), (node.name, by_name)):
+            other = index.setdefault(place, node)
+            if other is node:
+                continue
+            if index is by_path:
+                raise ConfigError(f"Two different versions share the path {place!r}. Rename one of the steps.")
+            raise ConfigError(
+                f"Two steps named {place!r} have different versions, {other.version.hash} and {node.version.hash}. "
+                f"They differ in {explain_difference(other, node)}. Give one of them another name."
+            )
+
+
+def explain_difference(first: Node, second: Node) -> str:
+    """Which versioned fields or inputs of two versions differ, in a phrase."""
+    one, other = first.version.as_dict(), second.version.as_dict()
+    differing = sorted(k for k in one["config"].keys() | other["config"].keys() if one["config"].get(k) != other["config"].get(k))
+    phrases = [f"{key} ({one['config'].get(key)!r} and {other['config'].get(key)!r})" for key in differing]
+    if one["dependencies"] != other["dependencies"]:
+        phrases.append("the versions of what they read")
+    return ", ".join(phrases) or "their inputs"

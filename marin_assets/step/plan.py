@@ -1,0 +1,68 @@
+"""What a run would do, and why: for each node run, reuse, wait or blocked. Decided from a look, before anything starts."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.resolve import output_of
+from marin_resources.output import Match, Observed, Output, Status
+
+
+class Action(enum.StrEnum):
+    RUN = "run"
+    REUSE = "reuse"
+    WAIT = "wait"
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    node: Node
+    action: Action
+    reason: str
+    """A phrase: why this action and no other."""
+    observed: Observed
+
+
+def plan(graph: Graph, observed: Mapping[Output, Observed], selection: Iterable[Node] | None = None) -> list[Planned]:
+    """The action for every selected node (all if None), inputs first."""
+    selected = set(graph if selection is None else selection)
+    actions: dict[Node, Action] = {}
+    planned = []
+    for node in graph:
+        if node not in selected:
+            continue
+        seen = observed[output_of(node)]
+        action, reason = _decide(node, seen, observed, actions)
+        actions[node] = action
+        planned.append(Planned(node=node, action=action, reason=reason, observed=seen))
+    return planned
+
+
+def _decide(
+    node: Node, seen: Observed, observed: Mapping[Output, Observed], actions: Mapping[Node, Action]
+) -> tuple[Action, str]:
+    if seen.match is Match.OTHER:
+        return Action.BLOCKED, "another version's output lies at this path"
+    if seen.done:
+        return Action.REUSE, "complete" if seen.match is Match.SAME else "complete, unverified: its record has no version"
+    if seen.holder is not None:
+        return Action.WAIT, f"being made by {seen.holder.describe()}"
+    for dependency in node.dependencies:
+        if actions.get(dependency) is Action.BLOCKED:
+            return Action.BLOCKED, f"needs {dependency.name!r}, which is blocked"
+        if dependency not in actions and not observed[output_of(dependency)].done:
+            return Action.BLOCKED, f"needs {dependency.name!r}, which is not complete and not selected"
+    return Action.RUN, _why_run(node, seen, actions)
+
+
+def _why_run(node: Node, seen: Observed, actions: Mapping[Node, Action]) -> str:
+    if seen.status is Status.FAILED:
+        return f"its last attempt failed: {(seen.record or {}).get('error') or 'see its log'}"
+    if seen.status is Status.RUNNING:
+        return "its last attempt died" + (", it goes on from what is there" if node.step.resumable else "")
+    rerun = [dependency.name for dependency in node.dependencies if actions.get(dependency) is Action.RUN]
+    return f"new, as {', '.join(map(repr, rerun))} is" if rerun else "no output of this version yet"

@@ -1,0 +1,69 @@
+"""Placeholders to paths: a config as its function is given it, once the prefix is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.step import Step
+from marin_assets.step.values import InputName, MirroredValue, OutputName, VersionedValue, map_leaves
+from marin_resources.output import Output
+from marin_resources.ray_tpu.config_json import EncodeError, encode
+
+
+def output_of(node: Node) -> Output:
+    """The output of a node, as storage knows it: nothing of steps in it."""
+    return Output(
+        name=node.name,
+        version=node.version.hash,
+        identity=node.version.identity,
+        override=node.step.override_output_path,
+    )
+
+
+def resolve(node: Node, graph: Graph, paths: Mapping[Output, str], prefix: str) -> Any:
+    """The node's config with every path in place. `paths` holds where each output lies."""
+
+    def place(leaf: Any) -> Any:
+        if isinstance(leaf, Step):
+            return paths[output_of(graph[leaf])]
+        if isinstance(leaf, InputName):
+            if leaf.step is None:
+                return below(prefix, leaf.name or "")
+            return below(paths[output_of(graph[leaf.step])], leaf.name)
+        if isinstance(leaf, OutputName):
+            return below(paths[output_of(node)], leaf.name)
+        if isinstance(leaf, VersionedValue):
+            return leaf.value
+        if isinstance(leaf, MirroredValue):
+            path = map_leaves(leaf.value, place)
+            return path if "://" in path else f"mirror://{path}"
+        return leaf
+
+    return map_leaves(node.step.config, place)
+
+
+def check_config(node: Node) -> None:
+    """Raise EncodeError, naming step and field, for a config that could not be sent to a worker as JSON."""
+    try:
+        encode(map_leaves(node.step.config, _stand_in), "config")
+    except EncodeError as error:
+        raise EncodeError(f"Step {node.name!r} {error}") from None
+
+
+def _stand_in(leaf: Any) -> Any:
+    if isinstance(leaf, VersionedValue):
+        return leaf.value
+    if isinstance(leaf, Step | InputName | OutputName | MirroredValue):
+        return ""
+    return leaf
+
+
+def below(path: str, name: str | None) -> str:
+    """`name` below `path`; an absolute name or a URL is itself."""
+    if not name:
+        return path
+    if name.startswith("/") or "://" in name:
+        return name
+    return f"{path.rstrip('/')}/{name}"

@@ -1,0 +1,97 @@
+"""A step: a name, a function, and the config that the function is given. Inert: making one does nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from marin_assets.step.expectation import Expectation
+from marin_assets.step.values import ConfigError, InputName
+from marin_resources.hardware import Resources, cpu
+
+_SEGMENT = re.compile(r"[^\s/\\\x00-\x1f\"*?\[\]{}#%]+")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Step:
+    """One node of the DAG: `fn(config)` writes an output at `<prefix>/<name>-<version>`.
+
+    Two steps with the same name, versioned config fields and inputs are the same step; everything else
+    here may change without making anything anew.
+    """
+
+    name: str
+    """What it makes, for example "tokenized/fineweb". Segments of letters, digits and `-_.=,+@:`."""
+    fn: Callable[[Any], Any]
+    """A plain importable function. Its result (numbers, names, plots) goes into the record."""
+    config: Any
+    """A frozen dataclass. Only `versioned()` fields and inputs enter the version."""
+    description: str | None = None
+    """For people; the function's docstring if None."""
+    resources: Resources = field(default_factory=cpu)
+    extras: Sequence[str] = ()
+    """Extras of pyproject.toml that the function needs, for example ("train",)."""
+    env: Sequence[str] = ()
+    """Names of environment variables that the function may see on the worker. Values are never stored."""
+    key: Sequence[str] | None = None
+    """Asset key in Dagster; the name's segments if None."""
+    resumable: bool = False
+    """The function goes on with what a crashed attempt left; else it begins with an empty folder."""
+    override_output_path: str | None = None
+    """A path to use in place of the hashed one. The version, and so the steps behind it, stay as they are."""
+    expectations: Sequence[Expectation] = ()
+    """What the result must show; each is an asset check."""
+    owners: Sequence[str] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    kinds: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not callable(self.fn):
+            raise ConfigError(f"Step {self.name!r} has fn={self.fn!r}, expected a function that takes the config.")
+        if not dataclasses.is_dataclass(self.config) or isinstance(self.config, type):
+            raise ConfigError(
+                f"Step {self.name!r} has config={self.config!r}, expected an instance of a dataclass. "
+                "Declare the config's fields in a @dataclass(frozen=True, kw_only=True)."
+            )
+        if isinstance(self.extras, str) or isinstance(self.env, str):
+            raise ConfigError(f"Step {self.name!r} has a text for extras or env, expected a tuple of names.")
+        if not isinstance(self.resources, Resources):
+            raise ConfigError(
+                f"Step {self.name!r} has resources={self.resources!r}, expected cpu(), gpu() or tpu()."
+            )
+
+    def __truediv__(self, name: str) -> InputName:
+        return self.cd(name)
+
+    def cd(self, name: str) -> InputName:
+        """A place below this step's output."""
+        return InputName(self, name)
+
+    def as_input_name(self) -> InputName:
+        return InputName(self, None)
+
+    def nonblocking(self) -> InputName:
+        """Read what this step has written so far, without waiting for it."""
+        return InputName(self, None, block_on_step=False)
+
+    def with_output_path(self, path: str) -> Step:
+        """The same step with its output at `path`, absolute or relative to the prefix."""
+        return dataclasses.replace(self, override_output_path=path)
+
+    def __repr__(self) -> str:
+        return f"Step({self.name!r})"
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"A step has the name {name!r}, expected a text such as 'tokenized/fineweb'.")
+    for segment in name.split("/"):
+        if segment in ("", ".", "..") or segment.startswith(".") or not _SEGMENT.fullmatch(segment):
+            raise ConfigError(
+                f"A step has the name {name!r}, in which {segment!r} is not a name. Expected segments joined by '/', "
+                "without spaces, wildcards, quotes or a leading dot."
+            )

@@ -1,0 +1,175 @@
+"""The values that a config may hold beside plain ones: versions, and paths that are known only later.
+
+A config is written before anyone knows where its inputs and its output will lie. So a field holds a
+placeholder, which `resolve` turns into a path, and which `version` turns into a part of the identity:
+
+    versioned(50)              50, and a change of it is a change of the step's version
+    output_path_of(step)       the path of what `step` makes
+    this_output_path()         the path of what this step makes
+    mirrored("raw/dclm")       a path that may be read from another region, up to a budget
+    hardcoded("raw/old-1")     a path under the prefix that no step of ours makes
+
+The functions are typed as what they stand for (`versioned(50)` is an `int` to a type checker), so a
+config's fields keep their plain types. Marin's meaning throughout (marin-community/marin).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+if TYPE_CHECKING:
+    from marin_assets.step.step import Step
+
+    _Path = str
+else:
+    _Path = object
+
+T = TypeVar("T")
+
+
+class ConfigError(ValueError):
+    """A config that cannot be versioned, resolved or sent: one sentence with the field and the way out."""
+
+
+@dataclass(frozen=True)
+class VersionedValue(Generic[T]):
+    """A value that enters the version of its step."""
+
+    value: T
+
+
+@dataclass(frozen=True, eq=False)
+class InputName(_Path):
+    """The path of what `step` makes, or a place below it; without a step, a path under the prefix."""
+
+    step: Step | None
+    name: str | None = None
+    block_on_step: bool = True
+
+    def cd(self, name: str) -> InputName:
+        """A place below this one."""
+        return dataclasses.replace(self, name=posixpath.join(self.name, name) if self.name else name)
+
+    def __truediv__(self, name: str) -> InputName:
+        return self.cd(name)
+
+    def nonblocking(self) -> InputName:
+        """Read what is there without waiting for the step: it enters the version and orders nothing."""
+        return dataclasses.replace(self, block_on_step=False)
+
+    @staticmethod
+    def hardcoded(path: str) -> InputName:
+        """A path that no step makes: relative to the prefix, or absolute. The text enters the version."""
+        return InputName(None, path)
+
+    def __repr__(self) -> str:
+        what = self.step.name if self.step is not None else "hardcoded"
+        return f"InputName({what!r}, {self.name!r})"
+
+
+@dataclass(frozen=True)
+class OutputName(_Path):
+    """The path of what this step makes, or a place below it."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class MirroredValue(_Path):
+    """A path that is read from whichever region has it."""
+
+    value: Any
+    budget_gb: float = 10
+
+    def __repr__(self) -> str:
+        return f"mirrored({self.value!r}, budget_gb={self.budget_gb:g})"
+
+
+THIS_OUTPUT_PATH: str = cast(str, OutputName(None))
+"""Default of a config's output field: the path of the step that is given the config."""
+
+
+def versioned(value: T) -> T:
+    """Let `value` enter the version of its step; a config field without it can change freely.
+
+    Raises ConfigError for a value that is a version or a path already.
+    """
+    if isinstance(value, VersionedValue):
+        raise ConfigError(f"versioned({value!r}) is versioned already. Wrap the value once.")
+    if isinstance(value, InputName | OutputName | MirroredValue) or _is_step(value):
+        raise ConfigError(
+            f"versioned({value!r}) wraps a path, which enters the version by itself. Pass it without versioned()."
+        )
+    return cast(T, VersionedValue(value))
+
+
+def ensure_versioned(value: T) -> T:
+    """`versioned(value)`, or the value itself if it is versioned."""
+    return value if isinstance(value, VersionedValue) else versioned(value)
+
+
+def unwrap_versioned_value(value: Any) -> Any:
+    """The plain value: every versioned() and mirrored() in it taken off, in dataclasses, lists, tuples and dicts too.
+
+    Raises ConfigError where it meets a path that is not known yet.
+    """
+    return map_leaves(value, _unwrap)
+
+
+def output_path_of(step: Step | InputName, name: str | None = None) -> InputName:
+    """Where `step` puts its output, or `name` below it; makes the step an input of the one that reads it."""
+    if isinstance(step, InputName):
+        if step.step is None:
+            raise ConfigError(f"output_path_of({step!r}) needs a step and got a hardcoded path. Use the path itself.")
+        return step.cd(name) if name else step
+    if not _is_step(step):
+        raise ConfigError(f"output_path_of({step!r}) needs a Step. Pass the step itself, not its name or config.")
+    return InputName(step, name)
+
+
+def this_output_path(name: str | None = None) -> str:
+    """Where the step that is given this config puts its output, or `name` below it."""
+    return cast(str, OutputName(name))
+
+
+def mirrored(value: str, budget_gb: float = 10) -> str:
+    """A path under the prefix that may be read from another region, moving at most `budget_gb` GB."""
+    if isinstance(value, MirroredValue):
+        raise ConfigError(f"{value!r} is mirrored already. Wrap the path once.")
+    if isinstance(budget_gb, bool) or not isinstance(budget_gb, int | float) or not budget_gb > 0:
+        raise ConfigError(f"mirrored({value!r}) has budget_gb={budget_gb!r}, expected a number of GB above 0.")
+    return cast(str, MirroredValue(value, budget_gb))
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of `value` with `change` applied to every leaf, in dataclasses, lists, tuples and dicts."""
+    if isinstance(value, VersionedValue | InputName | OutputName | MirroredValue) or _is_step(value):
+        return change(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [f.name for f in dataclasses.fields(value) if f.init]
+        return dataclasses.replace(value, **{name: map_leaves(getattr(value, name), change) for name in fields})
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(map_leaves(item, change) for item in value))
+    if isinstance(value, list | tuple):
+        return type(value)(map_leaves(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: map_leaves(item, change) for key, item in value.items()}
+    return change(value)
+
+
+def _unwrap(leaf: Any) -> Any:
+    if isinstance(leaf, VersionedValue | MirroredValue):
+        return unwrap_versioned_value(leaf.value)
+    if isinstance(leaf, InputName | OutputName) or _is_step(leaf):
+        raise ConfigError(f"{leaf!r} is a path that is known only when its step is placed. Resolve the config first.")
+    return leaf
+
+
+def _is_step(value: Any) -> bool:
+    from marin_assets.step.step import Step
+
+    return isinstance(value, Step)

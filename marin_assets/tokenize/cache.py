@@ -1,0 +1,155 @@
+"""Levanter's token caches, written and read with tensorstore alone.
+
+    <cache>/<split>/shard_ledger.json           names the shards below it ("sharded" layout: nothing is copied)
+    <cache>/<split>/<shard>/shard_ledger.json   how many documents and tokens, and by which tokenizer
+    <cache>/<split>/<shard>/input_ids/data      int32 (tokens,): documents one after the other
+    <cache>/<split>/<shard>/input_ids/offsets   int64 (documents + 1,): their number, then the end of each
+    <cache>/<split>/<shard>/names.json          {"ids", "pages"}: of each document, in the same order
+
+`import levanter` takes 3 s and 350 MB in every process that tokenizes; the caches are the same row for row.
+The format is that of `levanter.store` (marin-levanter 0.2.20): zarr3, blosc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+
+from marin_resources.storage.files import filesystem_of, is_local, join, read_json, write_bytes, write_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorstore as ts
+
+LEDGER = "shard_ledger.json"
+NAMES = "names.json"
+STATS = ".stats.json"
+FIELD = "input_ids"
+CHUNK = 256 * 1024
+"""Elements that are compressed together: 1 MiB of int32, as in Levanter."""
+CHUNKS_PER_FILE = 512
+READ_CACHE_BYTES = 64 * 1024**2
+
+
+class CacheError(ValueError):
+    """A cache that cannot be written or read: one sentence."""
+
+
+@dataclass
+class Names:
+    """The documents of one shard, in order."""
+
+    ids: list[str] = field(default_factory=list)
+    pages: list[str] = field(default_factory=list)
+
+
+def write_shard(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, metadata: Mapping[str, Any]) -> None:
+    """Write one shard, which appears at `path` by a rename (in a bucket: by its ledger, which is written last).
+
+    `tokens` is int32 (tokens,), `ends` int64 (documents,): where each document ends in it.
+    """
+    import numpy as np
+
+    name = os.path.basename(path)
+    place = join(os.path.dirname(path), f".{name}.tmp") if is_local(path) else path
+    for leftover in {path, place}:
+        _remove(leftover)
+    _write_array(join(place, FIELD, "data"), tokens)
+    _write_array(join(place, FIELD, "offsets"), np.concatenate([[len(ends)], ends]).astype(np.int64))
+    write_bytes(join(place, NAMES), json.dumps({"ids": names.ids, "pages": names.pages}).encode())
+    counts = {FIELD: len(tokens)}
+    write_json(join(place, LEDGER), _ledger({name: len(ends)}, {name: counts}, metadata, layout="consolidated"))
+    if place != path:
+        os.rename(place, path)
+
+
+def write_split(path: str, shards: Sequence[str], metadata: Mapping[str, Any]) -> dict[str, int]:
+    """Write the ledger over the shards of one split, and Marin's `.stats.json`; returns {"tokens", "documents"}.
+
+    Shards without a document of this split are left out.
+    """
+    rows: dict[str, int] = {}
+    counts: dict[str, dict[str, int]] = {}
+    for name in shards:
+        shard = read_json(join(path, name, LEDGER))
+        if not shard["total_num_rows"]:
+            continue
+        rows[name], counts[name] = shard["total_num_rows"], shard["field_counts"]
+    ledger = _ledger(rows, counts, metadata, layout="sharded")
+    tokens, documents = ledger["field_counts"][FIELD], ledger["total_num_rows"]
+    write_json(join(path, STATS), {"total_tokens": tokens, "total_elements": documents})
+    write_json(join(path, LEDGER), ledger)
+    return {"tokens": tokens, "documents": documents}
+
+
+def read_documents_of(path: str, indices: Sequence[int]) -> list[np.ndarray]:
+    """The tokens of some documents of the shard at `path`, as they lie in the store."""
+    data, offsets = _open(join(path, FIELD, "data")), _open(join(path, FIELD, "offsets"))
+    number = int(offsets[0].read().result())
+    ends = offsets[: number + 1].read().result()
+    ends[0] = 0
+    return [data[int(ends[i]) : int(ends[i + 1])].read().result() for i in indices]
+
+
+def read_names(split_path: str, shards: Sequence[str]) -> Iterator[Names]:
+    """The documents that were written to a split, shard for shard."""
+    return (Names(**read_json(join(split_path, shard, NAMES))) for shard in shards)
+
+
+def _ledger(
+    rows: dict[str, int], counts: dict[str, dict[str, int]], metadata: Mapping[str, Any], *, layout: str
+) -> dict[str, Any]:
+    return {
+        "total_num_rows": sum(rows.values()),
+        "shard_rows": rows,
+        "is_finished": True,
+        "finished_shards": list(rows),
+        "field_counts": {FIELD: sum(count[FIELD] for count in counts.values())},
+        "field_counts_by_shard": counts if layout == "sharded" else {},
+        "layout": layout,
+        "metadata": {"preprocessor_metadata": dict(metadata)},
+    }
+
+
+def _write_array(path: str, values: np.ndarray) -> None:
+    import tensorstore as ts
+
+    codecs = [{"name": "blosc", "configuration": {"clevel": 5}}]
+    sharding = {"name": "sharding_indexed", "configuration": {"chunk_shape": [CHUNK], "codecs": codecs}}
+    grid = {"name": "regular", "configuration": {"chunk_shape": [CHUNK * CHUNKS_PER_FILE]}}
+    # The shape is Levanter's, which appends; what is in use is told by the offsets.
+    metadata = {"data_type": values.dtype.name, "shape": [2**54], "chunk_grid": grid, "codecs": [sharding]}
+    spec = {"driver": "zarr3", "kvstore": _kvstore(path), "metadata": metadata}
+    ts.open(spec, create=True, delete_existing=True).result()[: len(values)].write(values).result()
+
+
+def _open(path: str) -> ts.TensorStore:
+    import tensorstore as ts
+
+    # Without a pool of memory every document read would unpack its chunk anew.
+    context = ts.Context({"cache_pool": {"total_bytes_limit": READ_CACHE_BYTES}})
+    return ts.open({"driver": "zarr3", "kvstore": _kvstore(path)}, open=True, read=True, context=context).result()
+
+
+def _kvstore(path: str) -> dict[str, str]:
+    if is_local(path):
+        return {"driver": "file", "path": os.path.abspath(path.removeprefix("file://")) + "/"}
+    url = urlparse(path)
+    drivers = {"gs": "gcs", "s3": "s3"}
+    if url.scheme not in drivers:
+        raise CacheError(f"A cache cannot lie at {path!r}: tensorstore knows local paths, gs:// and s3://. Use one.")
+    return {"driver": drivers[url.scheme], "bucket": url.netloc, "path": url.path.lstrip("/") + "/"}
+
+
+def _remove(path: str) -> None:
+    if is_local(path):
+        shutil.rmtree(path.removeprefix("file://"), ignore_errors=True)
+        return
+    fs, p = filesystem_of(path)
+    if fs.exists(p):
+        fs.rm(p, recursive=True)

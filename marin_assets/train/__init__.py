@@ -1,0 +1,1 @@
+"""Token caches to a language model, by Levanter."""

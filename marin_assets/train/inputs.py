@@ -1,0 +1,87 @@
+"""The inputs of a training run, looked at before anything expensive is loaded.
+
+In:  paths of token caches and of a tokenizer folder.   Out: one sentence if they do not fit each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from marin_resources.storage.files import exists, filesystem_of, join, list_files, read_json, write_json
+
+LEDGER = "shard_ledger.json"
+SPLITS = ("train", "validation")
+LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
+
+
+class InputError(ValueError):
+    """Caches, weights or a tokenizer that do not fit: one sentence."""
+
+
+def check_inputs(
+    components: Mapping[str, str], weights: Mapping[str, float] | None, tokenizer_path: str, sequence_length: int
+) -> None:
+    """Raises InputError unless every component has both caches, made by this tokenizer, and a weight."""
+    if not components:
+        raise InputError("components is empty, expected at least one name with the path of a tokenized output.")
+    if weights is not None:
+        _check_weights(components, weights)
+    tokenizer = join(tokenizer_path, "tokenizer.json")
+    if not exists(tokenizer):
+        raise InputError(f"There is no tokenizer.json at {tokenizer_path!r}. Give the folder of a tokenizer.")
+    digest = hashlib.sha256(_read(tokenizer)).hexdigest()
+    for name, path in components.items():
+        for split in SPLITS:
+            _check_cache(name, join(path, split), digest, tokenizer_path, sequence_length)
+
+
+def count_tokens(path: str, split: str) -> int:
+    """Tokens in the cache of one split."""
+    return read_json(join(path, split, LEDGER))["field_counts"]["input_ids"]
+
+
+def stage_tokenizer(path: str, folder: str) -> str:
+    """A local copy of a tokenizer folder, with the config.json that Levanter's export reads; returns the copy."""
+    os.makedirs(folder)
+    for file in list_files(path):
+        with open(os.path.join(folder, os.path.basename(file)), "wb") as copy:
+            copy.write(_read(file))
+    config = os.path.join(folder, "config.json")
+    if not exists(config):
+        write_json(config, LLAMA)
+    return folder
+
+
+def _check_weights(components: Mapping[str, str], weights: Mapping[str, float]) -> None:
+    if set(weights) != set(components):
+        raise InputError(
+            f"train_weights names {sorted(weights)} and components {sorted(components)}, expected the same names."
+        )
+    if any(weight < 0 for weight in weights.values()) or not any(weights.values()):
+        raise InputError(f"train_weights is {dict(weights)!r}, expected numbers of 0 or more, one of them above 0.")
+
+
+def _check_cache(name: str, path: str, digest: str, tokenizer_path: str, sequence_length: int) -> None:
+    if not exists(join(path, LEDGER)):
+        raise InputError(f"Component {name!r} has no cache at {path!r}. Give the output of a tokenized step.")
+    ledger = read_json(join(path, LEDGER))
+    metadata: dict[str, Any] = (ledger.get("metadata") or {}).get("preprocessor_metadata") or {}
+    if metadata.get("tokenizer_sha256") != digest:
+        raise InputError(
+            f"Component {name!r} at {path!r} was made with another tokenizer than {tokenizer_path!r}. "
+            "Tokenize the documents with the tokenizer that the model is to have."
+        )
+    tokens = ledger["field_counts"]["input_ids"]
+    if tokens < sequence_length:
+        raise InputError(
+            f"Component {name!r} has {tokens} tokens at {path!r}, expected at least one sequence of {sequence_length}. "
+            "Give more documents, another validation_fraction, or a smaller max_seq_len."
+        )
+
+
+def _read(path: str) -> bytes:
+    fs, p = filesystem_of(path)
+    return fs.cat_file(p)

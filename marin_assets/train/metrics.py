@@ -1,0 +1,125 @@
+"""The metrics of a training run: one JSON object a step, in a file that a resumed run goes on with.
+
+    {"step": 12, "train/loss": 5.1, "optim/learning_rate": 0.007, "throughput/tokens_per_second": 33000.0, …}
+    {"step": 100, …, "eval/loss": 4.6, "eval/<component>/loss": 4.4}
+
+Names and steps are Levanter's: `step` counts from 0, and checkpoint `step-12` is the state after it. Step -1 is the
+untrained model. Levanter tells no loss for steps 0 and 1. A step has at most one row, whatever was killed when.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from marin_resources.storage.files import exists, filesystem_of, is_local, write_bytes
+
+UNTRAINED_STEP = -1
+KEPT = (
+    "train/",
+    "eval/",
+    "optim/",
+    "throughput/tokens_per_second",
+    "throughput/duration",
+    "throughput/total_tokens",
+    "throughput/mfu",
+)
+TRAIN_ONLY = ("train/", "throughput/")
+UPLOAD_EVERY_S = 60
+TELL_EVERY_S = 5
+
+Row = dict[str, Any]
+log = logging.getLogger(__name__)
+
+
+class MetricsFile:
+    """Rows by step. On a local disk a row is in the file at once; in a bucket, the file is sent once a minute."""
+
+    def __init__(self, path: str, *, keep_up_to: int | None = None) -> None:
+        """Keep the rows up to and including the step `keep_up_to` of an earlier run, and drop what follows."""
+        self.path = path
+        self.rows = [row for row in read_metrics(path) if keep_up_to is not None and row["step"] <= keep_up_to]
+        self._upload()
+        self._file = open(path, "r+b", buffering=0) if is_local(path) else None  # noqa: SIM115  (a run's lifetime)
+        self._last_row_at = self._end_before_last_row()
+
+    def add(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Add to the row of the last step, or begin the next row. What a step has stays: the first value counts."""
+        if not self.rows or self.rows[-1]["step"] != step:
+            self.rows.append({"step": step})
+            if self._file:
+                self._last_row_at = self._file.seek(0, 2)
+        row = self.rows[-1]
+        if new := {name: value for name, value in metrics.items() if name not in row}:
+            row.update(new)
+            self._save_row()
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+        else:
+            self._upload()
+
+    def _save_row(self) -> None:
+        if self._file:
+            self._file.seek(self._last_row_at)
+            self._file.write(_line(self.rows[-1]))
+            self._file.truncate()
+        elif time.monotonic() - self._uploaded > UPLOAD_EVERY_S:
+            self._upload()
+
+    def _upload(self) -> None:
+        write_bytes(self.path, b"".join(map(_line, self.rows)))
+        self._uploaded = time.monotonic()
+
+    def _end_before_last_row(self) -> int:
+        return sum(len(_line(row)) for row in self.rows[:-1])
+
+
+class Progress:
+    """A log line every five seconds: step, loss, tokens a second, time left."""
+
+    def __init__(self, steps: int, tokens_per_step: int) -> None:
+        self.steps, self.tokens_per_step = steps, tokens_per_step
+        self.first: tuple[int, float] | None = None
+        self.last, self.told = UNTRAINED_STEP, 0.0
+
+    def advance(self, step: int, loss: float) -> None:
+        now = time.monotonic()
+        if self.first is None:
+            self.first, self.last, self.told = (step, now), step, now
+        is_due = now - self.told >= TELL_EVERY_S or step + 1 == self.steps
+        if step == self.last or not is_due:  # Levanter tells the last step twice
+            return
+        self.last, self.told = step, now
+        rate = (step - self.first[0]) / max(now - self.first[1], 1e-9)
+        left_s = (self.steps - step - 1) / rate
+        tokens = rate * self.tokens_per_step
+        log.info("step %d of %d, loss %.3f, %.0f tokens/s, %.0f s left", step + 1, self.steps, loss, tokens, left_s)
+
+
+def read_metrics(path: str) -> list[Row]:
+    """The rows of a metrics file, by step; none if there is no file. A last line cut short by a kill is left out."""
+    if not exists(path):
+        return []
+    fs, p = filesystem_of(path)
+    *lines, _torn = fs.cat_file(p).split(b"\n")
+    return [json.loads(line) for line in lines]
+
+
+def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics that are kept, as finite floats."""
+    found = {name: value for name, value in metrics.items() if name.startswith(KEPT) and _is_scalar(value)}
+    return {name: float(value) for name, value in found.items() if math.isfinite(float(value))}
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, int | float) or getattr(value, "ndim", None) == 0
+
+
+def _line(row: Row) -> bytes:
+    return json.dumps(row).encode() + b"\n"

@@ -1,0 +1,40 @@
+"""What a run prints: short lines on stderr, the time and the message. A failed step prints its sentence."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import dagster as dg
+
+
+@dg.logger(config_schema={}, description="Short lines on stderr: the time and the message, nothing below INFO.")
+def short_console(init_context: dg.InitLoggerContext) -> logging.Logger:
+    """Dagster's console logger in few words; everything is in the event log all the same."""
+    logger = logging.Logger("marin", logging.INFO)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_ShortFormatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    logger.addHandler(handler)
+    return logger
+
+
+def failure_sentence(event: dg.DagsterEvent) -> str:
+    """Why a step failed, in the words of whoever raised."""
+    data = event.step_failure_data
+    if data.user_failure_data is not None and "error" in data.user_failure_data.metadata:
+        return str(data.user_failure_data.metadata["error"].value)
+    error = data.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return (error.message if error is not None else event.message or "").strip()
+
+
+class _ShortFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        meta: dict[str, Any] = getattr(record, "dagster_meta", {})
+        event = meta.get("dagster_event")
+        message = meta.get("orig_message", record.msg)
+        record.msg = failure_sentence(event) if event is not None and event.is_step_failure else message
+        record.args, record.exc_info, record.exc_text = None, None, None
+        return super().format(record)

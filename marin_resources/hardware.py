@@ -1,0 +1,86 @@
+"""What a step asks of the machine it runs on: `cpu()`, `gpu()`, `tpu()`.
+
+Pure data. Resources never enter a version: the same recipe on other hardware is the same output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GIB = 1024**3
+
+
+class ResourceError(ValueError):
+    """A request that no machine could ever meet, or that is not a number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """GPUs on one host."""
+
+    count: int
+    kind: str | None = None
+    """As Ray names it, for example "H100"; None takes any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tpu:
+    """One slice of a TPU pod."""
+
+    kind: str
+    """As Google names it, for example "v5p-32"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What one step needs. Build it with `cpu()`, `gpu()` or `tpu()`."""
+
+    cpus: float = 1
+    memory_bytes: int | None = None
+    """Memory to reserve; None reserves none."""
+    gpu: Gpu | None = None
+    tpu: Tpu | None = None
+    slices: int = 1
+
+    def __post_init__(self) -> None:
+        _require_positive("cpus", self.cpus)
+        _require_positive("slices", self.slices)
+        if self.memory_bytes is not None:
+            _require_positive("memory_bytes", self.memory_bytes)
+        if self.gpu is not None:
+            _require_positive("gpu count", self.gpu.count)
+
+    def describe(self) -> str:
+        """One phrase for people: "2 CPU, 4.0 GiB memory, 1 GPU"."""
+        parts = [f"{self.cpus:g} CPU"]
+        if self.memory_bytes:
+            parts.append(f"{self.memory_bytes / GIB:.1f} GiB memory")
+        if self.gpu:
+            parts.append(f"{self.gpu.count} {self.gpu.kind or ''} GPU".replace("  ", " "))
+        if self.tpu:
+            parts.append(f"{self.slices} slice(s) of TPU {self.tpu.kind}")
+        return ", ".join(parts)
+
+
+def cpu(cpus: float = 1, *, memory_gib: float | None = None) -> Resources:
+    """CPU cores, and memory in GiB if it should be reserved."""
+    return Resources(cpus=cpus, memory_bytes=_gib(memory_gib))
+
+
+def gpu(count: int = 1, kind: str | None = None, *, cpus: float = 1, memory_gib: float | None = None) -> Resources:
+    """GPUs of one host."""
+    return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), gpu=Gpu(count=count, kind=kind))
+
+
+def tpu(kind: str, *, slices: int = 1, cpus: float = 1, memory_gib: float | None = None) -> Resources:
+    """Whole slices of TPU pods, for example `tpu("v5p-32", slices=2)`."""
+    return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), tpu=Tpu(kind=kind), slices=slices)
+
+
+def _gib(memory_gib: float | None) -> int | None:
+    return None if memory_gib is None else int(memory_gib * GIB)
+
+
+def _require_positive(what: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ResourceError(f"Resources need {what} above 0 and got {value!r}. Pass a positive number.")

@@ -1,0 +1,157 @@
+"""The way of one output, as the orchestrator goes it: look, wait, check the inputs, submit, wait, confirm.
+
+    1 look       done already -> reused: no task, no process
+    2 held       someone works on it -> wait, saying for whom, then look again
+    3 inputs     complete? else an error that names them
+    4 submit     the worker claims, computes and publishes; its log is passed on
+    5 outcome    done -> confirm; the worker died -> again, on a budget of its own; failed -> an error
+
+The orchestrator writes nothing itself. If it dies, what is running can be found again by what lies beside the output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from marin_resources.output import Match, Observed, Output
+from marin_resources.ray_tpu.backend import Backend, End, Outcome
+from marin_resources.ray_tpu.task import Task
+from marin_resources.storage.attempts import latest_attempt, log_path
+from marin_resources.storage.files import exists
+from marin_resources.storage.store import Store, other_version_sentence
+
+WAIT_POLL_S = 0.5
+
+
+class ProduceError(RuntimeError):
+    """The output could not be made: a sentence that names the step, and the function's own traceback if there is one."""
+
+    def __init__(self, sentence: str, traceback: str = "") -> None:
+        super().__init__(sentence)
+        self.traceback = traceback
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """An output that is wanted, and how it is made."""
+
+    output: Output
+    inputs: Mapping[str, Output]
+    """What must be complete before, by step name."""
+    external: tuple[str, ...] = ()
+    """Paths that no step makes, and that must be there before."""
+    task: Callable[[int], Task]
+    """The task for attempt number n."""
+    check: Callable[[], None] = field(default=lambda: None)
+    """Raises if the environment lacks what the step needs. Called before the first submission only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Produced:
+    observed: Observed
+    reused: bool
+    waited_s: float = 0.0
+    lost_workers: int = 0
+
+
+async def produce(
+    request: Request,
+    store: Store,
+    backend: Callable[[], Backend],
+    *,
+    say: Callable[[str], None],
+    on_log: Callable[[str], None],
+    lost_worker_budget: int = 3,
+) -> Produced:
+    """See to it that the output is complete. Raises ProduceError; cancelling stops the compute first.
+
+    `backend` is called only if there is something to compute, so a reuse starts nothing.
+    """
+    name = request.output.name
+    waited_s, lost = 0.0, 0
+    while True:
+        observed = await _look(store, request.output)
+        if observed.done:
+            return Produced(observed=observed, reused=lost == 0, waited_s=waited_s, lost_workers=lost)
+        if observed.holder is not None:
+            waited_s += await _wait_for_holder(store, request.output, observed, say)
+            continue
+        await _require_inputs(request, store)
+        request.check()
+        attempt = await asyncio.to_thread(latest_attempt, observed.path) + 1
+        outcome = await _compute(request.task(attempt), store, backend(), say, on_log)
+        if outcome.end is End.SUCCESS:
+            return await _confirm(request.output, store, waited_s, lost)
+        if outcome.end is End.FAILED:
+            raise ProduceError(_failed_sentence(name, outcome, observed.path, attempt), outcome.traceback)
+        if outcome.end is End.LOST:
+            lost += 1
+            await asyncio.to_thread(store.mark_stopped, request.output, attempt, outcome.error)
+            if lost > lost_worker_budget:
+                raise ProduceError(
+                    f"Step {name!r} lost its worker {lost} times, the last time because {outcome.error}. "
+                    f"Look at {log_path(observed.path, attempt)!r}; run again to go on."
+                )
+            say(f"{name}: {outcome.error}; trying again ({lost} of {lost_worker_budget})")
+
+
+async def _look(store: Store, output: Output) -> Observed:
+    observed = (await asyncio.to_thread(store.look, [output]))[output]
+    if observed.match is Match.OTHER:
+        raise ProduceError(f"Step {output.name!r}: {other_version_sentence(output, observed.path)}")
+    return observed
+
+
+async def _wait_for_holder(store: Store, output: Output, observed: Observed, say: Callable[[str], None]) -> float:
+    holder, began = observed.holder, time.monotonic()
+    assert holder is not None
+    say(f"{output.name}: waiting, as it is being made by {holder.describe()}")
+    while observed.holder is not None and observed.holder.owner == holder.owner:
+        await asyncio.sleep(WAIT_POLL_S)
+        observed = await _look(store, output)
+    return time.monotonic() - began
+
+
+async def _require_inputs(request: Request, store: Store) -> None:
+    found = await asyncio.to_thread(store.look, request.inputs.values())
+    missing = [f"{name!r} ({found[o].path})" for name, o in request.inputs.items() if not found[o].done]
+    missing += [f"{path!r}" for path in request.external if not await asyncio.to_thread(exists, path)]
+    if missing:
+        raise ProduceError(
+            f"Step {request.output.name!r} needs {', '.join(missing)}, which is not complete. "
+            "Materialize what it reads first (in a selection, put + before the name)."
+        )
+
+
+async def _compute(
+    task: Task, store: Store, backend: Backend, say: Callable[[str], None], on_log: Callable[[str], None]
+) -> Outcome:
+    handle = await asyncio.to_thread(backend.submit, task)
+    say(f"{task.output.name}: computing {task.path} (attempt {task.attempt}, log {log_path(task.path, task.attempt)})")
+    try:
+        return await backend.wait(handle, on_log)
+    except asyncio.CancelledError:
+        # No await from here on: the loop is being cancelled and would not come back.
+        backend.stop(handle, "the run was stopped")
+        store.mark_stopped(task.output, task.attempt, "stopped with its run, by Ctrl-C or Terminate")
+        raise
+
+
+async def _confirm(output: Output, store: Store, waited_s: float, lost: int) -> Produced:
+    observed = await _look(store, output)
+    if not observed.done:
+        raise ProduceError(
+            f"Step {output.name!r} reported success and {observed.path!r} has status {observed.status!r}. "
+            "Someone else changes this output; see that only one deployment writes this prefix."
+        )
+    return Produced(observed=observed, reused=False, waited_s=waited_s, lost_workers=lost)
+
+
+def _failed_sentence(name: str, outcome: Outcome, path: str, attempt: int) -> str:
+    return (
+        f"Step {name!r} failed: {outcome.error.rstrip('.')}. Its log: {log_path(path, attempt)}. "
+        "Mend it and materialize again; what is complete is reused."
+    )

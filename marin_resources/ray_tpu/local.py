@@ -1,0 +1,139 @@
+"""The local back end: Ray in the run's own process, a step is a Ray task.
+
+Ray starts with the first task, so a run that reuses everything never starts it. Its authentication is set
+explicitly: a token file that lies around changes nothing. A step whose extras load JAX or torch gets a
+process of its own; the others share a pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from marin_resources.ray_tpu.attempt_log import LogFollower
+from marin_resources.ray_tpu.backend import End, Outcome
+from marin_resources.ray_tpu.config_json import references_in
+from marin_resources.ray_tpu.environment import FRESH_PROCESS_EXTRAS
+from marin_resources.ray_tpu.reference import add_import_paths, import_paths
+from marin_resources.ray_tpu.request import ray_options, refuse_unmeetable
+from marin_resources.ray_tpu.task import Task
+from marin_resources.ray_tpu.worker import outcome_from_json, run_task
+from marin_resources.storage.attempts import log_path
+
+LOG_POLL_S = 0.25
+STOP_TIMEOUT_S = 4.0
+OBJECT_STORE_BYTES = 80_000_000
+"""Ray's smallest. Data passes through the filesystem, never through Ray."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Handle:
+    task: Task
+    reference: Any
+    """Ray's ObjectRef of the outcome."""
+
+
+class LocalBackend:
+    """Tasks on this machine. One of it in a process; `shutdown()` ends Ray and all that runs on it."""
+
+    def __init__(self, cpus: int | None = None) -> None:
+        self._cpus = cpus
+        self._lock = threading.Lock()
+        self._handles: dict[str, Handle] = {}
+        self._started = False
+        # Ray's daemons are told to die with the thread that started them, so that thread has to live as long as they.
+        self._owner = ThreadPoolExecutor(1, thread_name_prefix="ray-owner")
+
+    def submit(self, task: Task) -> Handle:
+        with self._lock:
+            known = self._handles.get(task.id)
+            if known is not None:
+                return known
+            ray = self._owner.submit(self._start).result()
+            refuse_unmeetable(f"Step {task.output.name!r}", task.resources, [n["Resources"] for n in ray.nodes()])
+            fresh = task.resources.gpu or task.resources.tpu or not FRESH_PROCESS_EXTRAS.isdisjoint(task.extras)
+            options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}
+            paths = import_paths({task.fn, *references_in(task.config)})
+            function = ray.remote(max_calls=1 if fresh else 0)(_run_task)
+            handle = Handle(task, function.options(**options).remote(task.to_json(), paths))
+            self._handles[task.id] = handle
+            return handle
+
+    async def wait(self, handle: Handle, on_log: Callable[[str], None]) -> Outcome:
+        follower = LogFollower(log_path(handle.task.path, handle.task.attempt), on_log)
+        future = asyncio.wrap_future(handle.reference.future())
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # a stopped task's error is expected
+        try:
+            while not future.done():
+                await asyncio.wait([future], timeout=LOG_POLL_S)
+                await asyncio.to_thread(follower.poll)
+            await asyncio.to_thread(follower.finish)
+            return self._outcome(handle, future)
+        finally:
+            self._handles.pop(handle.task.id, None)
+
+    def stop(self, handle: Handle, reason: str) -> None:
+        import ray
+
+        log.info("stopping %s: %s", handle.task.id, reason)
+        ray.cancel(handle.reference, force=True, recursive=True)
+        ray.wait([handle.reference], timeout=STOP_TIMEOUT_S, fetch_local=False)
+        self._handles.pop(handle.task.id, None)
+
+    def shutdown(self) -> None:
+        """End Ray, if this back end started it."""
+        with self._lock:
+            if self._started:
+                import ray
+
+                self._owner.submit(ray.shutdown).result()
+                self._started = False
+            self._owner.shutdown()
+
+    def _outcome(self, handle: Handle, future: asyncio.Future[str]) -> Outcome:
+        import ray
+
+        error = future.exception()
+        if error is None:
+            return outcome_from_json(future.result())
+        if isinstance(error, ray.exceptions.OutOfMemoryError):
+            return Outcome(end=End.FAILED, error=f"the machine ran out of memory: {_first_line(error)}")
+        if isinstance(error, ray.exceptions.RayTaskError):
+            return Outcome(end=End.FAILED, error=_first_line(error.cause), traceback=str(error))
+        return Outcome(end=End.LOST, error=f"its worker died ({type(error).__name__}: {_first_line(error)})")
+
+    def _start(self) -> Any:
+        os.environ["RAY_AUTH_MODE"] = "disabled"
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        import ray
+
+        if not ray.is_initialized():
+            ray.init(
+                address="local",
+                num_cpus=self._cpus or os.cpu_count(),
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                namespace="marin",
+            )
+            self._started = True
+        return ray
+
+
+def _run_task(text: str, paths: list[str]) -> str:
+    add_import_paths(paths)
+    return run_task(text)
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,46 @@
+"""`.executor_status`: one token. Marin's older form, one JSON event a line of which the last counts, is read too."""
+
+from __future__ import annotations
+
+import json
+
+from marin_resources.output import Status
+from marin_resources.storage.files import filesystem_of, join, write_bytes
+
+NAME = ".executor_status"
+
+
+class StatusError(ValueError):
+    """A status file that says nothing known: one sentence with the path and what it holds."""
+
+
+def read_status(output_path: str) -> Status | None:
+    """The status of the output at `output_path`, or None where nobody has begun, or an old Marin gave up."""
+    fs, p = filesystem_of(join(output_path, NAME))
+    try:
+        text = fs.cat_file(p).decode().strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return parse_status(text, output_path) if text else None
+
+
+def write_status(output_path: str, status: Status) -> None:
+    write_bytes(join(output_path, NAME), status.value.encode())
+
+
+def parse_status(text: str, output_path: str) -> Status | None:
+    """Raises StatusError for a word that neither we nor any Marin wrote."""
+    word = _last_event(text) if text.startswith("{") else text
+    if word in ("WAITING", "CANCELLED", "UNKNOWN"):  # Marin of 2024: nothing complete, nobody working
+        return None
+    try:
+        return Status(word)
+    except ValueError:
+        raise StatusError(
+            f"The status of {output_path!r} is {word!r}, expected one of {', '.join(Status)}. "
+            f"Look at {NAME!r} there; a newer version of the software may have written it."
+        ) from None
+
+
+def _last_event(text: str) -> str:
+    return str(json.loads(text.splitlines()[-1]).get("status"))

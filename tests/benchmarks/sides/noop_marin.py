@@ -1,0 +1,44 @@
+"""Marin's side of noop_steps.py, run by marin-core's own interpreter: `python noop_marin.py level|chain STEPS PREFIX`.
+
+Runs its Executor over steps that do nothing, twice, and prints the seconds of both runs as JSON on the last line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+
+from marin.execution.executor import Executor
+from marin.execution.types import ExecutorStep, output_path_of, this_output_path, versioned
+
+
+@dataclass(frozen=True)
+class NoopConfig:
+    number: int
+    input_path: str | None
+    output_path: str
+
+
+def do_nothing(config: NoopConfig) -> None:
+    """Write nothing."""
+
+
+def main() -> None:
+    kind, count, prefix = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    steps: list[ExecutorStep] = []
+    for number in range(count):
+        above = output_path_of(steps[-1]) if kind == "chain" and steps else None
+        config = NoopConfig(versioned(number), above, this_output_path())
+        steps.append(ExecutorStep(name=f"{kind}/s{number}", fn=do_nothing, config=config))
+    seconds = []
+    for _ in range(2):
+        began = time.monotonic()
+        Executor(prefix=prefix, executor_info_base_path=f"{prefix}/experiments").run(steps)
+        seconds.append(time.monotonic() - began)
+    print(json.dumps(seconds))
+
+
+if __name__ == "__main__":
+    main()

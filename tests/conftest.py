@@ -1,0 +1,38 @@
+"""What every test shares: a prefix and a Dagster home of its own, and no network."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ.update(
+    RAY_AUTH_MODE="disabled",
+    RAY_USAGE_STATS_ENABLED="0",
+    JAX_PLATFORMS="cpu",
+    HF_HUB_OFFLINE="1",
+    HF_DATASETS_OFFLINE="1",
+    DO_NOT_TRACK="1",
+)
+sys.path.insert(0, str(Path(__file__).parent))  # tests import what stands beside them, and workers do too
+
+
+@pytest.fixture
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh MARIN_PREFIX."""
+    path = tmp_path / "prefix"
+    monkeypatch.setenv("MARIN_PREFIX", str(path))
+    return path
+
+
+@pytest.fixture
+def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A fresh DAGSTER_HOME that sends nothing anywhere."""
+    path = tmp_path / "dagster"
+    path.mkdir()
+    (path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(path))
+    return path

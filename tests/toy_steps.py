@@ -1,0 +1,92 @@
+"""Small steps for tests: their functions are importable by workers, and leave traces of having been called."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from marin_assets import THIS_OUTPUT_PATH, InputName, Step, output_path_of, versioned
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyConfig:
+    value: int = versioned(1)
+    note: str = ""
+    """Unversioned."""
+    input_path: str = ""
+    seconds: float = 0
+    gate: str = ""
+    """A file whose absence lets the function end."""
+    output_path: str = THIS_OUTPUT_PATH
+
+
+def make(config: ToyConfig) -> dict[str, int]:
+    """Write the value, and one line into calls.txt of the prefix's parent."""
+    note_call(config)
+    Path(config.output_path, "value.txt").write_text(str(config.value))
+    return {"value": config.value}
+
+
+def fail(config: ToyConfig) -> None:
+    """Raise."""
+    note_call(config)
+    raise ValueError(f"the value {config.value!r} is not liked")
+
+
+def wait_at_gate(config: ToyConfig) -> dict[str, int]:
+    """Say that it has begun, then wait until the gate is gone."""
+    note_call(config)
+    print(f"waiting in process {os.getpid()}", flush=True)
+    while os.path.exists(config.gate):
+        time.sleep(0.02)
+    return make(config)
+
+
+def wait_with_a_child(config: ToyConfig) -> dict[str, int]:
+    """The same, with a child process that would go on for ever."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    print(f"child {child.pid}", flush=True)
+    return wait_at_gate(config)
+
+
+def die_once(config: ToyConfig) -> dict[str, int]:
+    """End the worker's process without a word the first time."""
+    note_call(config)
+    marker = Path(config.gate)
+    if not marker.exists():
+        marker.touch()
+        os._exit(9)
+    return make(config)
+
+
+def return_nonsense(config: ToyConfig) -> dict[str, object]:
+    return {"value": object()}
+
+
+def note_call(config: ToyConfig) -> None:
+    with calls_file(config.output_path).open("a") as file:
+        file.write(Path(config.output_path).name + "\n")
+
+
+def calls_file(output_path: str) -> Path:
+    """Beside the prefix: `<prefix>/toy/<name>-<hash>` is two levels below it."""
+    return Path(output_path).parents[1].with_name("calls.txt")
+
+
+def calls(prefix: Path) -> list[str]:
+    """Names of the outputs whose functions were called, in order."""
+    file = prefix.with_name("calls.txt")
+    return file.read_text().split() if file.exists() else []
+
+
+def toy(name: str, fn: object = make, *, reads: Step | InputName | None = None, **fields: object) -> Step:
+    """A step named toy/<name>. Fields of the config, and of Step, by name."""
+    of_step = {k: fields.pop(k) for k in list(fields) if k in Step.__dataclass_fields__}
+    if reads is not None:
+        fields["input_path"] = output_path_of(reads)
+    config = {k: versioned(v) if k == "value" else v for k, v in fields.items()}
+    return Step(name=f"toy/{name}", fn=fn, config=ToyConfig(**config), **of_step)  # type: ignore[arg-type]
