@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,12 +16,27 @@ from marin_resources.storage.manifest import read_manifest, take_manifest
 COMPLETE = "complete"
 
 
+class CheckSpec(dg.AssetCheckSpec):
+    """A check whose output has a name that Dagster takes, also where its asset's key has a "=" or a "," in it."""
+
+    def get_python_identifier(self) -> str:
+        return f"{op_name('/'.join(self.asset_key.path))}_{self.name}"
+
+
 def check_specs(step: Step, key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
     """The checks of one step's asset."""
-    complete = dg.AssetCheckSpec(COMPLETE, asset=key, description="Every file of the manifest is there, in its size.")
+    complete = CheckSpec(COMPLETE, asset=key, description="Every file of the manifest is there, in its size.")
     return [complete] + [
-        dg.AssetCheckSpec(e.name, asset=key, description=e.description or e.describe()) for e in step.expectations
+        CheckSpec(e.name, asset=key, description=e.description or e.describe()) for e in step.expectations
     ]
+
+
+def op_name(name: str) -> str:
+    """A name that Dagster takes for an op, different for every step name, the step's own where that is possible."""
+    if re.fullmatch(r"[A-Za-z0-9]+(_[A-Za-z0-9]+)*(/[A-Za-z0-9]+(_[A-Za-z0-9]+)*)*", name):
+        return name.replace("/", "__")
+    digest = hashlib.md5(name.encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_')}___{digest}"
 
 
 def check_results(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:

@@ -1,13 +1,12 @@
 """Steps to Dagster assets: key, deps, code version, group, kinds, tags, description, metadata, checks."""
 
-import hashlib
 import inspect
 import re
 from collections.abc import Iterable
 
 import dagster as dg
 
-from marin_assets.checks import check_specs
+from marin_assets.checks import check_specs, op_name
 from marin_assets.materialize import materialize
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.resolve import check_config
@@ -85,14 +84,6 @@ def asset_spec(node: Node) -> dg.AssetSpec:
 def asset_key(node: Node) -> dg.AssetKey:
     """The step's own key, or its name's segments."""
     return dg.AssetKey(list(node.step.key or node.name.split("/")))
-
-
-def op_name(name: str) -> str:
-    """A name that Dagster takes for an op, different for every step name, the step's own where that is possible."""
-    if re.fullmatch(r"[A-Za-z0-9]+(_[A-Za-z0-9]+)*(/[A-Za-z0-9]+(_[A-Za-z0-9]+)*)*", name):
-        return name.replace("/", "__")
-    digest = hashlib.md5(name.encode()).hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_')}___{digest}"
 
 
 def description_of(step: Step) -> str | None:

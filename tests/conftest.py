@@ -20,6 +20,23 @@ os.environ.update(
 sys.path.insert(0, str(Path(__file__).parent))  # tests import what stands beside them, and workers do too
 
 
+@pytest.fixture(scope="session")
+def shared_ray() -> Iterator[None]:
+    """One local Ray for the tests of a session that do not care when it starts: back ends use one that is up."""
+    import ray
+
+    ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=80_000_000,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    yield
+    ray.shutdown()
+
+
 @pytest.fixture
 def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh MARIN_PREFIX."""

@@ -27,6 +27,10 @@ class ToyConfig:
 def make(config: ToyConfig) -> dict[str, int]:
     """Write the value, and one line into calls.txt of the prefix's parent."""
     note_call(config)
+    return write_value(config)
+
+
+def write_value(config: ToyConfig) -> dict[str, int]:
     Path(config.output_path, "value.txt").write_text(str(config.value))
     return {"value": config.value}
 
@@ -43,7 +47,7 @@ def wait_at_gate(config: ToyConfig) -> dict[str, int]:
     print(f"waiting in process {os.getpid()}", flush=True)
     while os.path.exists(config.gate):
         time.sleep(0.02)
-    return make(config)
+    return write_value(config)
 
 
 def wait_with_a_child(config: ToyConfig) -> dict[str, int]:
@@ -60,7 +64,12 @@ def die_once(config: ToyConfig) -> dict[str, int]:
     if not marker.exists():
         marker.touch()
         os._exit(9)
-    return make(config)
+    return write_value(config)
+
+
+def die(config: ToyConfig) -> None:
+    """End the worker's process without a word, always."""
+    os._exit(9)
 
 
 def return_nonsense(config: ToyConfig) -> dict[str, object]:

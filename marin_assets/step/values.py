@@ -123,8 +123,6 @@ def unwrap_versioned_value(value: Any) -> Any:
 def output_path_of(step: Step | InputName, name: str | None = None) -> InputName:
     """Where `step` puts its output, or `name` below it; makes the step an input of the one that reads it."""
     if isinstance(step, InputName):
-        if step.step is None:
-            raise ConfigError(f"output_path_of({step!r}) needs a step and got a hardcoded path. Use the path itself.")
         return step.cd(name) if name else step
     if not _is_step(step):
         raise ConfigError(f"output_path_of({step!r}) needs a Step. Pass the step itself, not its name or config.")

@@ -116,7 +116,8 @@ def stable_json(value: Any, where: str) -> Any:
     if isinstance(value, list | tuple):
         return [stable_json(item, f"{where}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, dict):
-        return {_json_key(key, where): stable_json(item, f"{where}[{key!r}]") for key, item in value.items()}
+        _refuse_mixed_keys(value, where)
+        return {key: stable_json(item, f"{where}[{key!r}]") for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: stable_json(getattr(value, f.name), f"{where}.{f.name}") for f in dataclasses.fields(value)}
     if _is_jax_float_type(value):
@@ -180,10 +181,12 @@ def _named(step: Step | None) -> str:
     return repr(step.name) if step is not None else "?"
 
 
-def _json_key(key: object, where: str) -> Any:
-    if key is None or isinstance(key, str | int):
-        return key
-    raise ConfigError(f"{where} has the key {key!r}, which has no stable JSON form. Use a text.")
+def _refuse_mixed_keys(value: Mapping[Any, Any], where: str) -> None:
+    """JSON sorts keys, so they must be of one kind."""
+    for kind in (str, int, type(None)):
+        if all(isinstance(key, kind) for key in value):
+            return
+    raise ConfigError(f"{where} has the keys {list(value)[:5]!r}, which have no stable JSON form. Use texts.")
 
 
 def _is_jax_float_type(value: Any) -> bool:

@@ -95,7 +95,7 @@ class TrainLmConfig:
 def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     """Train, or go on with what an earlier call began, and export.
 
-    Returns steps, parameters, tokens_seen, tokens_per_second (median over the steps), loss_start and loss_end
+    Returns steps, parameters, head_dim, tokens_seen, tokens_per_second (median over the steps), loss_start and loss_end
     (validation loss of the untrained and the trained model, nats a token, on the same batches), loss_ratio (end /
     start), train_loss_end (mean of the last 10 steps), model_path, plots, resumed_from_step (the checkpoint's, or
     None). Raises TrainError for a shape that cannot be built, InputError for caches that do not fit.
@@ -154,6 +154,7 @@ def _result(config: TrainLmConfig, rows: list[Row], parameters: int, done: int |
     return {
         "steps": config.num_train_steps,
         "parameters": parameters,
+        "head_dim": config.model.hidden_dim // config.model.num_heads,
         "head_dim": config.model.hidden_dim // config.model.num_heads,
         "tokens_seen": config.num_train_steps * config.train_batch_size * config.model.max_seq_len,
         "tokens_per_second": statistics.median(rates),

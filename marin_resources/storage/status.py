@@ -43,4 +43,9 @@ def parse_status(text: str, output_path: str) -> Status | None:
 
 
 def _last_event(text: str) -> str:
-    return str(json.loads(text.splitlines()[-1]).get("status"))
+    """The status in the last line, or the line itself if it is no event: cut off, or another program's."""
+    line = text.splitlines()[-1]
+    try:
+        return str(json.loads(line)["status"])
+    except (ValueError, KeyError, TypeError):
+        return line

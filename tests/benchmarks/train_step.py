@@ -4,8 +4,9 @@
 
 Both train the nano Llama of the stage's defaults on the same cache, seed and schedule. By hand means: Levanter's
 config with the same values, its no-op tracker, its own checkpoints and export. A step's time is the wall time from the
-end of one step to the end of the next, so that trackers and hooks are in it; rounds alternate and swap their order,
-and the medians over the steps count. Exits 1 above the limit.
+end of one step to the end of the next, so that trackers and hooks are in it; rounds alternate and swap their order.
+What counts is the median step of each side's quietest round: what else runs on the machine can only add. Takes about
+three minutes on two cores. Exits 1 above the limit.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from marin_assets.tokenize.train_tokenizer import TrainTokenizerConfig, train_to
 from marin_assets.train.train_lm import TrainLmConfig, train_lm
 
 LIMIT = 1.02
-ROUNDS = 4
-STEPS = 200
+ROUNDS = 3
+STEPS = 150
 WARM_UP_STEPS = 20
 
 
 def main() -> int:
-    logging.disable(logging.INFO)
+    logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         config = make_inputs(folder)
@@ -109,15 +110,15 @@ def time_steps(train: Callable[[TrainLmConfig], object], config: TrainLmConfig) 
 
 
 def report(by_hand: list[list[float]], stage: list[list[float]]) -> int:
-    print(
-        f"\n{STEPS - WARM_UP_STEPS - 1} steps a round, {ROUNDS} rounds each\n\n{'':16}{'median ms':>10}{'rounds':>10}"
-    )
-    medians = []
+    print(f"\n{STEPS - WARM_UP_STEPS - 1} steps a round, {ROUNDS} rounds each; medians in ms\n")
+    print(f"{'':16}{'quietest':>10}{'all':>10}    rounds")
+    quietest = []
     for name, rounds in (("by hand", by_hand), ("train_lm stage", stage)):
-        medians.append(statistics.median(step for steps in rounds for step in steps))
-        each = " ".join(f"{1000 * statistics.median(steps):.2f}" for steps in rounds)
-        print(f"{name:16}{1000 * medians[-1]:10.2f}    {each}")
-    ratio = medians[1] / medians[0]
+        medians = [1000 * statistics.median(steps) for steps in rounds]
+        everything = 1000 * statistics.median(step for steps in rounds for step in steps)
+        quietest.append(min(medians))
+        print(f"{name:16}{quietest[-1]:10.2f}{everything:10.2f}    {' '.join(f'{median:.2f}' for median in medians)}")
+    ratio = quietest[1] / quietest[0]
     print(f"\nratio {ratio:.3f}; limit {LIMIT}: {'ok' if ratio <= LIMIT else 'ABOVE'}")
     return 0 if ratio <= LIMIT else 1
 

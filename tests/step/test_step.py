@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from marin_assets.step.step import Step
+from marin_assets.step.values import THIS_OUTPUT_PATH, ConfigError, InputName
+from marin_resources.hardware import cpu
+
+
+@dataclass(frozen=True)
+class Config:
+    output_path: str = THIS_OUTPUT_PATH
+
+
+def do_nothing(config: Any) -> None:
+    """Never run."""
+
+
+def step(**changes: Any) -> Step:
+    return Step(**{"name": "raw/a", "fn": do_nothing, "config": Config(), **changes})
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "raw/a=1,lr=3e-4", "tokenized/roneneldan/TinyStories", "x+y@v1.2", "übung/a:b", "a-b_c.d"]
+)
+def test_a_name_that_marin_uses_is_a_name(name: str) -> None:
+    assert step(name=name).name == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "/a", "a/", "a//b", "..", "a/../b", "./a", ".hidden", "a/.marin", "a b", "a\nb", "a\tb", "a*", "a?", "a[1]",
+     "a{b}", "a#b", "a%20b", 'a"b', "a\\b", "\x00", None, 3, b"raw/a"],
+    ids=repr,
+)  # fmt: skip
+def test_a_bad_name_is_refused_in_one_sentence_that_quotes_it(name: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        step(name=name)
+    assert f"A step has the name {name!r}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"fn": "module:name"}, "Step 'raw/a' has fn='module:name', expected a function"),
+        ({"fn": None}, "Step 'raw/a' has fn=None, expected a function"),
+        ({"config": {"x": 1}}, "Step 'raw/a' has config={'x': 1}, expected an instance of a dataclass"),
+        ({"config": Config}, "expected an instance of a dataclass"),
+        ({"extras": "train"}, "Step 'raw/a' has a text for extras or env"),
+        ({"env": "HF_TOKEN"}, "Step 'raw/a' has a text for extras or env"),
+        ({"resources": 4}, "Step 'raw/a' has resources=4, expected cpu(), gpu() or tpu()"),
+    ],
+)
+def test_a_bad_part_is_refused_in_one_sentence_that_names_the_step(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        step(**changes)
+    assert sentence in str(caught.value)
+
+
+def test_making_a_step_calls_nothing() -> None:
+    def explode(config: Any) -> None:
+        raise AssertionError
+
+    step(fn=explode)
+
+
+def test_steps_are_compared_by_being_the_same_object() -> None:
+    one, other = step(), step()
+    assert one != other
+    assert len({one, other, one}) == 2
+
+
+def test_a_step_asks_for_one_cpu_by_default() -> None:
+    assert step().resources == cpu(1)
+
+
+def test_a_place_below_a_step_is_an_input_name() -> None:
+    one = step()
+    below = one / "sub"
+    assert isinstance(below, InputName)
+    assert (below.step, below.name) == (one, "sub")
+    assert one.as_input_name().name is None
+    assert repr(one) == "Step('raw/a')"
+
+
+def test_with_output_path_changes_the_path_alone() -> None:
+    one = step(description="d")
+    moved = one.with_output_path("x/y")
+    assert (moved.override_output_path, moved.name, moved.description, moved.config) == ("x/y", "raw/a", "d", one.config)
