@@ -5,6 +5,7 @@ Pure data. Resources never enter a version: the same recipe on other hardware is
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 GIB = 1024**3
@@ -78,9 +79,12 @@ def tpu(kind: str, *, slices: int = 1, cpus: float = 1, memory_gib: float | None
 
 
 def _gib(memory_gib: float | None) -> int | None:
-    return None if memory_gib is None else int(memory_gib * GIB)
+    if memory_gib is None:
+        return None
+    _require_positive("memory_gib", memory_gib)
+    return int(memory_gib * GIB)
 
 
 def _require_positive(what: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ResourceError(f"Resources need {what} above 0 and got {value!r}. Pass a positive number.")

@@ -155,6 +155,13 @@ def _sigint_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _asset_names(job_context: PlanExecutionContext, step_key: str) -> list[str]:
+    """The assets that a step of the run makes, or the step's own name if it makes none."""
+    handle = job_context.execution_plan.get_step_by_key(step_key).node_handle
+    assets = job_context.job_def.asset_layer.get_assets_def_for_node(handle)
+    return [key.to_user_string() for key in assets.keys] if assets is not None else [step_key]
+
+
 def _interrupted_event(job_context: PlanExecutionContext, active: ActiveExecution, signals: _Signals) -> DagsterEvent:
     run = job_context.instance.get_run_by_id(job_context.run_id)
     if run is not None and run.status in (DagsterRunStatus.CANCELING, DagsterRunStatus.CANCELED):
@@ -163,7 +170,7 @@ def _interrupted_event(job_context: PlanExecutionContext, active: ActiveExecutio
         why = "This process was told to stop (SIGTERM)"
     else:
         why = "Interrupted by Ctrl-C"
-    steps = sorted(active._in_flight)
+    steps = sorted(name for key in active._in_flight for name in _asset_names(job_context, key))
     return DagsterEvent.engine_event(
         job_context,
         f"{why}: the compute of {', '.join(steps) or 'no step'} is being stopped. "

@@ -38,6 +38,8 @@ def normalize_prefix(prefix: str) -> str:
         if scheme == "file":
             return normalize_prefix(rest)
         _check_scheme(scheme, prefix)
+        if not rest.strip("/"):
+            raise SettingError(f"The prefix {prefix!r} names no place. Use a URL such as gs://bucket/path.")
         return prefix.rstrip("/")
     if Path(prefix).exists() and not Path(prefix).is_dir():
         raise SettingError(f"The prefix {prefix!r} is a file. Set MARIN_PREFIX to a folder or a URL.")

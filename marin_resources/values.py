@@ -68,7 +68,8 @@ def _table_bytes(table: Any) -> bytes:
     import pyarrow.parquet
 
     sink = io.BytesIO()
-    pyarrow.parquet.write_table(table, sink)
+    # Parquet's own names for the items of lists would make a table that is read differ from the one written.
+    pyarrow.parquet.write_table(table, sink, use_compliant_nested_type=False)
     return sink.getvalue()
 
 

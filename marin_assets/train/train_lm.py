@@ -155,7 +155,6 @@ def _result(config: TrainLmConfig, rows: list[Row], parameters: int, done: int |
         "steps": config.num_train_steps,
         "parameters": parameters,
         "head_dim": config.model.hidden_dim // config.model.num_heads,
-        "head_dim": config.model.hidden_dim // config.model.num_heads,
         "tokens_seen": config.num_train_steps * config.train_batch_size * config.model.max_seq_len,
         "tokens_per_second": statistics.median(rates),
         "loss_start": start,

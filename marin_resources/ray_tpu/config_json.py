@@ -12,7 +12,7 @@ import enum
 import math
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import PurePath, PurePosixPath
+from pathlib import Path, PurePath
 from typing import Any
 
 from marin_resources.ray_tpu.reference import load, reference_to
@@ -44,7 +44,7 @@ def encode(value: Any, where: str = "config") -> Json:
         return {"$dataclass": reference_to(type(value)), **encoded}
     if isinstance(value, list):
         return [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):  # a NamedTuple would come back without its names
         return {"$tuple": [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]}
     if isinstance(value, dict):
         return {_key(key, where): encode(item, f"{where}[{key!r}]") for key, item in value.items()}
@@ -113,7 +113,7 @@ def _restore_enum(value: dict[str, Json]) -> enum.Enum:
 _TAGS: dict[str, Callable[[dict[str, Json]], Any]] = {
     "$dataclass": _restore_dataclass,
     "$enum": _restore_enum,
-    "$path": lambda value: PurePosixPath(value["$path"]),
+    "$path": lambda value: Path(value["$path"]),
     "$tuple": lambda value: tuple(decode(item) for item in value["$tuple"]),
     "$timedelta": lambda value: timedelta(*value["$timedelta"]),
 }

@@ -24,7 +24,8 @@ def reference_to(thing: Any) -> str:
     """The name of a function or class. Raises UnimportableError for a lambda, a closure or a method of an instance."""
     name = getattr(thing, "__qualname__", None)
     module = getattr(thing, "__module__", None)
-    if not name or not module:
+    owner = getattr(thing, "__self__", None)  # a module for what C defines, the class for a class method
+    if not name or not module or not (owner is None or isinstance(owner, type | ModuleType)):
         raise UnimportableError(f"{thing!r} has no name to import it by. Use a function defined in a module.")
     if "<" in name:
         raise UnimportableError(

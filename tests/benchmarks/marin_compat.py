@@ -107,7 +107,7 @@ def random_leaf(dice: random.Random, depth: int) -> Any:
         named = {f"{dice.choice('zyx')}{i}": item for i, item in enumerate(items)}
         return dice.choice([items, {"$tuple": items}, named, {"$dc": named}])
     numbers = [dice.randint(-(10**20), 10**20), dice.random(), 1e-7, 3e22, -0.0, 0.1 + 0.2, dice.randint(0, 9)]
-    texts = ["", "naïve ☃", "\u2028\n\t\"\\", "😀", f"t{dice.random()}"]
+    texts = ["", "naïve ☃", '\u2028\n\t"\\', "😀", f"t{dice.random()}"]
     tagged = [{"$enum": "RED"}, {"$enum": "BLUE"}, {"$path": "a/b"}, {"$timedelta": [1, 2, 3]}]
     return dice.choice([None, True, False, dice.choice(numbers), dice.choice(texts), dice.choice(tagged)])
 

@@ -36,7 +36,9 @@ def test_a_manifest_comes_back_as_it_was_written(folder: Path) -> None:
     assert json.loads((folder / NAME).read_text())["digest"] == taken.digest
 
 
-def test_the_digest_covers_names_and_sizes_and_not_the_place(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_digest_covers_names_and_sizes_and_not_the_place(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "b.txt").write_text("BB")
     assert take_manifest(str(elsewhere)).digest == Manifest(files=(("b.txt", 2),)).digest

@@ -101,7 +101,7 @@ def test_our_own_identity_is_compared_first(output: Output) -> None:
 
 def test_a_newer_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
     put(tmp_path, {**MARIN, "format_version": FORMAT_VERSION + 1})
-    with pytest.raises(RecordError, match=f"{str(tmp_path)}.* has format version 2 .* Update this checkout"):
+    with pytest.raises(RecordError, match=f"{tmp_path!s}.* has format version 2 .* Update this checkout"):
         read_record(str(tmp_path))
 
 
@@ -113,5 +113,5 @@ def test_a_record_that_is_no_object_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_record_is_refused_by_its_path(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text('{"name": "a')
-    with pytest.raises(ValueError, match=f"{str(tmp_path)}.* is not JSON"):
+    with pytest.raises(ValueError, match=f"{tmp_path!s}.* is not JSON"):
         read_record(str(tmp_path))

@@ -90,4 +90,9 @@ def test_a_place_below_a_step_is_an_input_name() -> None:
 def test_with_output_path_changes_the_path_alone() -> None:
     one = step(description="d")
     moved = one.with_output_path("x/y")
-    assert (moved.override_output_path, moved.name, moved.description, moved.config) == ("x/y", "raw/a", "d", one.config)
+    assert (moved.override_output_path, moved.name, moved.description, moved.config) == (
+        "x/y",
+        "raw/a",
+        "d",
+        one.config,
+    )

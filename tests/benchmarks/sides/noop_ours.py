@@ -38,4 +38,6 @@ def chain() -> dg.Definitions:
 
 
 def _step(kind: str, number: int, input_path: str | None) -> Step:
-    return Step(name=f"{kind}/s{number}", fn=do_nothing, config=NoopConfig(number=versioned(number), input_path=input_path))
+    return Step(
+        name=f"{kind}/s{number}", fn=do_nothing, config=NoopConfig(number=versioned(number), input_path=input_path)
+    )

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from marin_resources.ray_tpu.attempt_log import LogFollower
+
+PRINTER = """
+import logging, os, subprocess, sys
+from marin_resources.ray_tpu.attempt_log import VARIABLE, redirect_output
+print("before")
+with redirect_output(sys.argv[1]):
+    print("from print")
+    print("to stderr", file=sys.stderr)
+    os.write(1, b"from C\\n")
+    subprocess.run(["sh", "-c", "echo from a child; echo child error >&2"], check=True)
+    logging.getLogger("stage").info("from logging")
+    assert os.environ[VARIABLE] == sys.argv[1]
+    if len(sys.argv) > 2:
+        raise SystemExit(3)
+assert VARIABLE not in os.environ
+print("after")
+print("after error", file=sys.stderr)
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", PRINTER, *arguments], capture_output=True, text=True)
+
+
+def test_all_that_a_process_and_its_children_print_is_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "attempts" / "1.log"
+    done = run(str(path))
+    assert (done.stdout, done.stderr) == ("before\nafter\n", "after error\n")
+    lines = path.read_text().splitlines()
+    for line in ("from print", "to stderr", "from C", "from a child", "child error"):
+        assert line in lines
+    assert any(line.endswith("INFO stage: from logging") for line in lines)
+    assert "before" not in lines
+
+
+def test_a_second_process_appends(tmp_path: Path) -> None:
+    path = tmp_path / "1.log"
+    run(str(path))
+    run(str(path))
+    assert path.read_text().splitlines().count("from C") == 2
+
+
+def test_the_log_is_whole_when_the_process_is_told_to_go(tmp_path: Path) -> None:
+    path = tmp_path / "1.log"
+    assert run(str(path), "exit").returncode == 3
+    assert "from print" in path.read_text()
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    return []
+
+
+def test_a_follower_passes_on_each_line_once_as_it_comes(tmp_path: Path, lines: list[str]) -> None:
+    path = tmp_path / "1.log"
+    follower = LogFollower(str(path), lines.append)
+    follower.poll()
+    assert lines == []
+    with path.open("ab", buffering=0) as file:
+        file.write(b"one\ntw")
+        follower.poll()
+        assert lines == ["one"]
+        file.write(b"o\n\nthree")
+        follower.poll()
+        follower.poll()
+        assert lines == ["one", "two", ""]
+    follower.finish()
+    follower.finish()
+    assert lines == ["one", "two", "", "three"]
+
+
+def test_of_a_progress_bar_the_last_state_is_passed_on(tmp_path: Path, lines: list[str]) -> None:
+    (tmp_path / "1.log").write_bytes(b"10%\r50%\r100%\r\ndone\r\n")
+    LogFollower(str(tmp_path / "1.log"), lines.append).finish()
+    assert lines == ["100%", "done"]
+
+
+def test_a_letter_cut_in_two_is_put_together(tmp_path: Path, lines: list[str]) -> None:
+    path = tmp_path / "1.log"
+    follower = LogFollower(str(path), lines.append)
+    letter = "ü".encode()
+    with path.open("ab", buffering=0) as file:
+        file.write(letter[:1])
+        follower.poll()
+        file.write(letter[1:] + b"\xff\n")
+        follower.poll()
+    assert lines == ["ü�"]

@@ -1,0 +1,48 @@
+"""One tiny quickstart, made once for all the stories that look at it."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from running import run_steps
+
+from marin_assets import Step
+from marin_assets.experiments.quickstart import steps
+
+
+@dataclass(frozen=True)
+class Finished:
+    steps: list[Step]
+    prefix: Path
+    instance: dg.DagsterInstance
+    result: Any
+
+    def again(self) -> Any:
+        return self.rerun(self.steps)
+
+    def rerun(self, steps: list[Step]) -> Any:
+        before = os.environ.get("MARIN_PREFIX")
+        os.environ["MARIN_PREFIX"] = str(self.prefix)
+        try:
+            return run_steps(steps, self.instance)
+        finally:
+            os.environ.pop("MARIN_PREFIX") if before is None else os.environ.update(MARIN_PREFIX=before)
+
+    def output(self, name: str) -> Path:
+        [path] = self.prefix.glob(f"{name}-??????")
+        return path
+
+
+@pytest.fixture(scope="session")
+def tiny_quickstart(tmp_path_factory: pytest.TempPathFactory, shared_ray: None) -> Iterator[Finished]:
+    root = tmp_path_factory.mktemp("quickstart")
+    (root / "dagster").mkdir()
+    with dg.DagsterInstance.local_temp(
+        str(root / "dagster"), overrides={"telemetry": {"enabled": False}}
+    ) as instance:
+        finished = Finished(steps("tiny"), root / "prefix", instance, None)
+        yield Finished(finished.steps, finished.prefix, instance, finished.again())

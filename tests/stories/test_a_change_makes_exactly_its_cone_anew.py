@@ -1,0 +1,67 @@
+"""A change of one versioned field: exactly what is downstream of it is unsynced, and exactly that runs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
+from running import definitions_of, reused, run_steps
+from toy_steps import calls, toy
+
+from marin_assets import Step
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides={"telemetry": {"enabled": False}}) as instance:
+        yield instance
+
+
+def diamond(left_value: int, note: str = "") -> list[Step]:
+    """top -> left, right -> bottom; left -> leaf."""
+    top = toy("top", note=note)
+    left, right = toy("left", reads=top, value=left_value), toy("right", reads=top)
+    bottom = toy("bottom", reads=left, gate=right / "value.txt")
+    return [bottom, toy("leaf", reads=left), toy("beside", reads=right)]
+
+
+def unsynced(steps: list[Step], instance: dg.DagsterInstance) -> set[str]:
+    """The assets that the UI calls unsynced or missing."""
+    graph = definitions_of(steps).resolve_asset_graph()
+    resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+    keys = graph.materializable_asset_keys
+    return {k.path[-1] for k in keys if resolver.get_status(k) is not StaleStatus.FRESH}
+
+
+def test_exactly_the_cone_is_unsynced_and_exactly_it_runs(
+    instance: dg.DagsterInstance, prefix: Path, shared_ray: None
+) -> None:
+    before, after = diamond(1), diamond(2)
+    cone = {"left", "bottom", "leaf"}
+    assert run_steps(before, instance).success
+    assert unsynced(before, instance) == set()
+    assert unsynced(after, instance) == cone
+
+    done = len(calls(prefix))
+    result = run_steps(after, instance)
+    assert {key.removeprefix("toy/") for key, was in reused(result).items() if not was} == cone
+    assert len(calls(prefix)) == done + len(cone)
+    assert unsynced(after, instance) == set()
+
+
+def test_going_back_costs_nothing(instance: dg.DagsterInstance, prefix: Path, shared_ray: None) -> None:
+    for steps in (diamond(1), diamond(2)):
+        assert run_steps(steps, instance).success
+    done = len(calls(prefix))
+    assert unsynced(diamond(1), instance) == {"left", "bottom", "leaf"}
+    result = run_steps(diamond(1), instance)
+    assert all(reused(result).values())
+    assert len(calls(prefix)) == done
+    assert unsynced(diamond(1), instance) == set()
+
+
+def test_an_unversioned_change_is_no_change(instance: dg.DagsterInstance, prefix: Path, shared_ray: None) -> None:
+    assert run_steps(diamond(1), instance).success
+    assert unsynced(diamond(1, note="other words"), instance) == set()

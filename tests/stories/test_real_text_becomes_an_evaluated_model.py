@@ -1,0 +1,67 @@
+"""The quickstart, in its tiny scale: the whole way on real text, once, and then never again."""
+
+import json
+import re
+from pathlib import Path
+
+import dagster as dg
+from running import reused
+
+from marin_assets.step.graph import build_graph
+from marin_resources.storage.files import list_files
+
+STAGES = ("raw", "documents", "tokenizers", "tokenized", "checkpoints", "held_out", "evaluation", "report")
+
+
+def test_every_stage_is_made_and_every_check_holds(tiny_quickstart) -> None:
+    assert tiny_quickstart.result.success
+    assert len(reused(tiny_quickstart.result)) == len(STAGES)
+    failed = [check for check in tiny_quickstart.result.get_asset_check_evaluations() if not check.passed]
+    assert failed == []
+
+
+def test_run_again_it_computes_nothing(tiny_quickstart) -> None:
+    result = tiny_quickstart.again()
+    assert result.success
+    assert all(reused(result).values())
+
+
+def test_every_output_lies_where_its_asset_says(tiny_quickstart) -> None:
+    for node in build_graph(tiny_quickstart.steps):
+        path = tiny_quickstart.prefix / node.version.path
+        assert (path / ".executor_status").read_text() == "SUCCESS"
+        assert json.loads((path / ".executor_info").read_text())["version"] == node.version.as_dict()
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(tiny_quickstart) -> None:
+    page = (tiny_quickstart.output("report/quickstart-tiny") / "report.html").read_text()
+    assert not re.search(r'(src|href)="(?!#|data:)', page)
+    assert "acc_mutual_info" in page
+
+
+def test_readers_of_data_see_no_control_files(tiny_quickstart) -> None:
+    for stage in STAGES:
+        path = tiny_quickstart.output(f"{stage}/quickstart-tiny")
+        assert not any(Path(name).name.startswith(".") for name in list_files(str(path)))
+
+
+def test_an_asset_shows_path_counts_bytes_duration_plot_and_log(tiny_quickstart) -> None:
+    event = tiny_quickstart.instance.get_latest_materialization_event(
+        dg.AssetKey(["checkpoints", "quickstart-tiny"])
+    )
+    metadata = event.asset_materialization.metadata
+    assert metadata["path"].value == str(tiny_quickstart.output("checkpoints/quickstart-tiny"))
+    assert metadata["bytes"].value > 100_000
+    assert metadata["duration_s"].value > 0
+    assert metadata["parameters"].value > 0
+    assert metadata["plot loss.png"].value.startswith("![loss.png](data:image/png;base64,")
+    assert Path(metadata["log"].value).read_text()
+
+
+def test_nothing_of_the_environment_is_in_the_corpus(tiny_quickstart) -> None:
+    from marin_assets.documents import list_shards, read_documents
+
+    shards = list_shards(str(tiny_quickstart.output("documents/quickstart-tiny")))
+    text = "\n".join(document.text for shard in shards for document in read_documents(shard))
+    assert str(tiny_quickstart.prefix) not in text
+    assert "/site-packages/" not in text
