@@ -1,6 +1,6 @@
-"""Marin's side of noop_steps.py, run by marin-core's own interpreter: `python noop_marin.py level|chain STEPS PREFIX`.
+"""Marin's side of noop_steps.py, run by marin-core's own interpreter: `python noop_marin.py level|chain STEPS RUNS PREFIX`.
 
-Runs its Executor over steps that do nothing, twice, and prints the seconds of both runs as JSON on the last line.
+Runs its Executor over steps that do nothing, RUNS times, and prints the seconds of each as JSON on the last line.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def do_nothing(config: NoopConfig) -> None:
 
 
 def main() -> None:
-    kind, count, prefix = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    kind, count, runs, prefix = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     steps: list[ExecutorStep] = []
     for number in range(count):
         above = output_path_of(steps[-1]) if kind == "chain" and steps else None
         config = NoopConfig(versioned(number), above, this_output_path())
         steps.append(ExecutorStep(name=f"{kind}/s{number}", fn=do_nothing, config=config))
     seconds = []
-    for _ in range(2):
+    for _ in range(runs):
         began = time.monotonic()
         Executor(prefix=prefix, executor_info_base_path=f"{prefix}/experiments").run(steps)
         seconds.append(time.monotonic() - began)

@@ -1,0 +1,129 @@
+"""The four ways to make an output: the command line, the UI, a Dagster job, a script of one's own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dagster_dev import dagster_dev
+from running import logged, wait_until
+
+ROOT = Path(__file__).parents[2]
+DAGSTER = str(Path(sys.executable).with_name("dagster"))
+
+
+@pytest.fixture
+def env(prefix: Path, dagster_home: Path) -> dict[str, str]:
+    return {"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(dagster_home)}
+
+
+def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, env={**os.environ, **env}, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def stats(prefix: Path) -> str:
+    [path] = prefix.glob("hello_world/stats-*/stats.json")
+    return path.read_text()
+
+
+def test_dagster_asset_materialize(prefix: Path, env: dict[str, str]) -> None:
+    done = command(
+        env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", "hello_world/data,hello_world/stats"
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"sum": 4950' in stats(prefix)
+
+
+def test_a_step_whose_input_is_not_there_says_what_to_do(prefix: Path, env: dict[str, str]) -> None:
+    done = command(env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", "hello_world/stats")
+    assert done.returncode == 1
+    assert "Step 'hello_world/stats' needs 'hello_world/data'" in done.stderr
+    assert "Materialize what it reads first" in done.stderr
+
+
+def test_a_dagster_job(prefix: Path, env: dict[str, str]) -> None:
+    done = command(env, DAGSTER, "job", "execute", "-m", "marin_assets.definitions", "-j", "hello_world")
+    assert done.returncode == 0, done.stderr
+    assert '"sum": 4950' in stats(prefix)
+
+
+def test_a_script_whose_functions_are_its_own(prefix: Path, env: dict[str, str], tmp_path: Path) -> None:
+    script = tmp_path / "my experiment.py"
+    source = (ROOT / "marin_assets/experiments/hello_world.py").read_text()
+    (tmp_path / "beside.py").write_text("FACTOR = 2\n")
+    source = source.replace("from marin_assets import", "from beside import FACTOR\nfrom marin_assets import", 1)
+    script.write_text(source.replace("sum(numbers)", "FACTOR * sum(numbers)"))
+    done = command(env, sys.executable, str(script))
+    assert done.returncode == 0, done.stderr
+    assert '"sum": 9900' in stats(prefix)
+    assert list(prefix.glob("experiments/my_experiment-*.json"))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--prefix", "nope://x"], "The prefix 'nope://x' has the unknown scheme 'nope'"),
+        (["--run-only", "nothing"], "--run-only 'nothing' finds none of the steps"),
+        (["--run-only", "("], "--run-only '(' is not a pattern"),
+        (["--max-concurrent", "0"], "--max-concurrent is 0, expected 1 or more"),
+        (["--max-concurrent", "two"], "invalid int value: 'two'"),
+        (["--nonsense"], "unrecognized arguments: --nonsense"),
+    ],
+)
+def test_wrong_words_end_in_a_sentence(env: dict[str, str], words: list[str], sentence: str) -> None:
+    done = command(env, sys.executable, "-m", "marin_assets.experiments.hello_world", *words)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_dry_run_says_what_would_run_and_why_and_writes_nothing(prefix: Path, env: dict[str, str]) -> None:
+    done = command(env, sys.executable, "-m", "marin_assets.experiments.hello_world", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert f"run      {prefix}/hello_world/data-" in done.stdout
+    assert "2 to run" in done.stdout
+    assert not prefix.exists()
+
+
+WORKSPACE = "load_from: [{{python_module: {{module_name: location, working_directory: {folder!r}, location_name: marin}}}}]"
+LOCATION = """
+import sys
+sys.path.insert(0, {tests!r})
+import toy_steps
+from running import definitions_of
+from toy_steps import toy
+
+slow = toy("slow", toy_steps.wait_with_a_child, gate={gate!r})
+defs = definitions_of([toy("after", reads=slow), toy("quick", value={value})])
+"""
+
+
+def test_the_ui_materializes_shows_what_is_unsynced_and_terminates(
+    prefix: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    workspace = tmp_path / "workspace.yaml"
+    workspace.write_text(WORKSPACE.format(folder=str(tmp_path)))
+    location = tmp_path / "location.py"
+    location.write_text(LOCATION.format(tests=str(ROOT / "tests"), gate=str(gate), value=1))
+    with dagster_dev(workspace, tmp_path / "dev.log", env) as dev:
+        assert set(dev.unsynced().values()) == {"MISSING"}
+        quick = dev.launch("toy/quick")
+        wait_until(lambda: dev.status(quick) == "SUCCESS", "the quick step", timeout_s=90)
+        assert dev.unsynced() == {"toy/quick": "FRESH", "toy/slow": "MISSING", "toy/after": "MISSING"}
+
+        slow = dev.launch("toy/slow", "toy/after")
+        text = wait_until(logged(prefix, "toy/slow", "waiting in process"), "the slow step", timeout_s=90)
+        dev.terminate(slow)
+        pids = [int(word) for word in text.split() if word.isdigit()]
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "the compute to stop", timeout_s=5)
+        wait_until(lambda: dev.status(slow) == "CANCELED", "the run to be canceled", timeout_s=10)
+        assert any("Terminated on request: the compute of toy/slow" in message for message in dev.messages(slow))
+
+        location.write_text(LOCATION.format(tests=str(ROOT / "tests"), gate=str(gate), value=2))
+        dev.ask('mutation { reloadRepositoryLocation(repositoryLocationName: "marin") { __typename } }')
+        assert dev.unsynced()["toy/quick"] == "STALE"
