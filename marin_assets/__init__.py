@@ -1,6 +1,6 @@
 """The alphabet: all that an experiment is written with.
 
-    from marin_assets import Step, THIS_OUTPUT_PATH, executor_main, output_path_of, versioned
+from marin_assets import Step, THIS_OUTPUT_PATH, executor_main, output_path_of, versioned
 """
 
 from marin_assets.entry_point import executor_main
@@ -38,4 +38,3 @@ __all__ = [
     "unwrap_versioned_value",
     "versioned",
 ]
-

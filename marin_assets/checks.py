@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -23,12 +23,11 @@ class CheckSpec(dg.AssetCheckSpec):
         return f"{op_name('/'.join(self.asset_key.path))}_{self.name}"
 
 
-def check_specs(step: Step, key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
+def check_specs(step: Step, key: dg.AssetKey) -> Sequence[dg.AssetCheckSpec]:
     """The checks of one step's asset."""
     complete = CheckSpec(COMPLETE, asset=key, description="Every file of the manifest is there, in its size.")
-    return [complete] + [
-        CheckSpec(e.name, asset=key, description=e.description or e.describe()) for e in step.expectations
-    ]
+    expected = (CheckSpec(e.name, asset=key, description=e.description or e.describe()) for e in step.expectations)
+    return [complete, *expected]
 
 
 def op_name(name: str) -> str:
@@ -41,7 +40,7 @@ def op_name(name: str) -> str:
 
 def check_results(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
     """What the checks say of the output as it is recorded."""
-    return [_check_complete(key, observed.path)] + _check_expectations(step, key, observed.result)
+    return [_check_complete(key, observed.path), *_check_expectations(step, key, observed.result)]
 
 
 def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:

@@ -33,7 +33,9 @@ def default_download(
     The source enters the version; so does `expected_sha256` (file name -> digest), which a changed source does not pass.
     """
     digests = dict(expected_sha256) if expected_sha256 else None
-    config = DownloadFilesConfig(source=versioned(source), **({"expected_sha256": versioned(digests)} if digests else {}))
+    config = DownloadFilesConfig(
+        source=versioned(source), **({"expected_sha256": versioned(digests)} if digests else {})
+    )
     return Step(
         name=f"raw/{name}",
         fn=download_files,

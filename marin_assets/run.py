@@ -102,7 +102,11 @@ def _ended(instance: dg.DagsterInstance, run_id: str, result: Any) -> Ended:
     reused = sum(event.materialization.tags.get("marin/reused") == "true" for event in materialized)
     run = instance.get_run_by_id(run_id)
     events = [event.message for event in result.all_events if "is being stopped" in (event.message or "")]
-    failures = tuple(failure_sentence(event) for event in (e for e in result.all_events if e.is_step_failure)) if not events else ()
+    failures = (
+        tuple(failure_sentence(event) for event in (e for e in result.all_events if e.is_step_failure))
+        if not events
+        else ()
+    )
     checks = [check for check in result.get_asset_check_evaluations() if not check.passed]
     lost = run is not None and run.status is not dg.DagsterRunStatus.SUCCESS and not failures
     return Ended(

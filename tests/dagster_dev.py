@@ -31,7 +31,9 @@ class DagsterDev:
 
     def is_up(self) -> bool:
         try:
-            return bool(self.ask("{ repositoriesOrError { __typename ... on RepositoryConnection { nodes { name } } } }"))
+            return bool(
+                self.ask("{ repositoriesOrError { __typename ... on RepositoryConnection { nodes { name } } } }")
+            )
         except (urllib.error.URLError, ConnectionError):
             return False
 

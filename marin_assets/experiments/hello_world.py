@@ -1,6 +1,6 @@
 """Two steps: make numbers, add them up. Marin's first tutorial, with `n` in the version.
 
-    python -m marin_assets.experiments.hello_world
+python -m marin_assets.experiments.hello_world
 """
 
 from __future__ import annotations

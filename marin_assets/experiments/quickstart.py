@@ -1,7 +1,7 @@
 """Real text to an evaluated model: the running Python's own documentation, a nano Llama, a report.
 
-    python -m marin_assets.experiments.quickstart            about two minutes on two cores; again, nothing is computed
-    python -m marin_assets.experiments.quickstart --dry-run
+python -m marin_assets.experiments.quickstart            about two minutes on two cores; again, nothing is computed
+python -m marin_assets.experiments.quickstart --dry-run
 """
 
 from __future__ import annotations

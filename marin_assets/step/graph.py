@@ -151,7 +151,9 @@ def _refuse_collisions(graph: Graph) -> None:
 def explain_difference(first: Node, second: Node) -> str:
     """Which versioned fields or inputs of two versions differ, in a phrase."""
     one, other = first.version.as_dict(), second.version.as_dict()
-    differing = sorted(k for k in one["config"].keys() | other["config"].keys() if one["config"].get(k) != other["config"].get(k))
+    differing = sorted(
+        k for k in one["config"].keys() | other["config"].keys() if one["config"].get(k) != other["config"].get(k)
+    )
     phrases = [f"{key} ({one['config'].get(key)!r} and {other['config'].get(key)!r})" for key in differing]
     if one["dependencies"] != other["dependencies"]:
         phrases.append("the versions of what they read")

@@ -48,7 +48,10 @@ def _decide(
     if seen.match is Match.OTHER:
         return Action.BLOCKED, "another version's output lies at this path"
     if seen.done:
-        return Action.REUSE, "complete" if seen.match is Match.SAME else "complete, unverified: its record has no version"
+        return (
+            Action.REUSE,
+            "complete" if seen.match is Match.SAME else "complete, unverified: its record has no version",
+        )
     if seen.holder is not None:
         return Action.WAIT, f"being made by {seen.holder.describe()}"
     for dependency in node.dependencies:

@@ -60,9 +60,7 @@ class Step:
         if isinstance(self.extras, str) or isinstance(self.env, str):
             raise ConfigError(f"Step {self.name!r} has a text for extras or env, expected a tuple of names.")
         if not isinstance(self.resources, Resources):
-            raise ConfigError(
-                f"Step {self.name!r} has resources={self.resources!r}, expected cpu(), gpu() or tpu()."
-            )
+            raise ConfigError(f"Step {self.name!r} has resources={self.resources!r}, expected cpu(), gpu() or tpu().")
 
     def __truediv__(self, name: str) -> InputName:
         return self.cd(name)

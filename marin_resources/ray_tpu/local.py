@@ -70,7 +70,9 @@ class LocalBackend:
     async def wait(self, handle: Handle, on_log: Callable[[str], None]) -> Outcome:
         follower = LogFollower(log_path(handle.task.path, handle.task.attempt), on_log)
         future = asyncio.wrap_future(handle.reference.future())
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # a stopped task's error is expected
+        future.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # a stopped task's error is expected
         try:
             while not future.done():
                 await asyncio.wait([future], timeout=LOG_POLL_S)

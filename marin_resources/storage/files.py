@@ -57,7 +57,9 @@ def read_json(path: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path!r} is not JSON ({error}). Look at the file; move it aside if it is damaged.") from error
+        raise ValueError(
+            f"{path!r} is not JSON ({error}). Look at the file; move it aside if it is damaged."
+        ) from error
 
 
 def write_json(path: str, value: Any) -> None:

@@ -1,9 +1,9 @@
 """The store: where outputs lie, what state they are in, and the only way to make one complete.
 
-    look      what lies at an output's path: done, being made, failed, or something else
-    claim     take the lease, make the folder ready, mark the attempt, status RUNNING
-    publish   manifest, then record, then SUCCESS: a reader sees an output whole or not at all
-    fail      record the error, then FAILED
+look      what lies at an output's path: done, being made, failed, or something else
+claim     take the lease, make the folder ready, mark the attempt, status RUNNING
+publish   manifest, then record, then SUCCESS: a reader sees an output whole or not at all
+fail      record the error, then FAILED
 """
 
 from __future__ import annotations

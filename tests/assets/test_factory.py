@@ -11,8 +11,8 @@ from toy_steps import ToyConfig, toy
 
 from marin_assets import ConfigError, Step, expect, output_path_of
 from marin_assets.assemble import resources
-from marin_assets.experiments.quickstart import steps as quickstart
 from marin_assets.checks import op_name
+from marin_assets.experiments.quickstart import steps as quickstart
 from marin_assets.factory import MAX_CHAIN, build_assets
 from marin_assets.step.graph import build_graph
 
@@ -98,7 +98,9 @@ def test_the_longest_chain_that_we_allow_is_one_that_dagster_takes() -> None:
     step = toy("s0")
     for i in range(1, MAX_CHAIN):
         step = toy(f"s{i}", reads=step)
-    definitions = dg.Definitions(assets=build_assets([step]), jobs=[dg.define_asset_job("job", "*")], resources=resources())
+    definitions = dg.Definitions(
+        assets=build_assets([step]), jobs=[dg.define_asset_job("job", "*")], resources=resources()
+    )
     assert len(definitions.resolve_job_def("job").nodes_in_topological_order) == MAX_CHAIN
 
 

@@ -134,7 +134,7 @@ def test_an_unset_variable_is_named(orchestrator: Orchestrator) -> None:
 
 
 def test_an_impossible_resource_fails_at_once_with_what_there_is(orchestrator: Orchestrator) -> None:
-    with pytest.raises(UnmeetableError, match="Step 'toy/g' asks for 1 CPU, 8 GPU, .*GPU 8 asked, 0 at most"):
+    with pytest.raises(UnmeetableError, match=r"Step 'toy/g' asks for 1 CPU, 8 GPU, .*GPU 8 asked, 0 at most"):
         orchestrator.produce(toy("g", resources=gpu(8)))
 
 
@@ -151,7 +151,9 @@ def test_a_step_whose_worker_always_dies_ends_in_a_sentence(orchestrator: Orches
         orchestrator.produce(toy("hopeless", toy_steps.die), lost_worker_budget=1)
 
 
-def test_cancelling_stops_the_compute_and_its_children(orchestrator: Orchestrator, tmp_path: Path, prefix: Path) -> None:
+def test_cancelling_stops_the_compute_and_its_children(
+    orchestrator: Orchestrator, tmp_path: Path, prefix: Path
+) -> None:
     gate = tmp_path / "gate"
     gate.touch()
     step = toy("long", toy_steps.wait_with_a_child, gate=str(gate))

@@ -41,8 +41,6 @@ class Finished:
 def tiny_quickstart(tmp_path_factory: pytest.TempPathFactory, shared_ray: None) -> Iterator[Finished]:
     root = tmp_path_factory.mktemp("quickstart")
     (root / "dagster").mkdir()
-    with dg.DagsterInstance.local_temp(
-        str(root / "dagster"), overrides={"telemetry": {"enabled": False}}
-    ) as instance:
+    with dg.DagsterInstance.local_temp(str(root / "dagster"), overrides={"telemetry": {"enabled": False}}) as instance:
         finished = Finished(steps("tiny"), root / "prefix", instance, None)
         yield Finished(finished.steps, finished.prefix, instance, finished.again())

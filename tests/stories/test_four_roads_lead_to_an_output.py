@@ -31,14 +31,23 @@ def stats(prefix: Path) -> str:
 
 def test_dagster_asset_materialize(prefix: Path, env: dict[str, str]) -> None:
     done = command(
-        env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", "hello_world/data,hello_world/stats"
+        env,
+        DAGSTER,
+        "asset",
+        "materialize",
+        "-m",
+        "marin_assets.definitions",
+        "--select",
+        "hello_world/data,hello_world/stats",
     )
     assert done.returncode == 0, done.stderr
     assert '"sum": 4950' in stats(prefix)
 
 
 def test_a_step_whose_input_is_not_there_says_what_to_do(prefix: Path, env: dict[str, str]) -> None:
-    done = command(env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", "hello_world/stats")
+    done = command(
+        env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", "hello_world/stats"
+    )
     assert done.returncode == 1
     assert "Step 'hello_world/stats' needs 'hello_world/data'" in done.stderr
     assert "Materialize what it reads first" in done.stderr
@@ -88,7 +97,9 @@ def test_a_dry_run_says_what_would_run_and_why_and_writes_nothing(prefix: Path, 
     assert not prefix.exists()
 
 
-WORKSPACE = "load_from: [{{python_module: {{module_name: location, working_directory: {folder!r}, location_name: marin}}}}]"
+WORKSPACE = (
+    "load_from: [{{python_module: {{module_name: location, working_directory: {folder!r}, location_name: marin}}}}]"
+)
 LOCATION = """
 import sys
 sys.path.insert(0, {tests!r})
