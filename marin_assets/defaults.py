@@ -1,6 +1,6 @@
-"""The usual way of each kind of step, by Marin's names: default_download -> default_tokenize -> default_train -> default_eval.
+"""The usual way of each kind of step: default_download -> default_tokenize -> default_train -> default_eval.
 
-Each returns a Step and does nothing else. Names are given prefixes by kind ("raw/", "tokenized/", "checkpoints/",
+Marin's names. Each returns a Step and does nothing else. Names are given prefixes by kind ("raw/", "tokenized/", "checkpoints/",
 "evaluation/"); what a step needs to run (extras, resources, resumability) is set here, so that an experiment
 says only what it is about.
 """
@@ -30,12 +30,11 @@ def default_download(
 ) -> Step:
     """Copy `source`, an fsspec URL, a glob or a folder, to "raw/<name>", with sizes and checksums.
 
-    The source enters the version; so does `expected_sha256` (file name -> digest), which a changed source does not pass.
+    The source enters the version; so does `expected_sha256` (file name -> digest), which a changed source fails.
     """
-    digests = dict(expected_sha256) if expected_sha256 else None
-    config = DownloadFilesConfig(
-        source=versioned(source), **({"expected_sha256": versioned(digests)} if digests else {})
-    )
+    config = DownloadFilesConfig(source=versioned(source))
+    if expected_sha256:
+        config = dataclasses.replace(config, expected_sha256=versioned(dict(expected_sha256)))
     return Step(
         name=f"raw/{name}",
         fn=download_files,

@@ -27,7 +27,7 @@ WAIT_POLL_S = 0.5
 
 
 class ProduceError(RuntimeError):
-    """The output could not be made: a sentence that names the step, and the function's own traceback if there is one."""
+    """The output could not be made: a sentence that names the step, and the function's traceback if there is one."""
 
     def __init__(self, sentence: str, traceback: str = "") -> None:
         super().__init__(sentence)

@@ -5,8 +5,6 @@ programs; the longest go first. The batch is spread over the local accelerators,
 lm-eval is imported at the top, because JaxLM is a class of its: import this module where it is used.
 """
 
-# ruff: noqa: ARG002  (the methods' arguments are lm-eval's)
-
 from __future__ import annotations
 
 import json

@@ -62,7 +62,7 @@ class Graph:
 
 
 def build_graph(steps: Iterable[Step | InputName]) -> Graph:
-    """The DAG of these steps and all that they read. Raises ConfigError for a bad config or two versions of one name."""
+    """The DAG of these steps and all they read. Raises ConfigError for a bad config or two versions of one name."""
     roots = [_step_of(root) for root in steps]
     inputs, order = _visit(roots)
     versions: dict[Step, Version] = {}

@@ -1,4 +1,4 @@
-"""What a run would do, and why: for each node run, reuse, wait or blocked. Decided from a look, before anything starts."""
+"""What a run would do, and why: run, reuse, wait or blocked. Decided from a look, before anything starts."""
 
 from __future__ import annotations
 

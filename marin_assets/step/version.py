@@ -97,7 +97,7 @@ def stable_json(value: Any, where: str) -> Any:
     Marin's encoder: Path and float types as text, Enum by value, timedelta as a dict, dataclasses as dicts.
     Raises ConfigError for NaN, sets, callables, and whatever else Marin would hash the `str()` of.
     """
-    if value is None or isinstance(value, bool | int | str) and not isinstance(value, enum.Enum):
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, enum.Enum)):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -111,7 +111,7 @@ def stable_json(value: Any, where: str) -> Any:
         return str(value)
     if isinstance(value, VersionedValue | InputName | OutputName | MirroredValue | Step):
         raise ConfigError(
-            f"{where} has {value!r} inside versioned(). Put versioned() on the plain values only, and paths beside them."
+            f"{where} has {value!r} inside versioned(). Put versioned() on plain values only, and paths beside them."
         )
     if isinstance(value, list | tuple):
         return [stable_json(item, f"{where}[{i}]") for i, item in enumerate(value)]
@@ -123,7 +123,7 @@ def stable_json(value: Any, where: str) -> Any:
     if _is_jax_float_type(value):
         return str(value)
     raise ConfigError(
-        f"{where} is {value!r} of type {type(value).__name__}, which has no stable JSON form, so no version can cover it. "
+        f"{where} is {value!r} of type {type(value).__name__}, which has no stable JSON form to make a version of. "
         "Use None, bool, int, float, str, list, dict, Enum, Path, timedelta or a dataclass of these."
     )
 

@@ -158,7 +158,7 @@ class MetricsTracker(Tracker):
         self.metrics, self.progress, self.finished = metrics, progress, finished
         self.parameters = 0
 
-    def log(self, metrics: Mapping[str, Any], *, step: int | None, commit: bool | None = None) -> None:  # noqa: ARG002
+    def log(self, metrics: Mapping[str, Any], *, step: int | None, commit: bool | None = None) -> None:
         kept = numbers(metrics)
         if self.finished:
             # A run that finds its last checkpoint does no step, and tells that the loss of the last one was 0.
@@ -187,7 +187,7 @@ class MetricsTrackerConfig(TrackerConfig):
     def __init__(self, tracker: MetricsTracker) -> None:
         self.tracker = tracker
 
-    def init(self, run_id: str | None) -> Tracker:  # noqa: ARG002
+    def init(self, run_id: str | None) -> Tracker:
         return self.tracker if jax.process_index() == 0 else NoopTracker()
 
 

@@ -48,7 +48,7 @@ class LocalLease:
         except FileNotFoundError:
             pass  # the same as another file in its place: told below
         raise LeaseLostError(
-            f"The lease {self.path!r} was removed or replaced while its holder worked. Nothing was published; run again."
+            f"The lease {self.path!r} was removed or replaced while its holder worked. Nothing is published; run again."
         )
 
     def release(self) -> None:
