@@ -1,8 +1,8 @@
 """The usual way of each kind of step: default_download -> default_tokenize -> default_train -> default_eval.
 
-Marin's names. Each returns a Step and does nothing else. Names are given prefixes by kind ("raw/", "tokenized/", "checkpoints/",
-"evaluation/"); what a step needs to run (extras, resources, resumability) is set here, so that an experiment
-says only what it is about.
+Marin's names. Each returns a Step and does nothing else. Steps are named by kind ("raw/", "tokenized/",
+"checkpoints/", "evaluation/"); what a step needs to run (extras, resources, resumability) is set here, so that an
+experiment says only what it is about.
 """
 
 from __future__ import annotations

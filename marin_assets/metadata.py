@@ -20,15 +20,12 @@ MAX_PLOT_BYTES = 400_000
 def materialization_metadata(produced: Produced) -> dict[str, Any]:
     """Metadata of one materialization. Names are stable, so that Dagster plots numbers over time."""
     observed, record = produced.observed, produced.observed.record or {}
-    shown: dict[str, Any] = {
+    shown: dict[str, Any] = {  # in the order of the page: what one looks for first, what is long last
         "reused": produced.reused,
         "dagster/uri": _uri(observed.path),
-        **_sizes(record),
-        **_numbers(observed.result),
         **_plots(observed),
-        "config": dg.MetadataValue.json(record.get("config") or {}),
-        "made_by": dg.MetadataValue.json({k: record.get(k) for k in ("user", "host", "git", "dagster_run_id")}),
-        "results": dg.MetadataValue.json(dict(observed.result)),
+        **_numbers(observed.result),
+        **_sizes(record),
         "log": dg.MetadataValue.path(log_path(observed.path, record.get("attempt") or latest_attempt(observed.path))),
     }
     if observed.match is Match.UNVERIFIED:
@@ -37,6 +34,9 @@ def materialization_metadata(produced: Produced) -> dict[str, Any]:
         shown["waited_s"] = round(produced.waited_s, 1)
     if produced.lost_workers:
         shown["lost_workers"] = produced.lost_workers
+    shown["results"] = dg.MetadataValue.json(dict(observed.result))
+    shown["config"] = dg.MetadataValue.json(record.get("config") or {})
+    shown["made_by"] = dg.MetadataValue.json({k: record.get(k) for k in ("user", "host", "git", "dagster_run_id")})
     return shown
 
 
