@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import dagster as dg
@@ -15,10 +16,14 @@ from marin_resources.io_manager import MarinIOManager
 from marin_resources.ray_tpu.resource import RayTPUResource
 from marin_resources.store_resource import StoreResource
 
+log = logging.getLogger(__name__)
+
 
 def assemble(experiments: Experiments, sensors: Sequence[dg.SensorDefinition] = ()) -> dg.Definitions:
     """All experiments as one code location. A step that several share is one asset."""
     graph = build_graph([step for steps in experiments.steps.values() for step in steps])
+    for sentence in graph.drift:
+        log.warning(sentence)
     jobs = []
     for name, steps in experiments.steps.items():
         keys = dict.fromkeys(asset_key(graph[node.step]) for node in build_graph(steps))

@@ -24,6 +24,7 @@ from marin_assets.step.resolve import output_of
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.settings import SettingError, default_prefix, ensure_dagster_home
+from marin_resources.storage.lease import refuse_prefix_without_leases
 from marin_resources.storage.store import Store
 
 
@@ -63,6 +64,7 @@ def select(graph: Graph, patterns: Sequence[str]) -> list[Node]:
 def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:
     if options.prefix:
         os.environ["MARIN_PREFIX"] = options.prefix
+    refuse_prefix_without_leases(default_prefix())
     store = Store(default_prefix())
     graph = build_graph(steps)
     nodes = select(graph, options.run_only)

@@ -57,7 +57,7 @@ def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:
     async def body(
         context: dg.AssetExecutionContext, store: StoreResource, ray_tpu: RayTPUResource
     ) -> dg.MaterializeResult:
-        return await materialize(context, node, graph, store.store(), ray_tpu)
+        return await materialize(context, node, graph, store, ray_tpu)
 
     return body
 

@@ -19,17 +19,20 @@ from marin_resources.ray_tpu.environment import MissingRequirementError, check_e
 from marin_resources.ray_tpu.reference import reference_to
 from marin_resources.ray_tpu.resource import RayTPUResource
 from marin_resources.ray_tpu.task import Task
+from marin_resources.settings import SettingError
 from marin_resources.storage.record import RecordError
 from marin_resources.storage.status import StatusError
 from marin_resources.storage.store import Store
+from marin_resources.store_resource import StoreResource
 
 
 async def materialize(
-    context: dg.AssetExecutionContext, node: Node, graph: Graph, store: Store, ray_tpu: RayTPUResource
+    context: dg.AssetExecutionContext, node: Node, graph: Graph, storage: StoreResource, ray_tpu: RayTPUResource
 ) -> dg.MaterializeResult:
     """See to it that the node's output is there. Raises dg.Failure with one sentence if it cannot be."""
-    request = build_request(node, graph, store, context.run.run_id)
     try:
+        store = storage.store()
+        request = build_request(node, graph, store, context.run.run_id)
         produced = await produce(
             request,
             store,
@@ -40,7 +43,7 @@ async def materialize(
         )
     except ProduceError as error:
         raise failure(str(error), error.traceback) from None
-    except (UnmeetableError, MissingRequirementError, RecordError, StatusError) as error:
+    except (UnmeetableError, MissingRequirementError, RecordError, StatusError, SettingError) as error:
         raise failure(f"Step {node.name!r}: {error}" if repr(node.name) not in str(error) else str(error)) from None
     return report(context, node, produced)
 

@@ -6,6 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from marin_resources.settings import default_prefix
+from marin_resources.storage.lease import refuse_prefix_without_leases
 from marin_resources.storage.store import Store
 
 
@@ -15,4 +16,7 @@ class StoreResource(dg.ConfigurableResource):
     prefix: str = Field(default="", description="A folder or URL; MARIN_PREFIX, or <root>/outputs, if empty.")
 
     def store(self) -> Store:
-        return Store(self.prefix or default_prefix())
+        """Raises SettingError for a prefix that cannot be written safely."""
+        prefix = self.prefix or default_prefix()
+        refuse_prefix_without_leases(prefix)
+        return Store(prefix)

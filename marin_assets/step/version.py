@@ -23,6 +23,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
@@ -57,7 +58,7 @@ class Version:
         """Where the output lies below a prefix: "<name>-<hash>"."""
         return f"{self.name}-{self.hash}"
 
-    @property
+    @cached_property
     def identity(self) -> str:
         return identity_of(self.as_dict())
 

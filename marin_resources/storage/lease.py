@@ -14,6 +14,7 @@ import uuid
 from datetime import UTC, datetime
 
 from marin_resources.output import Holder
+from marin_resources.settings import SettingError
 from marin_resources.storage.files import filesystem_of, is_local, join
 
 NAME = ".executor_status.lock"
@@ -62,6 +63,15 @@ class LocalLease:
             os.close(self._fd)
 
 
+def refuse_prefix_without_leases(prefix: str) -> None:
+    """Raise SettingError for a prefix where no lease can be held, before anything is looked at or computed."""
+    if not is_local(prefix):
+        raise SettingError(
+            f"The prefix {prefix!r} is not on a local disk, and one writer for an output is kept only there so far. "
+            "Set MARIN_PREFIX to a folder."
+        )
+
+
 def acquire(output_path: str, run_id: str | None) -> LocalLease:
     """Take the lease of the output at `output_path`. Raises LeaseHeldError."""
     path = _lock_path(output_path)
@@ -93,10 +103,7 @@ def holder_of(output_path: str) -> Holder | None:
 
 
 def _lock_path(output_path: str) -> str:
-    if not is_local(output_path):
-        raise ValueError(
-            f"{output_path!r} is not on a local disk, where alone leases are held so far. Set MARIN_PREFIX to a folder."
-        )
+    refuse_prefix_without_leases(output_path)
     return filesystem_of(join(output_path, NAME))[1]
 
 

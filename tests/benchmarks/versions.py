@@ -65,7 +65,9 @@ def dag(count: int, fan_in: int) -> list[Step]:
         recent = steps[-50:]
         read = recent[-1:] if fan_in == 0 else dice.sample(recent, min(len(recent), dice.randint(1, fan_in)))
         inputs = tuple(output_path_of(step) for step in read)
-        steps.append(Step(name=f"s/{number}", fn=do_nothing, config=NodeConfig(inputs=inputs, number=versioned(number))))
+        steps.append(
+            Step(name=f"s/{number}", fn=do_nothing, config=NodeConfig(inputs=inputs, number=versioned(number)))
+        )
     return steps
 
 

@@ -173,5 +173,5 @@ def test_a_function_that_a_worker_could_not_import_is_refused(stage: ModuleType,
 
 
 def test_a_function_that_returns_no_counts_is_refused_by_the_shard(stage: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(ShardError, match="Shard 0 of .*not_counts' failed: TypeError"):
+    with pytest.raises(ShardError, match=r"Shard 0 of .*not_counts' failed: TypeError"):
         map_shards(stage.not_counts, shards(stage, tmp_path, 1), output_path=str(tmp_path))
