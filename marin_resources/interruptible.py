@@ -30,6 +30,8 @@ from dagster._core.execution.plan.instance_concurrency_context import InstanceCo
 from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster_async_executor.executor import AsyncExecutor
 
+from marin_resources.run_launcher import process_tag
+
 _END = object()
 POOL_POLL_S = 0.5
 
@@ -40,6 +42,7 @@ class InterruptibleExecutor(AsyncExecutor):
     def _execution_iterator_wrapper(
         self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan
     ) -> Iterator[DagsterEvent]:
+        job_context.instance.add_run_tags(job_context.run_id, process_tag())
         with (
             InstanceConcurrencyContext(job_context.instance, job_context.dagster_run) as concurrency,
             execution_plan.start(

@@ -9,6 +9,7 @@ Both are absolute, so that every process sees the same, wherever it was started.
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 
@@ -47,9 +48,16 @@ def normalize_prefix(prefix: str) -> str:
 
 
 def ensure_dagster_home() -> str:
-    """DAGSTER_HOME or its default, set for this process and its children, and made if it is not there."""
+    """DAGSTER_HOME or its default, set for this process and its children.
+
+    One that is not there is made, with the project's own dagster.yaml in it.
+    """
     home = os.path.abspath(os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster"))
-    os.makedirs(home, exist_ok=True)
+    if not os.path.exists(home):
+        os.makedirs(home)
+        settings = project_root() / ".dagster" / "dagster.yaml"
+        if settings.exists():
+            shutil.copy(settings, home)
     os.environ["DAGSTER_HOME"] = home
     return home
 

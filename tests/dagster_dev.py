@@ -89,7 +89,8 @@ def dagster_dev(workspace: Path, log: Path, env: dict[str, str]) -> Iterator[Dag
         assert process.poll() is None, log.read_text()
         yield dev
     finally:
-        os.killpg(process.pid, signal.SIGINT)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
         try:
             process.wait(timeout=30)
         except subprocess.TimeoutExpired:

@@ -21,6 +21,21 @@ from marin_assets.experiments_folder import Experiments
 from marin_assets.step.step import Step
 
 T = TypeVar("T")
+ROOT = Path(__file__).parents[1]
+
+WORKSPACE = (
+    "load_from: [{{python_module: {{module_name: location, working_directory: {folder!r}, location_name: marin}}}}]"
+)
+LOCATION = """
+import sys
+sys.path.insert(0, {tests!r})
+import toy_steps
+from running import definitions_of
+from toy_steps import toy
+
+slow = toy("slow", toy_steps.wait_with_a_child, gate={gate!r})
+defs = definitions_of([toy("after", reads=slow), toy("quick", value={value})])
+"""
 
 
 def definitions_of(steps: Sequence[Step]) -> dg.Definitions:
@@ -88,3 +103,11 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def write_location(folder: Path, *, gate: Path, value: int = 1) -> Path:
+    """A code location of toy steps, one of which waits at the gate; the workspace file to start it with."""
+    text = LOCATION.format(tests=str(ROOT / "tests"), gate=str(gate), value=value)
+    (folder / "location.py").write_text(text)
+    (folder / "workspace.yaml").write_text(WORKSPACE.format(folder=str(folder)))
+    return folder / "workspace.yaml"

@@ -21,10 +21,9 @@ import tempfile
 import time
 from pathlib import Path
 
-SIDES = Path(__file__).parent / "sides"
-sys.path.insert(0, str(SIDES))
+sys.path.insert(0, str(Path(__file__).parent / "sides"))
 
-from marin_core import run_marin
+from marin_core import SIDES, run_marin
 from noop_ours import STEPS
 
 from marin_resources.settings import project_root

@@ -88,7 +88,7 @@ def test_a_lease_whose_file_was_replaced_is_lost_and_the_new_file_is_left(tmp_pa
     lease = acquire(str(tmp_path), None)
     (tmp_path / NAME).unlink()
     (tmp_path / NAME).write_text("somebody else's")
-    with pytest.raises(LeaseLostError, match="Nothing was published; run again"):
+    with pytest.raises(LeaseLostError, match="was removed or replaced while its holder worked"):
         lease.check()
     lease.release()
     assert (tmp_path / NAME).read_text() == "somebody else's"

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from dagster_dev import dagster_dev
-from running import logged, wait_until
+from running import ROOT, logged, wait_until, write_location
 
-ROOT = Path(__file__).parents[2]
 DAGSTER = str(Path(sys.executable).with_name("dagster"))
 
 
@@ -98,30 +97,12 @@ def test_a_dry_run_says_what_would_run_and_why_and_writes_nothing(prefix: Path, 
     assert not prefix.exists()
 
 
-WORKSPACE = (
-    "load_from: [{{python_module: {{module_name: location, working_directory: {folder!r}, location_name: marin}}}}]"
-)
-LOCATION = """
-import sys
-sys.path.insert(0, {tests!r})
-import toy_steps
-from running import definitions_of
-from toy_steps import toy
-
-slow = toy("slow", toy_steps.wait_with_a_child, gate={gate!r})
-defs = definitions_of([toy("after", reads=slow), toy("quick", value={value})])
-"""
-
-
 def test_the_ui_materializes_shows_what_is_unsynced_and_terminates(
     prefix: Path, env: dict[str, str], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     gate.touch()
-    workspace = tmp_path / "workspace.yaml"
-    workspace.write_text(WORKSPACE.format(folder=str(tmp_path)))
-    location = tmp_path / "location.py"
-    location.write_text(LOCATION.format(tests=str(ROOT / "tests"), gate=str(gate), value=1))
+    workspace = write_location(tmp_path, gate=gate)
     with dagster_dev(workspace, tmp_path / "dev.log", env) as dev:
         assert set(dev.unsynced().values()) == {"MISSING"}
         quick = dev.launch("toy/quick")
@@ -136,6 +117,6 @@ def test_the_ui_materializes_shows_what_is_unsynced_and_terminates(
         wait_until(lambda: dev.status(slow) == "CANCELED", "the run to be canceled", timeout_s=10)
         assert any("Terminated on request: the compute of toy/slow" in message for message in dev.messages(slow))
 
-        location.write_text(LOCATION.format(tests=str(ROOT / "tests"), gate=str(gate), value=2))
+        write_location(tmp_path, gate=gate, value=2)
         dev.ask('mutation { reloadRepositoryLocation(repositoryLocationName: "marin") { __typename } }')
         assert dev.unsynced()["toy/quick"] == "STALE"

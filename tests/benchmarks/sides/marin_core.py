@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,17 @@ def run_marin(script: str, *arguments: str) -> Any:
     if uv is None:
         raise RuntimeError(f"uv is not at {str(UV)!r} and not on the path. Run `make init` first.")
     packages = [word for name in (RELEASE, *UNDECLARED) for word in ("--with", name)]
-    command = [uv, "run", "--isolated", "--no-project", "--python", "3.11", *packages, "--prerelease=allow", "python"]
+    command = [
+        uv,
+        "run",
+        "--isolated",
+        "--no-project",
+        "--python",
+        sys.executable,
+        *packages,
+        "--prerelease=allow",
+        "python",
+    ]
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("MARIN_", "DAGSTER_", "PYTHON", "RAY_"))}
     done = subprocess.run(
         [*command, str(SIDES / script), *arguments],

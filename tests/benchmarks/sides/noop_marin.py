@@ -1,4 +1,6 @@
-"""Marin's side of noop_steps.py, run by marin-core's own interpreter: `python noop_marin.py level|chain STEPS RUNS PREFIX`.
+"""Marin's side of noop_steps.py, run in marin-core's own environment.
+
+    python noop_marin.py level|chain STEPS RUNS PREFIX
 
 Runs its Executor over steps that do nothing, RUNS times, and prints the seconds of each as JSON on the last line.
 """
