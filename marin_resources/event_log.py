@@ -26,7 +26,7 @@ KEPT = 8
 
 
 class KeptSqliteEventLogStorage(SqliteEventLogStorage):
-    """`event_log_storage` of a dagster.yaml. Without `base_dir` it is where Dagster has it, DAGSTER_HOME/history/runs."""
+    """`event_log_storage` of a dagster.yaml. Without `base_dir`, where Dagster has it: DAGSTER_HOME/history/runs."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._kept: OrderedDict[tuple[str, int], Engine] = OrderedDict()

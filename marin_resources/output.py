@@ -6,7 +6,7 @@ import enum
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -82,7 +82,6 @@ class Observed:
     holder: Holder | None = None
     """Who works on it now."""
     match: Match = Match.SAME
-    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def done(self) -> bool:

@@ -72,6 +72,10 @@ def die(config: ToyConfig) -> None:
     os._exit(9)
 
 
+def call_exit(config: ToyConfig) -> None:
+    sys.exit("not today")
+
+
 def return_nonsense(config: ToyConfig) -> dict[str, object]:
     return {"value": object()}
 

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 VARIABLE = "MARIN_ATTEMPT_LOG"
 """Where shards of this attempt, in other processes, append to."""
@@ -26,12 +27,17 @@ def redirect_output(path: str) -> Iterator[None]:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.environ[VARIABLE] = path
-    handler = _log_to_stderr()
+    root, stream = logging.getLogger(), os.fdopen(os.dup(2), "w", buffering=1)
+    level, handler = root.level, _handler(stream)
+    root.addHandler(handler)
+    root.setLevel(min(level or logging.WARNING, logging.INFO))
     try:
         yield
     finally:
         _flush()
-        logging.getLogger().removeHandler(handler)
+        root.removeHandler(handler)
+        root.setLevel(level)
+        stream.close()
         del os.environ[VARIABLE]
         for fd, old in zip((1, 2), saved, strict=True):
             os.dup2(old, fd)
@@ -76,10 +82,7 @@ def _flush() -> None:
     sys.stderr.flush()
 
 
-def _log_to_stderr() -> logging.Handler:
-    handler = logging.StreamHandler(os.fdopen(os.dup(2), "w", buffering=1))
+def _handler(stream: TextIO) -> logging.Handler:
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S"))
-    root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(min(root.level or logging.WARNING, logging.INFO))
     return handler

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from marin_resources.output import Holder
@@ -33,7 +33,6 @@ class Outcome:
     traceback: str = ""
     """The function's own, as text."""
     holder: Holder | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class UnmeetableError(RuntimeError):

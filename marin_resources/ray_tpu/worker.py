@@ -58,7 +58,7 @@ def _work(task: Task, store: Store, claim: Claim) -> Outcome:
         store.publish(claim, task.facts, result)
     except LeaseLostError as error:
         return Outcome(end=End.FAILED, error=str(error))
-    except Exception as error:  # whatever a step's function raises is that step's failure; the worker lives on
+    except (Exception, SystemExit) as error:  # whatever a step's function raises is its failure; the worker lives on
         return _failed(task, store, claim, error)
     except BaseException as error:  # the process is told to go: say so beside the output, then go
         _failed(task, store, claim, error)

@@ -99,6 +99,11 @@ def test_a_failing_function_gives_a_sentence_and_its_own_traceback(orchestrator:
     assert "worker.py" not in raised.value.traceback
 
 
+def test_a_function_that_exits_has_failed(orchestrator: Orchestrator) -> None:
+    with pytest.raises(ProduceError, match="Step 'toy/exit' failed: SystemExit: not today"):
+        orchestrator.produce(toy("exit", toy_steps.call_exit))
+
+
 def test_a_failed_step_runs_again(orchestrator: Orchestrator, prefix: Path) -> None:
     step = toy("bad", toy_steps.fail)
     for _ in range(2):
