@@ -28,9 +28,7 @@ def main() -> int:
     computed = "0 computed, 8 reused" in output
     print(f"first run   {first_s:6.1f} s   ratio to its limit {first_s / FIRST_LIMIT_S:.2f}")
     print(f"peak memory {peak / 1e9:6.2f} GB  ratio to its limit {peak / MEMORY_LIMIT_BYTES:.2f}")
-    print(
-        f"second run  {second_s:6.1f} s   ratio {second_s / SECOND_LIMIT_S:.2f}   no step computed: {computed}"
-    )
+    print(f"second run  {second_s:6.1f} s   ratio {second_s / SECOND_LIMIT_S:.2f}   no step computed: {computed}")
     good = first_s <= FIRST_LIMIT_S and second_s <= SECOND_LIMIT_S and peak <= MEMORY_LIMIT_BYTES and computed
     return 0 if good else 1
 
