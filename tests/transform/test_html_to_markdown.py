@@ -87,6 +87,7 @@ def test_a_page_keeps_its_id_source_and_metadata_and_every_reject_has_a_reason(t
         "rejected": 2,
         "rejected_empty": 1,
         "rejected_too_short": 1,
+        "pages_unaccounted": 0,
         "documents": 1,
         "markup_left": 0,
         "bytes_in": sum(len(page.text) for page in pages),
