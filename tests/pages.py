@@ -21,6 +21,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -31,7 +32,8 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 FILE_LINE = re.compile(r"# (?P<path>[\w./-]+\.py)\n")
-COPIED = ("marin_assets", "marin_resources", "marin_sensors", "pyproject.toml", "uv.lock", "workspace.yaml", ".activate")
+PACKAGES = ("marin_assets", "marin_resources", "marin_sensors")
+FILES = ("pyproject.toml", "uv.lock", "workspace.yaml", ".activate")
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,10 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in COPIED:
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, folder / name)
+        for name in PACKAGES:
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in FILES:
+            shutil.copy(ROOT / name, folder)
         (folder / ".dagster").mkdir()
         shutil.copy(ROOT / ".dagster/dagster.yaml", folder / ".dagster")
         (folder / ".venv").symlink_to(sys.prefix)
@@ -95,7 +95,8 @@ class Checkout:
 
 def do_page(page: Path, checkout: Checkout, *, with_long: bool) -> None:
     """Do what the page says. Raises AssertionError with the line of the block that does not do what it shows."""
-    namespace: dict[str, object] = {"__name__": "page"}
+    module = ModuleType("page")
+    sys.modules["page"] = module  # where dataclasses look up their own module
     for block in blocks(page):
         where = f"{page.relative_to(ROOT)}:{block.line}"
         if block.mark == "not run" or (block.mark == "long" and not with_long):
@@ -103,7 +104,7 @@ def do_page(page: Path, checkout: Checkout, *, with_long: bool) -> None:
         if block.path is not None:
             checkout.save(block)
         elif block.kind == "python":
-            exec(compile(block.text, where, "exec"), namespace)
+            exec(compile(block.text, where, "exec", dont_inherit=True), vars(module))
         elif block.kind == "bash":
             done = checkout.shell(block.text)
             assert done.returncode == 0, f"{where} ended with {done.returncode}:\n{done.stdout}"

@@ -16,6 +16,7 @@ from marin_assets.report.report import ReportConfig, write_report
 from marin_assets.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
+from marin_resources.storage.files import exists, join
 
 VALIDATION_FRACTION = 0.08
 """Of the pages. 0.05 leaves 33 pages for the questions, 0.08 leaves 54."""
@@ -154,5 +155,6 @@ def report(name: str, made: dict[str, Step]) -> Step:
 
 
 if __name__ == "__main__":
-    paths = executor_main(steps())
-    print(f"report: {paths['report/quickstart']}/report.html")
+    page = join(executor_main(steps()).get("report/quickstart", ""), "report.html")
+    if exists(page):  # not with --dry-run, --run-only
+        print(f"report: {page}")

@@ -11,7 +11,11 @@ LINK = re.compile(r"\]\((?!https?://|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?
 ELSEWHERE = {ROOT / "docs/how-to/add-a-stage.md": "tests/stories/test_a_new_stage_is_one_file_and_one_test.py"}
 """Pages that another test does."""
 
-DONE = [page for page in PAGES if page not in ELSEWHERE and any(b.kind in ("python", "bash", "console") for b in blocks(page))]
+DONE = [
+    page
+    for page in PAGES
+    if page not in ELSEWHERE and any(b.kind in ("python", "bash", "console") for b in blocks(page))
+]
 LONG = [page for page in PAGES if any(block.mark == "long" for block in blocks(page))]
 
 
