@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import dagster as dg
@@ -41,6 +42,8 @@ async def materialize(
             on_log=lambda line: print(f"[{node.name}] {line}", flush=True),
             lost_worker_budget=ray_tpu.lost_worker_budget,
         )
+    except asyncio.CancelledError:
+        raise failure(f"Step {node.name!r} was stopped with its run. Materialize it again to go on.") from None
     except ProduceError as error:
         raise failure(str(error), error.traceback) from None
     except (UnmeetableError, MissingRequirementError, RecordError, StatusError, SettingError) as error:

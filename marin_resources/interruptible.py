@@ -9,6 +9,7 @@ what must stay true of them.
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import signal
 import sys
@@ -19,6 +20,7 @@ from types import FrameType
 from typing import Any
 
 from anyio.from_thread import start_blocking_portal
+from anyio.streams.memory import MemoryObjectSendStream
 from dagster import DagsterEvent, DagsterRunStatus
 from dagster._core.errors import DagsterExecutionInterruptedError, raise_execution_interrupts
 from dagster._core.events import EngineEventData
@@ -28,6 +30,8 @@ from dagster._core.execution.plan.active import ActiveExecution
 from dagster._core.execution.plan.execute_plan import _handle_compute_log_setup_error
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 from dagster._core.execution.plan.plan import ExecutionPlan
+from dagster._core.execution.plan.state import KnownExecutionState
+from dagster._core.execution.plan.step import ExecutionStep
 from dagster_async_executor.executor import AsyncExecutor
 
 from marin_resources.run_launcher import process_tag
@@ -57,6 +61,15 @@ class InterruptibleExecutor(AsyncExecutor):
             _look_again_for_pools(active, concurrency)
             yield from _capture_logs(job_context, execution_plan, capture)
             yield from self._events(job_context, active)
+
+    async def _run_step_worker(
+        self,
+        job_context: PlanExecutionContext,
+        known_state: KnownExecutionState,
+        step: ExecutionStep,
+        send_stream: MemoryObjectSendStream[DagsterEvent],
+    ) -> None:
+        await super()._run_step_worker(job_context, known_state, step, _LastWordStream(send_stream))  # type: ignore[arg-type]
 
     def _events(self, job_context: PlanExecutionContext, active: ActiveExecution) -> Iterator[DagsterEvent]:
         events: queue.Queue[Any] = queue.Queue()
@@ -91,6 +104,31 @@ class InterruptibleExecutor(AsyncExecutor):
     def _next(events: queue.Queue[Any], signals: _Signals) -> Any:
         with raise_execution_interrupts(), signals.noted():
             return events.get()
+
+
+class _LastWordStream:
+    """The stream of a step's events, that lets a step which is stopped have its last word.
+
+    A step's failure is in the run's log when it is made. Nobody receives it from the stream of a run that is being
+    cancelled, and the base class would log a second failure, with asyncio's own traceback.
+    """
+
+    def __init__(self, stream: MemoryObjectSendStream[DagsterEvent]) -> None:
+        self._stream = stream
+
+    async def __aenter__(self) -> _LastWordStream:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stream.__aexit__(*error)
+
+    async def send(self, event: DagsterEvent) -> None:
+        try:
+            await self._stream.send(event)
+        except asyncio.CancelledError:
+            if not event.is_step_failure:
+                raise
 
 
 def _look_again_for_pools(active: ActiveExecution, concurrency: InstanceConcurrencyContext) -> None:

@@ -122,7 +122,7 @@ async def _require_inputs(request: Request, store: Store) -> None:
     if missing:
         raise ProduceError(
             f"Step {request.output.name!r} needs {', '.join(missing)}, which is not complete. "
-            "Materialize what it reads first (in a selection, put + before the name)."
+            f"""Materialize what it reads first: --select '+key:"{request.output.name}"' takes it with all it needs."""
         )
 
 

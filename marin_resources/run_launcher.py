@@ -12,7 +12,8 @@ import os
 from dagster import DagsterRun
 from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
 
-TAG = "marin/process"
+TAG = ".dagster/marin_process"
+"""Dagster's UI does not show tags that begin so."""
 
 
 def process_tag() -> dict[str, str]:

@@ -53,7 +53,10 @@ class SourceFile:
 
 
 def download_files(config: DownloadFilesConfig) -> dict[str, int | float | str]:
-    """Counts: files, bytes; and sha256, the digest of all names and checksums."""
+    """Copy files from a URL, a glob or a folder, with sizes and checksums.
+
+    Returns files, bytes, and sha256, the digest of all names and checksums.
+    """
     found = list_source(config.source)
     if CHECKSUMS in found:
         raise SourceError(f"{config.source!r} has a file {CHECKSUMS!r}, a name that the output needs. Rename it.")

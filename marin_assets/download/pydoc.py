@@ -62,7 +62,10 @@ class PydocShard:
 
 
 def render_pydoc(config: PydocConfig) -> dict[str, int | float]:
-    """Counts: pages = modules + topics, bytes of HTML, modules_failed (another platform's, or a library is missing)."""
+    """Render the running Python's own documentation as HTML pages.
+
+    Returns pages (modules + topics), bytes of HTML, modules_failed (another platform's, or a library is missing).
+    """
     from pydoc_data.topics import topics
 
     if config.shards < 1:

@@ -68,7 +68,10 @@ class Window:
 
 
 def make_held_out_set(config: HeldOutConfig) -> dict[str, Any]:
-    """Write the questions and the texts. Raises HeldOutError if there are fewer questions than asked."""
+    """Make multiple-choice questions and texts of the pages that are held out from training.
+
+    Raises HeldOutError if there are fewer questions than asked.
+    """
     check_fraction(config.validation_fraction)
     sources = list_shards(config.documents_path)
     targets = [join(config.output_path, "documents", shard_name(i, len(sources))) for i in range(len(sources))]

@@ -62,7 +62,10 @@ class LmEvalConfig:
 
 
 def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
-    """Scores by task, and those of the held-out tasks at the top. Raises EvaluationError for an unknown task."""
+    """Evaluate a model with lm-eval.
+
+    Returns the scores by task, and those of the held-out tasks at the top. Raises EvaluationError for an unknown task.
+    """
     with tempfile.TemporaryDirectory(prefix="lm-eval-") as folder, hugging_face_in(folder, use_hub=config.use_hub):
         manager = know_tasks(config, folder)
         results = run_tasks(config, manager, folder)

@@ -59,7 +59,11 @@ class Verdict:
 
 
 def write_report(config: ReportConfig) -> dict[str, Any]:
-    """Write the page. Raises ReportError for a step without a record."""
+    """Write one page about a whole experiment: its steps, counts, loss, scores and expectations.
+
+    Returns steps, numbers (shown on the page), mismatches (of them with the records), bytes, expectations and
+    expectations_failed. Raises ReportError for a step without a record.
+    """
     records = read_records(config.inputs)
     verdicts = judge(config.expectations, records)
     html = render(config, records, verdicts)

@@ -63,9 +63,11 @@ def _decide(
 
 
 def _why_run(node: Node, seen: Observed, actions: Mapping[Node, Action]) -> str:
+    goes_on = ", it goes on from what is there" if node.step.resumable else ""
     if seen.status is Status.FAILED:
-        return f"its last attempt failed: {(seen.record or {}).get('error') or 'see its log'}"
+        error = (seen.record or {}).get("error")
+        return f"its last attempt failed: {error}" if error else f"its last attempt was stopped{goes_on}"
     if seen.status is Status.RUNNING:
-        return "its last attempt died" + (", it goes on from what is there" if node.step.resumable else "")
+        return f"its last attempt died{goes_on}"
     rerun = [dependency.name for dependency in node.dependencies if actions.get(dependency) is Action.RUN]
     return f"new, as {', '.join(map(repr, rerun))} is" if rerun else "no output of this version yet"

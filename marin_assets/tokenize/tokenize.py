@@ -64,7 +64,7 @@ class DocumentShard:
 
 
 def tokenize(config: TokenizeConfig) -> dict[str, Any]:
-    """Write both caches, and check what was written.
+    """Tokenize documents into Levanter caches, train and validation, and check what was written.
 
     Returns documents, tokens and bytes, tokens and documents of each split, split_overlap (pages and ids that stand
     on both sides), and token_mismatches of the checked_documents (documents whose tokens, read back from the cache,

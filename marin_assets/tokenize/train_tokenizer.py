@@ -68,7 +68,7 @@ class TrainTokenizerConfig:
 
 
 def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
-    """Train on the train side, write the folder, and read it back to check it.
+    """Train a byte-level BPE tokenizer on the train side, write its folder, and read it back to check it.
 
     Returns vocab_size, documents and bytes trained on, roundtrip_documents, roundtrip_failures, and bytes_per_token
     (of the documents checked). Raises TokenizerError if the text does not fill the vocabulary.

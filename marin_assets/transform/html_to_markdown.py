@@ -57,7 +57,10 @@ class PageShard:
 
 
 def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
-    """Counts: pages, pages_kept, rejected (by reason), pages_unaccounted, documents, markup_left, bytes in and out."""
+    """Extract the text of HTML pages as Markdown documents.
+
+    Returns pages, pages_kept, rejected (and by reason), pages_unaccounted, documents, markup_left, bytes_in, bytes_out.
+    """
     extractor_named(config.extractor)
     if config.max_characters is not None and config.max_characters < max(1, 2 * config.min_characters):
         raise ValueError(
