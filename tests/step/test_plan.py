@@ -90,7 +90,7 @@ def test_a_failed_attempt_runs_again_and_says_why_it_failed(graph: Graph) -> Non
         Action.RUN,
         "its last attempt failed: ValueError: x",
     )
-    assert "see its log" in actions(graph, a={"status": Status.FAILED})["a"][1]
+    assert "was stopped" in actions(graph, a={"status": Status.FAILED})["a"][1]
 
 
 def test_a_dead_attempt_runs_again_and_a_resumable_one_goes_on(graph: Graph) -> None:
