@@ -85,11 +85,13 @@ async def produce(
         outcome = await _compute(request.task(attempt), store, backend(), say, on_log)
         if outcome.end is End.SUCCESS:
             return await _confirm(request.output, store, waited_s, lost)
+        if outcome.end in (End.FAILED, End.LOST):
+            # a worker that was ended from outside has not said so beside the output
+            await asyncio.to_thread(store.mark_stopped, request.output, attempt, outcome.error)
         if outcome.end is End.FAILED:
             raise ProduceError(_failed_sentence(name, outcome, observed.path, attempt), outcome.traceback)
         if outcome.end is End.LOST:
             lost += 1
-            await asyncio.to_thread(store.mark_stopped, request.output, attempt, outcome.error)
             if lost > lost_worker_budget:
                 raise ProduceError(
                     f"Step {name!r} lost its worker {lost} times, the last time because {outcome.error}. "
