@@ -93,7 +93,12 @@ def _materialize(
 
     home = ensure_dagster_home()
     name = _experiment_name()
-    path = write_experiment(name, graph, store, description)
+    try:
+        path = write_experiment(name, graph, store, description)
+    except OSError as error:
+        raise SettingError(
+            f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX or --prefix to a folder of yours."
+        ) from error
     ended = run_graph(name, graph, nodes, max_concurrent=options.max_concurrent)
     print(f"experiment: {path}\nrun: {ended.run_id} in {home} (make dev shows it)", file=sys.stderr)
     print(f"{ended.computed} computed, {ended.reused} reused, {len(ended.failures)} failed", file=sys.stderr)

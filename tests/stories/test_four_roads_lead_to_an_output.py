@@ -74,6 +74,7 @@ def test_a_script_whose_functions_are_its_own(prefix: Path, env: dict[str, str],
     ("words", "sentence"),
     [
         (["--prefix", "nope://x"], "The prefix 'nope://x' has the unknown scheme 'nope'"),
+        (["--prefix", "/proc/nowhere"], "The prefix '/proc/nowhere' cannot be written"),
         (["--prefix", "gs://bucket/x"], "The prefix 'gs://bucket/x' is not on a local disk"),
         (["--run-only", "nothing"], "--run-only 'nothing' finds none of the steps"),
         (["--run-only", "("], "--run-only '(' is not a pattern"),
