@@ -97,7 +97,7 @@ def _materialize(
         path = write_experiment(name, graph, store, description)
     except OSError as error:
         raise SettingError(
-            f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX or --prefix to a folder of yours."
+            f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."
         ) from error
     ended = run_graph(name, graph, nodes, max_concurrent=options.max_concurrent)
     print(f"experiment: {path}\nrun: {ended.run_id} in {home} (make dev shows it)", file=sys.stderr)
