@@ -18,14 +18,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from marin_assets.experiment_record import write_experiment
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.plan import Action, Planned, plan
 from marin_assets.step.resolve import output_of
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
+from marin_resources.ray_tpu.config_json import EncodeError
+from marin_resources.ray_tpu.reference import UnimportableError
 from marin_resources.settings import SettingError, default_prefix, ensure_dagster_home
 from marin_resources.storage.lease import refuse_prefix_without_leases
+from marin_resources.storage.record import RecordError
+from marin_resources.storage.status import StatusError
 from marin_resources.storage.store import Store
+
+SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, RecordError, StatusError)
+"""Errors that say all there is to say. Any other is a fault of ours, and keeps its traceback."""
 
 
 def executor_main(
@@ -39,7 +47,7 @@ def executor_main(
     options = _parse(description, max_concurrent)
     try:
         return _run(steps, description, options)
-    except (ConfigError, SettingError, ValueError) as error:
+    except SENTENCES as error:
         _quit(str(error))
 
 
@@ -89,7 +97,7 @@ def _materialize(
     graph: Graph, nodes: Sequence[Node], store: Store, description: str | None, options: argparse.Namespace
 ) -> None:
     # Dagster is loaded here, so that a dry run and a wrong option answer at once.
-    from marin_assets.run import run_graph, write_experiment
+    from marin_assets.run import run_graph
 
     home = ensure_dagster_home()
     name = _experiment_name()

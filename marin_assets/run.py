@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -16,14 +11,8 @@ import dagster as dg
 from marin_assets.assemble import resources
 from marin_assets.factory import asset_key, build_asset, checked
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.resolve import output_of
 from marin_resources.console import failure_sentence, short_console
 from marin_resources.executor import marin_executor
-from marin_resources.provenance import provenance
-from marin_resources.storage.files import join, write_json
-from marin_resources.storage.store import Store
-
-FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,56 +53,22 @@ def run_graph(name: str, graph: Graph, nodes: Sequence[Node], *, max_concurrent:
         return _ended(instance, run.run_id, result)
 
 
-def write_experiment(name: str, graph: Graph, store: Store, description: str | None) -> str:
-    """`experiments/<name>-<hash>.json` below the prefix: the whole DAG with its paths. Marin's ExecutorInfo."""
-    steps = [_step_info(node, store) for node in graph]
-    digest = hashlib.md5(json.dumps(steps, sort_keys=True).encode()).hexdigest()[:6]
-    path = join(store.prefix, "experiments", f"{name}-{digest}.json")
-    known = provenance()
-    write_json(
-        path,
-        {
-            "format_version": FORMAT_VERSION,
-            "worker_id": f"{os.uname().nodename}-{os.getpid()}",
-            "git_commit": known["git"]["commit"],
-            "caller_path": os.path.abspath(sys.argv[0]),
-            "created_date": datetime.now(UTC).isoformat(),
-            "user": known["user"],
-            "prefix": store.prefix,
-            "description": description,
-            "steps": steps,
-        },
-    )
-    return path
-
-
-def _step_info(node: Node, store: Store) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "fn_name": f"{node.step.fn.__module__}:{node.step.fn.__qualname__}",
-        "version": node.version.as_dict(),
-        "dependencies": [store.locate(output_of(dependency)) for dependency in node.dependencies],
-        "output_path": store.locate(output_of(node)),
-    }
-
-
 def _ended(instance: dg.DagsterInstance, run_id: str, result: Any) -> Ended:
     materialized = result.get_asset_materialization_events()
     reused = sum(event.materialization.tags.get("marin/reused") == "true" for event in materialized)
     run = instance.get_run_by_id(run_id)
     events = [event.message for event in result.all_events if "is being stopped" in (event.message or "")]
-    failures = (
-        tuple(failure_sentence(event) for event in (e for e in result.all_events if e.is_step_failure))
-        if not events
-        else ()
-    )
+    failures = tuple(failure_sentence(event) for event in result.all_events if event.is_step_failure)
+    if events:
+        failures = (events[0],)
+    elif not failures and run is not None and run.status is not dg.DagsterRunStatus.SUCCESS:
+        failures = ("The run failed outside of its steps.",)
     checks = [check for check in result.get_asset_check_evaluations() if not check.passed]
-    lost = run is not None and run.status is not dg.DagsterRunStatus.SUCCESS and not failures
     return Ended(
         run_id=run_id,
         computed=len(materialized) - reused,
         reused=reused,
-        failures=failures or ((events[0],) if events else ("The run failed outside of its steps.",) if lost else ()),
+        failures=failures,
         failed_checks=tuple(
             f"Check {check.check_name!r} of {check.asset_key.to_user_string()!r} does not hold: "
             f"{_text(check.metadata.get('expected'))}, and it is {_text(check.metadata.get('value'))}"

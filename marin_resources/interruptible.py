@@ -96,7 +96,7 @@ class InterruptibleExecutor(AsyncExecutor):
                 yield _interrupted_event(job_context, active, signals)
                 task.cancel()
                 raise
-            except BaseException:
+            except BaseException:  # whatever ends the run ends the steps that are under way
                 task.cancel()
                 raise
 

@@ -6,7 +6,8 @@
     4 submit     the worker claims, computes and publishes; its log is passed on
     5 outcome    done -> confirm; the worker died -> again, on a budget of its own; failed -> an error
 
-The orchestrator writes nothing itself. If it dies, what is running can be found again by what lies beside the output.
+The orchestrator writes nothing of an output. Of an attempt whose worker is gone it notes how it ended. If it dies
+itself, what is running can be found again by what lies beside the output.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Request:
     task: Callable[[int], Task]
     """The task for attempt number n."""
     check: Callable[[], None] = field(default=lambda: None)
-    """Raises if the environment lacks what the step needs. Called before the first submission only."""
+    """Raises if the environment lacks what the step needs. Called before each submission."""
 
 
 @dataclass(frozen=True, kw_only=True)

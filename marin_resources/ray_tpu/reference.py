@@ -97,7 +97,7 @@ def _load_script(path: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # a script that did not load must be loaded anew the next time
         del sys.modules[name]
         raise
     return module

@@ -80,7 +80,7 @@ class Store:
             except FileExistsError:
                 raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was made by someone else.") from None
             status.write_status(path, Status.RUNNING)
-        except BaseException:
+        except BaseException:  # whatever it is, the lease must not outlive the claim
             held.release()
             raise
         return Claim(output=output, path=path, attempt=attempt, lease=held, began=began)
@@ -99,8 +99,11 @@ class Store:
         claim.lease.release()
 
     def fail(self, claim: Claim, facts: Mapping[str, Any], error: str, traceback: str) -> None:
-        """Record why the output is not complete, and give the claim up."""
+        """Record why the output is not complete, and give the claim up. What is SUCCESS by now stays as it is."""
         claim.lease.check()
+        if status.read_status(claim.path) is Status.SUCCESS:
+            claim.lease.release()
+            return
         ending = self._ending(claim)
         record.write_record(claim.path, {**facts, **ending, "error": error})
         status.write_status(claim.path, Status.FAILED)

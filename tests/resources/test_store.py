@@ -287,3 +287,16 @@ def test_a_worker_that_dies_while_writing_leaves_nothing_half_that_is_called_com
 def test_all_writes_of_a_publication_are_hit(store: Store) -> None:
     done = subprocess.run([sys.executable, "-c", DIE, store.prefix, "before", str(len(WRITES) + 1)], check=False)
     assert done.returncode == 0
+
+
+def test_a_failure_after_success_changes_nothing(store: Store, path: Path) -> None:
+    held = claim(store)
+    Path(held.path, "data.txt").write_text("data")
+    (path / ".marin/attempts/1.json").write_text("not JSON")  # what comes after SUCCESS cannot be noted
+    with pytest.raises(ValueError, match="is not JSON"):
+        store.publish(held, {"name": X.name}, {"documents": 3})
+    store.fail(held, {"name": X.name}, "ValueError: is not JSON", "")
+    seen = store.look([X])[X]
+    assert seen.done
+    assert seen.result == {"documents": 3}
+    assert seen.holder is None
