@@ -37,6 +37,13 @@ def shared_ray() -> Iterator[None]:
     ray.shutdown()
 
 
+@pytest.fixture(autouse=True)
+def _shards_run_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards run in the test's own process, though Ray may be up for other tests, unless a test asks for Ray."""
+    if not {"shared_ray", "where"}.intersection(request.fixturenames):
+        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
+
+
 @pytest.fixture
 def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh MARIN_PREFIX."""

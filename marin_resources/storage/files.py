@@ -10,10 +10,14 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import IO, Any
 
 import fsspec
+
+TEMPORARY_SUFFIX = ".tmp"
+"""Of a hidden file that is being written, on a local disk."""
 
 
 def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
@@ -50,6 +54,58 @@ def list_files(path: str, suffix: str = "") -> list[str]:
     return sorted(fs.unstrip_protocol(name) if "://" in path else name for name in found)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredFile:
+    """A file as its store tells of it."""
+
+    path: str
+    name: str
+    """Its path below the folder that was listed."""
+    size_bytes: int
+    stamp: str
+    """Changes when the file does: generation or entity tag, on disk the time of its last change in ns."""
+
+
+def stored_files(path: str) -> list[StoredFile]:
+    """Every data file below `path`, or `path` itself if it is a file; sorted by name, control files left out.
+
+    Raises FileNotFoundError if there is nothing at `path`.
+    """
+    fs, root = filesystem_of(path)
+    found = fs.find(root, detail=True)
+    if not found and not fs.exists(root):
+        raise FileNotFoundError(f"There is nothing at {path!r}.")
+    files = []
+    for stored, info in found.items():
+        name = stored[len(root) :].strip("/") or stored.rpartition("/")[2]
+        if not _is_hidden(name):
+            spelled = fs.unstrip_protocol(stored) if "://" in path else stored
+            files.append(StoredFile(path=spelled, name=name, size_bytes=info["size"] or 0, stamp=_stamp(info)))
+    return sorted(files, key=lambda file: file.name)
+
+
+def sizes_below(path: str) -> dict[str, int]:
+    """Name below `path` -> bytes, of every file there, control files too; empty if there is nothing."""
+    fs, root = filesystem_of(path)
+    return {stored[len(root) :].strip("/"): info["size"] or 0 for stored, info in fs.find(root, detail=True).items()}
+
+
+def remove(path: str) -> None:
+    """Remove a file, if it is there."""
+    fs, p = filesystem_of(path)
+    with suppress(FileNotFoundError):
+        fs.rm_file(p)
+
+
+def _stamp(info: dict[str, Any]) -> str:
+    for key in ("generation", "ETag", "etag", "md5Hash"):
+        if info.get(key):
+            return str(info[key])
+    if info.get("type") == "file" and isinstance(info.get("mtime"), float):
+        return str(os.stat(info["name"]).st_mtime_ns) if os.path.exists(info["name"]) else str(info["mtime"])
+    return str(info.get("mtime") or info.get("LastModified") or info.get("created") or "")
+
+
 def read_json(path: str) -> Any:
     """The JSON value in a file. Raises FileNotFoundError, and ValueError that names the file."""
     fs, p = filesystem_of(path)
@@ -84,7 +140,7 @@ def open_atomic(path: str) -> Iterator[IO[bytes]]:
             yield file
         return
     fs.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}.tmp")
+    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
     try:
         with open(temporary, "wb") as file:
             yield file

@@ -34,6 +34,9 @@ def count(shard: Shard) -> dict[str, float]:
         raise ValueError(f"number {shard.number} is bad")
     return {"shards": 1, "sum": shard.number * shard.scale, **({"odd": 1} if shard.number % 2 else {})}
 
+def die(shard: Shard) -> dict[str, float]:
+    os._exit(9)
+
 def die_once(shard: Shard) -> dict[str, float]:
     marker = Path(f"{shard.calls}.{shard.number}")
     if not marker.exists():
@@ -123,7 +126,7 @@ def test_after_a_failure_what_is_finished_is_kept(where: str, stage: ModuleType,
     out = str(tmp_path / "out")
     with pytest.raises(ShardError):
         map_shards(stage.count, poisoned, output_path=out)
-    kept = len(list((tmp_path / "out/.marin/shards").glob("*.json")))
+    kept = len(list((tmp_path / "out/.marin/shards/count").glob("*.json")))
     calls.write_text("")
     assert map_shards(stage.count, asked, output_path=out)["shards"] == 4
     assert len(numbers(calls)) == 4 - kept
@@ -133,10 +136,13 @@ def test_a_finished_shard_is_noted_with_its_function_and_counts(
     where: str, stage: ModuleType, calls: Path, tmp_path: Path
 ) -> None:
     map_shards(stage.count, shards(stage, calls, 1), output_path=str(tmp_path))
-    [note] = (tmp_path / ".marin/shards").iterdir()
-    assert json.loads(note.read_text()) == {
-        "format_version": 1,
+    [note] = (tmp_path / ".marin/shards/count").iterdir()
+    noted = json.loads(note.read_text())
+    assert noted.pop("seconds") >= 0
+    assert noted == {
+        "format_version": 2,
         "fn": f"{stage.__name__}:count",
+        "outputs": {},
         "counts": {"shards": 1, "sum": 0},
     }
 
@@ -160,6 +166,14 @@ def test_on_ray_a_shard_whose_worker_dies_is_run_again(
 ) -> None:
     counted = map_shards(stage.die_once, shards(stage, calls, 2), output_path=str(tmp_path / "out"))
     assert counted["shards"] == 2
+
+
+def test_on_ray_a_shard_whose_worker_dies_each_time_fails_the_stage(
+    shared_ray: None, stage: ModuleType, calls: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ShardError, match=r"Shard 0 of .*:die' failed: WorkerCrashedError"):
+        map_shards(stage.die, shards(stage, calls, 1), output_path=str(tmp_path / "out"))
+    assert sum("lost its worker" in message for message in caplog.messages) == 3
 
 
 def test_a_shard_that_cannot_be_sent_is_refused_by_its_field(stage: ModuleType, tmp_path: Path) -> None:

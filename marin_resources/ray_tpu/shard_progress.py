@@ -1,0 +1,46 @@
+"""Progress over shards as log lines: how much is done, documents a second, time left."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+EVERY_S = 5.0
+MB = 1e6
+
+log = logging.getLogger(__name__)
+
+
+class Progress:
+    """At most one line every five seconds, and one at the end. Time left is judged by bytes where they are known."""
+
+    def __init__(self, what: str, sizes: Sequence[int], finished: Sequence[int]) -> None:
+        self._what, self._sizes = what, [size or 1 for size in sizes]
+        self._bytes_known = any(sizes)
+        self._done, self._documents = len(finished), 0.0
+        self._total_bytes, self._done_bytes = sum(self._sizes), sum(self._sizes[i] for i in finished)
+        self._first_bytes, self._first = self._done_bytes, self._done
+        self._started = self._told = time.monotonic()
+        if finished:
+            log.info("%s: %d of %d shards were finished before", what, len(finished), len(sizes))
+
+    def advance(self, index: int, counts: Mapping[str, int | float]) -> None:
+        self._done += 1
+        self._done_bytes += self._sizes[index]
+        self._documents += counts.get("documents") or counts.get("pages") or 0
+        now = time.monotonic()
+        if now - self._told >= EVERY_S or self._done == len(self._sizes):
+            self._told = now
+            log.info("%s", self._line(max(now - self._started, 1e-9)))
+
+    def _line(self, elapsed_s: float) -> str:
+        left_s = elapsed_s * (self._total_bytes - self._done_bytes) / max(self._done_bytes - self._first_bytes, 1)
+        parts = [f"{self._what}: {self._done} of {len(self._sizes)} shards"]
+        if self._bytes_known:
+            parts.append(f"{self._done_bytes / MB:,.1f} of {self._total_bytes / MB:,.1f} MB")
+        if self._documents:
+            parts.append(f"{self._documents / elapsed_s:,.0f} documents/s")
+        else:
+            parts.append(f"{(self._done - self._first) / elapsed_s:.2f} shards/s")
+        return ", ".join([*parts, f"{left_s:.0f} s left"])

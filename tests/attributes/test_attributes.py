@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from marin_assets.attributes import KEPT, Verdict, read_attributes, write_attributes
+from marin_assets.documents import Document, DocumentError, read_rows, write_documents
+from marin_resources.ray_tpu.map_shards import ShardError
+
+
+@dataclass(frozen=True)
+class Length:
+    at_least_words: int = 3
+    cut_first_word: bool = False
+    without_reason: bool = False
+
+
+def length_judge(config: Length) -> Callable[[Document], Verdict]:
+    def judge(document: Document) -> Verdict:
+        words = document.text.split()
+        if len(words) < config.at_least_words:
+            return Verdict(keep=False, reason="" if config.without_reason else "too_short", value=len(words))
+        if config.cut_first_word:
+            return Verdict(keep=True, cut=((0, len(words[0])),))
+        return KEPT
+
+    return judge
+
+
+@pytest.fixture(params=["here", "on Ray"])
+def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "on Ray":
+        request.getfixturevalue("shared_ray")
+    else:
+        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
+    return str(request.param)
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    texts = [["one", "one two three", "a b c d"], ["x", "y", "z z z"], []]
+    for index, shard in enumerate(texts):
+        rows = [Document(id=f"{index}/{i}", text=text) for i, text in enumerate(shard)]
+        write_documents(str(tmp_path / "documents" / f"deep/{index}.jsonl.gz"), rows)
+    return tmp_path / "documents"
+
+
+def judged(documents: Path, **changes: object) -> dict[str, int | float]:
+    return write_attributes(str(documents), str(documents.parent / "out"), length_judge, Length(**changes))  # type: ignore[arg-type]
+
+
+def test_every_document_has_one_verdict_in_its_place(where: str, documents: Path) -> None:
+    counts = judged(documents)
+    assert counts == {"documents": 6, "kept": 3, "rejected": 3, "rejected_too_short": 3}
+    written = sorted((documents.parent / "out").rglob("[!.]*.jsonl.zst"))
+    assert [p.name for p in written] == ["0.jsonl.zst", "1.jsonl.zst", "2.jsonl.zst"]
+    short = Verdict(keep=False, reason="too_short", value=1)
+    assert list(read_attributes(str(written[0]))) == [("0/0", short), ("0/1", KEPT), ("0/2", KEPT)]
+    assert list(read_attributes(str(written[1]))) == [("1/0", short), ("1/1", short), ("1/2", KEPT)]
+    assert list(read_attributes(str(written[2]))) == []
+
+
+def test_a_row_is_what_the_page_about_attributes_says(documents: Path) -> None:
+    judged(documents)
+    [row, *_] = [row for _, row in read_rows(str(documents.parent / "out/deep/0.jsonl.zst"))]
+    assert row == {"id": "0/0", "keep": False, "reason": "too_short", "value": 1}
+    assert json.dumps(row) == '{"id": "0/0", "keep": false, "reason": "too_short", "value": 1}'
+
+
+def test_cuts_are_written_counted_and_read_back(documents: Path) -> None:
+    counts = judged(documents, cut_first_word=True)
+    assert (counts["documents_cut"], counts["characters_cut"]) == (3, 5)
+    verdicts = dict(read_attributes(str(documents.parent / "out/deep/0.jsonl.zst")))
+    assert verdicts["0/1"] == Verdict(keep=True, cut=((0, 3),))
+
+
+def test_a_rejection_without_a_reason_fails_the_stage(documents: Path) -> None:
+    with pytest.raises(ShardError, match="rejected without a reason"):
+        judged(documents, without_reason=True)
+
+
+def test_a_line_that_is_no_attribute_is_told_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "a", "keep": true, "reason": "", "value": null}\n{"id": "b"}\n')
+    attributes = read_attributes(str(tmp_path / "a.jsonl"))
+    assert next(attributes) == ("a", KEPT)
+    with pytest.raises(DocumentError, match=r"a\.jsonl' line 2 is not an attribute"):
+        next(attributes)
+
+
+def test_a_damaged_shard_of_documents_fails_the_stage_with_its_place(documents: Path) -> None:
+    shard = documents / "deep/0.jsonl.gz"
+    shard.write_bytes(shard.read_bytes()[:-9])
+    with pytest.raises(ShardError, match=r"0\.jsonl\.gz' is damaged or cut short"):
+        judged(documents)

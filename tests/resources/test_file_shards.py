@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marin_resources.ray_tpu.file_shards import LEAST_GROUPS, MAX_GROUP_BYTES, FileShard, file_shards
+from marin_resources.ray_tpu.map_shards import Counts, ShardError, map_shards
+from marin_resources.storage.files import StoredFile, stored_files
+
+STAGE = '''
+"""Upper case, file by file; `calls` tells which files were worked on."""
+from dataclasses import dataclass
+from pathlib import Path
+
+@dataclass(frozen=True)
+class Ask:
+    calls: str
+    suffix: str = "!"
+    lost: int = 0
+    poison: str = ""
+    forget: bool = False
+
+def shout(shard):
+    words = 0
+    for file, output in zip(shard.inputs, shard.outputs, strict=True):
+        with open(shard.config.calls, "a") as calls:
+            calls.write(file.name + "\\n")
+        if file.name == shard.config.poison:
+            raise ValueError("this one is bad")
+        text = Path(file.path).read_text()
+        words += len(text.split())
+        if not shard.config.forget:
+            Path(output).parent.mkdir(parents=True, exist_ok=True)
+            Path(output).write_text(text.upper() + shard.config.suffix)
+    return {"documents": words, "kept": words - shard.config.lost, "rejected": 0}
+'''
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    name = f"files_of_{abs(hash(request.node.nodeid))}"
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / f"{name}.py").write_text(STAGE)
+    monkeypatch.syspath_prepend(tmp_path / "code")
+    yield importlib.import_module(name)
+    sys.modules.pop(name, None)
+
+
+@pytest.fixture(params=["here", "on Ray"])
+def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "on Ray":
+        request.getfixturevalue("shared_ray")
+    else:  # Ray may be up in this process for other tests
+        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
+    return str(request.param)
+
+
+@dataclass
+class Folder:
+    """Input files, an output, and who was worked on since the last question."""
+
+    root: Path
+    stage: ModuleType
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run(self, **changes: object) -> Counts:
+        files = stored_files(str(self.root / "in"))
+        ask = self.stage.Ask(calls=str(self.root / "calls"), **changes)
+        outputs = [str(self.root / "out" / file.name) for file in files]
+        return map_shards(self.stage.shout, file_shards(files, outputs, config=ask), output_path=str(self.root / "out"))
+
+    def worked_on(self) -> list[str]:
+        calls = self.root / "calls"
+        lines = sorted(calls.read_text().split()) if calls.exists() else []
+        calls.write_text("")
+        return lines
+
+    def outputs(self) -> dict[str, str]:
+        out = self.root / "out"
+        return {str(p.relative_to(out)): p.read_text() for p in sorted(out.rglob("[!.]*.txt"))}
+
+    def notes(self) -> list[Path]:
+        return sorted((self.root / "out/.marin/shards/shout").glob("*.json"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, stage: ModuleType) -> Folder:
+    folder = Folder(tmp_path, stage)
+    for name, text in {"a.txt": "one two", "b.txt": "three", "deep/c.txt": "four five six"}.items():
+        folder.write(name, text)
+    return folder
+
+
+def test_every_file_has_its_output_and_the_counts_are_added_up(where: str, folder: Folder) -> None:
+    assert folder.run() == {"documents": 6, "kept": 6, "rejected": 0}
+    assert folder.outputs() == {"a.txt": "ONE TWO!", "b.txt": "THREE!", "deep/c.txt": "FOUR FIVE SIX!"}
+
+
+def test_a_finished_shard_is_not_worked_on_again(where: str, folder: Folder) -> None:
+    first = folder.run()
+    assert folder.worked_on() == ["a.txt", "b.txt", "deep/c.txt"]
+    assert folder.run() == first
+    assert folder.worked_on() == []
+
+
+def test_an_input_that_changed_is_worked_on_again_and_no_other(folder: Folder) -> None:
+    folder.run()
+    folder.worked_on()
+    path = folder.root / "in/b.txt"
+    before = path.stat()
+    path.write_text("tree!")  # as long as before
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    folder.run()
+    assert folder.worked_on() == ["b.txt"]
+    assert folder.outputs()["b.txt"] == "TREE!!"
+
+
+@pytest.mark.parametrize("damage", ["missing", "shorter"])
+def test_an_output_that_is_gone_or_of_another_size_is_made_again(folder: Folder, damage: str) -> None:
+    folder.run()
+    folder.worked_on()
+    output = folder.root / "out/b.txt"
+    output.unlink() if damage == "missing" else output.write_text("TH")
+    folder.run()
+    assert folder.worked_on() == ["b.txt"]
+    assert folder.outputs()["b.txt"] == "THREE!"
+
+
+def test_a_shard_finished_under_another_config_is_never_reused(folder: Folder) -> None:
+    folder.run(suffix="!")
+    folder.worked_on()
+    folder.run(suffix="?")
+    assert folder.worked_on() == ["a.txt", "b.txt", "deep/c.txt"]
+    assert set(folder.outputs().values()) == {"ONE TWO?", "THREE?", "FOUR FIVE SIX?"}
+    assert len(folder.notes()) == 3
+
+
+def test_what_other_work_left_below_the_output_is_removed(folder: Folder) -> None:
+    folder.run()
+    (folder.root / "in/b.txt").unlink()
+    (folder.root / "out/.b.txt.0123abcd.tmp").write_text("a killed worker was writing this")
+    folder.run()
+    assert list(folder.outputs()) == ["a.txt", "deep/c.txt"]
+    assert len(folder.notes()) == 2
+    assert not list((folder.root / "out").glob(".*.tmp"))
+
+
+def test_what_failed_is_worked_on_again_and_what_was_finished_is_not(folder: Folder) -> None:
+    with pytest.raises(ShardError, match="this one is bad"):
+        folder.run(poison="a.txt")  # the largest goes first, the smallest last
+    folder.worked_on()
+    finished = {name for note in folder.notes() for name in json.loads(note.read_text())["outputs"]}
+    assert finished == {"deep/c.txt"}
+
+
+def test_a_shard_that_says_it_is_done_and_wrote_nothing_fails(folder: Folder) -> None:
+    with pytest.raises(FileNotFoundError, match=r"said that it was done, and '.*c\.txt' is not there"):
+        folder.run(forget=True)
+
+
+def test_counts_that_do_not_add_up_fail_the_stage(where: str, folder: Folder) -> None:
+    with pytest.raises(ShardError, match=r"documents came in, .* do not add up"):
+        folder.run(lost=1)
+
+
+def files(sizes: list[int]) -> list[StoredFile]:
+    return [StoredFile(path=f"/in/{i}", name=str(i), size_bytes=size, stamp="") for i, size in enumerate(sizes)]
+
+
+def grouped(sizes: list[int]) -> list[FileShard]:
+    return file_shards(files(sizes), [f"/out/{i}" for i in range(len(sizes))], config=None)
+
+
+def test_a_few_files_are_a_group_each() -> None:
+    assert [len(shard.inputs) for shard in grouped([10, 1, 500, 3])] == [1, 1, 1, 1]
+
+
+def test_many_small_files_share_groups_and_large_ones_stand_alone() -> None:
+    assert len(grouped([1000] * 100_000)) <= LEAST_GROUPS + 1
+    assert [len(shard.inputs) for shard in grouped([2 * MAX_GROUP_BYTES] * 3)] == [1, 1, 1]
+
+
+@given(st.lists(st.integers(min_value=0, max_value=10**9), max_size=600))
+def test_every_file_is_in_one_group_in_its_order_with_its_output(sizes: list[int]) -> None:
+    shards = grouped(sizes)
+    assert [file.name for shard in shards for file in shard.inputs] == [str(i) for i in range(len(sizes))]
+    assert [output for shard in shards for output in shard.outputs] == [f"/out/{i}" for i in range(len(sizes))]
+    assert all(shard.inputs for shard in shards)
+    assert sum(shard.size_bytes for shard in shards) == sum(sizes)
