@@ -1,34 +1,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from toy_judge import Length, length_judge
 
 from marin_assets.attributes import KEPT, Verdict, read_attributes, write_attributes
 from marin_assets.documents import Document, DocumentError, read_rows, write_documents
 from marin_resources.ray_tpu.map_shards import ShardError
-
-
-@dataclass(frozen=True)
-class Length:
-    at_least_words: int = 3
-    cut_first_word: bool = False
-    without_reason: bool = False
-
-
-def length_judge(config: Length) -> Callable[[Document], Verdict]:
-    def judge(document: Document) -> Verdict:
-        words = document.text.split()
-        if len(words) < config.at_least_words:
-            return Verdict(keep=False, reason="" if config.without_reason else "too_short", value=len(words))
-        if config.cut_first_word:
-            return Verdict(keep=True, cut=((0, len(words[0])),))
-        return KEPT
-
-    return judge
 
 
 @pytest.fixture(params=["here", "on Ray"])
