@@ -1,0 +1,25 @@
+"""How many tokens a text has, by a tokenizer folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from marin_resources.storage.files import filesystem_of, join
+
+
+def token_counter(tokenizer_path: str) -> Callable[[list[str]], list[int]]:
+    """A function from texts to their numbers of tokens, without special ones; one that stands in a text is text to it.
+
+    Raises FileNotFoundError if there is no tokenizer.json.
+    """
+    from tokenizers import Tokenizer
+
+    fs, p = filesystem_of(join(tokenizer_path, "tokenizer.json"))
+    tokenizer: Any = Tokenizer.from_str(fs.cat_file(p).decode())
+    tokenizer.encode_special_tokens = True
+
+    def count(texts: list[str]) -> list[int]:
+        return [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    return count
