@@ -1,0 +1,1 @@
+"""Documents that hold what evaluations ask, found before they are trained on."""

@@ -1,0 +1,33 @@
+"""Arrays in files of their own, and what a file is."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from typing import TYPE_CHECKING
+
+from marin_resources.storage.files import filesystem_of, write_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def sha256_of(path: str) -> str:
+    """SHA-256 of a small file, in hex."""
+    fs, p = filesystem_of(path)
+    return hashlib.sha256(fs.cat_file(p)).hexdigest()
+
+
+def save_array(path: str, array: np.ndarray) -> None:
+    import numpy as np
+
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    write_bytes(path, out.getvalue())
+
+
+def load_array(path: str) -> np.ndarray:
+    import numpy as np
+
+    fs, p = filesystem_of(path)
+    return np.load(io.BytesIO(fs.cat_file(p)), allow_pickle=False)

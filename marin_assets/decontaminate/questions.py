@@ -1,0 +1,73 @@
+"""The questions of evaluations, as the text that must not stand in training documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.documents import BadRow, list_shards, read_rows
+
+MULTIPLE_CHOICE = ("ctx", "choices", "gold")
+
+
+class QuestionError(ValueError):
+    """A row that is no question: one sentence with file and line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    evaluation: str
+    id: str
+    text: str
+    """Of a multiple-choice question its context and the true choice: that is what a model would have seen."""
+
+
+def read_questions(evaluations: Mapping[str, str], fields: Mapping[str, Sequence[str]]) -> Iterator[Question]:
+    """The questions of every evaluation, in order.
+
+    `evaluations` is a path to rows for each name. `fields` names the text fields of an evaluation's rows, which are
+    joined; without them its rows are {"ctx", "choices", "gold"}. Raises QuestionError.
+    """
+    for name in fields:
+        if name not in evaluations:
+            raise QuestionError(f"fields has {name!r}, expected one of the evaluations {sorted(evaluations)}.")
+    for name, path in evaluations.items():
+        empty = True
+        for file in list_shards(path):
+            for number, row in read_rows(file):
+                empty = False
+                where = f"{file!r} line {number}"
+                if isinstance(row, BadRow):
+                    raise QuestionError(f"{where} is no question ({row.reason}: {row.detail}). Make the file again.")
+                text = _joined(row, fields[name], where) if name in fields else _asked(row, where)
+                yield Question(evaluation=name, id=str(row.get("id", number)), text=text)
+        if empty:
+            raise QuestionError(f"The evaluation {name!r} has no question at {path!r}. Give another file.")
+
+
+def _asked(row: Mapping[str, Any], where: str) -> str:
+    """Context and true choice. The wrong choices are not what the document went on with, so they are no leak."""
+    ctx, choices, gold = (row.get(key) for key in MULTIPLE_CHOICE)
+    if not (isinstance(ctx, str) and isinstance(choices, list) and isinstance(gold, int)):
+        raise QuestionError(
+            f"{where} has the fields {sorted(row)}, expected the text 'ctx', the list 'choices' and the number 'gold'. "
+            "Name the text fields of this evaluation in `fields`."
+        )
+    if not 0 <= gold < len(choices):
+        raise QuestionError(f"{where} has gold {gold!r}, expected the index of one of its {len(choices)} choices.")
+    return f"{ctx} {choices[gold]}"
+
+
+def _joined(row: Mapping[str, Any], fields: Sequence[str], where: str) -> str:
+    texts: list[str] = []
+    for field in fields:
+        value = row.get(field)
+        parts = value if isinstance(value, list) else [value]
+        if not all(isinstance(part, str) for part in parts):
+            raise QuestionError(
+                f"{where} has {field!r} = {value!r:.80}, expected a text or a list of texts. "
+                f"Name other fields; it has {sorted(row)}."
+            )
+        texts += map(str, parts)
+    return " ".join(texts)

@@ -1,0 +1,1 @@
+"""Documents judged by a classifier of their text: labels, training, judging."""
