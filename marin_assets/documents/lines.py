@@ -71,15 +71,24 @@ def _guarded(path: str, raw: IO[bytes]) -> Iterator[bytes]:
     decompressed = 0
     for chunk in _decompressed(path, raw):
         decompressed += len(chunk)
-        if decompressed > EXPANSION_IS_JUDGED_FROM and decompressed > MAX_EXPANSION * max(raw.tell(), 1):
-            raise DocumentError(
-                f"{path!r} expands to more than {MAX_EXPANSION} times its size ({decompressed:,} bytes from the first "
-                f"{raw.tell():,}), as a decompression bomb does. Look at it; decompress it yourself if it is sound."
-            )
+        require_expansion(path, decompressed, raw.tell())
         yield chunk
 
 
+def require_expansion(path: str, decompressed: int, compressed: int) -> None:
+    """Raises DocumentError if so many bytes came of so few."""
+    if decompressed > EXPANSION_IS_JUDGED_FROM and decompressed > MAX_EXPANSION * max(compressed, 1):
+        raise DocumentError(
+            f"{path!r} expands to more than {MAX_EXPANSION} times its size ({decompressed:,} bytes from "
+            f"{compressed:,}), as a decompression bomb does. Look at it; decompress it yourself if it is sound."
+        )
+
+
 def _decompressed(path: str, raw: IO[bytes]) -> Iterator[bytes]:
+    if path.endswith((".gz", ".zst")):
+        if not raw.read(1):  # an upload that failed; no lines are some 20 bytes
+            raise EOFError("it has no bytes at all")
+        raw.seek(0)
     if path.endswith(".zst"):
         yield from _zstd_chunks(raw)
         return

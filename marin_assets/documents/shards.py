@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from marin_assets.documents.document import Document, DocumentError
@@ -71,10 +72,20 @@ def _document(path: str, number: int, row: Mapping[str, Any]) -> Document:
         if not isinstance(row.get(key), str):
             found = f"{key!r} is {row[key]!r:.80}" if key in row else f"there is no {key!r} among {sorted(row)}"
             raise DocumentError(_not_a_document(path, number, found))
-    metadata = row.get("metadata") or {}
-    if isinstance(metadata, str):  # as parquet holds it
-        metadata = json.loads(metadata)
-    return Document(id=row["id"], text=row["text"], source=row.get("source") or "", metadata=metadata)
+    source, metadata = row.get("source"), row.get("metadata")
+    if source is not None and not isinstance(source, str):
+        raise DocumentError(_not_a_document(path, number, f"'source' is {source!r:.80}"))
+    return Document(id=row["id"], text=row["text"], source=source or "", metadata=_metadata(path, number, metadata))
+
+
+def _metadata(path: str, number: int, found: Any) -> Mapping[str, Any]:
+    metadata = found
+    if isinstance(found, str):  # as parquet holds it
+        with suppress(ValueError, RecursionError):  # then it is still text, which is told below
+            metadata = json.loads(found or "{}")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise DocumentError(_not_a_document(path, number, f"'metadata' is {found!r:.80}"))
+    return metadata or {}
 
 
 def _not_a_document(path: str, number: int, found: str) -> str:

@@ -16,12 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from marin_assets.documents import Document, list_shards, read_documents, write_documents
+from marin_assets.documents import Document, document_shards, read_documents, write_documents
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_assets.transform.html_bounds import has_too_many_attributes, is_too_deep
+from marin_resources.ray_tpu.file_shards import FileShard
 from marin_resources.ray_tpu.map_shards import map_shards
-from marin_resources.storage.files import join
 
-REASONS = ("empty", "too_short")
+REASONS = ("too_long", "too_many_attributes", "too_deep", "empty", "too_short")
 TAG_NAMES = (
     "a|abbr|article|aside|b|blockquote|body|br|button|center|code|dd|div|dl|dt|em|font|footer|form|h[1-6]|head|header|hr|"
     "html|i|img|input|li|link|main|meta|nav|ol|option|p|pre|script|section|select|small|span|strong|style|sub|sup|table|"
@@ -43,17 +44,14 @@ class HtmlToMarkdownConfig:
     extractor: str = versioned("resiliparse")
     min_characters: int = versioned(100)
     """A page with less text is rejected as too_short: a title and no content."""
+    max_page_characters: int = versioned(10_000_000)
+    """A longer page is rejected as too_long, unread: parsed, a page takes up to a hundred times its size. Crawls cut
+    pages at 1 to 5 MB."""
+    max_depth: int = versioned(512)
+    """A page with lists nested deeper, or whose unclosed <b>, <font> and the like would make millions of elements, is
+    rejected as too_deep, unread: lists of 10,000 levels become 200 MB of indentation. Browsers cut at 512."""
     max_characters: int | None = versioned(6000)
     """A longer page becomes several documents of about this length at most; None leaves pages whole."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageShard:
-    pages: str
-    documents: str
-    extractor: str
-    min_characters: int
-    max_characters: int | None
 
 
 def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
@@ -67,44 +65,46 @@ def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
             f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
             f"({config.min_characters!r}), so that every piece is long enough. Pass a larger one, or None."
         )
-    shards = [
-        PageShard(
-            pages=pages,
-            documents=join(config.output_path, pages.rpartition("/")[2]),
-            extractor=config.extractor,
-            min_characters=config.min_characters,
-            max_characters=config.max_characters,
-        )
-        for pages in list_shards(config.pages_path)
-    ]
+    shards = document_shards(config.pages_path, config.output_path, config)
     counts = map_shards(convert_shard, shards, output_path=config.output_path)
     return {**counts, "pages_unaccounted": counts["pages"] - counts["pages_kept"] - counts["rejected"]}
 
 
-def convert_shard(shard: PageShard) -> dict[str, int]:
+def convert_shard(shard: FileShard) -> dict[str, int]:
     names = ["pages", "pages_kept", "rejected", *(f"rejected_{r}" for r in REASONS), "documents", "markup_left"]
     counts = Counter(dict.fromkeys([*names, "bytes_in", "bytes_out"], 0))
-    write_documents(shard.documents, convert_pages(shard, counts))
+    for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
+        write_documents(documents, convert_pages(pages.path, shard.config, counts))
     return dict(counts)
 
 
-def convert_pages(shard: PageShard, counts: Counter[str]) -> Iterator[Document]:
-    to_markdown = extractor_named(shard.extractor)
-    for page in read_documents(shard.pages):
-        text = to_markdown(page.text)
+def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str]) -> Iterator[Document]:
+    to_markdown = extractor_named(config.extractor)
+    for page in read_documents(path):
         counts["pages"] += 1
         counts["bytes_in"] += len(page.text.encode())
-        reason = reject(text, shard.min_characters)
+        reason = reject_page(page.text, config)
+        text = "" if reason else to_markdown(page.text)
+        reason = reason or reject(text, config.min_characters)
         if reason:
             counts["rejected"] += 1
             counts[f"rejected_{reason}"] += 1
             continue
         counts["pages_kept"] += 1
         counts["markup_left"] += markup_left(text, page.text)
-        for document in split_page(page, text, shard.min_characters, shard.max_characters):
+        for document in split_page(page, text, config.min_characters, config.max_characters):
             counts["documents"] += 1
             counts["bytes_out"] += len(document.text.encode())
             yield document
+
+
+def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
+    """Why a page is left out before it is read, one of REASONS."""
+    if len(page) > config.max_page_characters:
+        return "too_long"
+    if has_too_many_attributes(page):
+        return "too_many_attributes"
+    return "too_deep" if is_too_deep(page, config.max_depth) else None
 
 
 def reject(text: str, min_characters: int) -> str | None:
@@ -141,7 +141,8 @@ def fenced(preformatted: str) -> str:
 
 def outlined(minimal: str) -> str:
     """Headings and lists of minimal HTML without <pre>."""
-    text = re.sub(r"[ \u00a0]*\t[ \u00a0\t]*", "\t", minimal)  # tabs stand between the cells of a table only
+    # Tabs stand between the cells of a table only. Without the look-behind a long run of blanks takes quadratic time.
+    text = re.sub(r"(?<![ \u00a0])[ \u00a0]*\t[ \u00a0\t]*", "\t", minimal)
     text = re.sub(r"^\t|\t$", "", text, flags=re.MULTILINE)
     text = re.sub(r"<h([1-6])>\s*(.*?)\s*</h\1>", heading, text, flags=re.DOTALL)
     return html.unescape(re.sub(r"<[^<>]*>", "", numbered(text)))
@@ -174,7 +175,7 @@ def numbered(text: str) -> str:
 
 def tidy(text: str) -> str:
     """No-break spaces as spaces, no blanks at the end of a line, at most one blank line in a row."""
-    text = re.sub(r"[ \t]+$", "", text.replace("\u00a0", " ").replace("\r", ""), flags=re.MULTILINE)
+    text = re.sub(r"(?<![ \t])[ \t]+$", "", text.replace("\u00a0", " ").replace("\r", ""), flags=re.MULTILINE)
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
@@ -199,16 +200,19 @@ def pieces(text: str, min_characters: int, max_characters: int) -> Iterator[str]
 
     A line is never cut, and a rest below `min_characters` stays with the piece before it: only these exceed the bound.
     """
-    while len(text) > max_characters + min_characters:
+    start = 0
+    while len(text) - start > max_characters + min_characters:
         borders = (
-            text.rfind("\n\n", min_characters, max_characters + 2),
-            text.rfind("\n", min_characters, max_characters + 1),
-            text.find("\n", max_characters),
+            text.rfind("\n\n", start + min_characters, start + max_characters + 2),
+            text.rfind("\n", start + min_characters, start + max_characters + 1),
+            text.find("\n", start + max_characters),
         )
         cut = next((border for border in borders if border >= 0), len(text))
-        piece, rest = text[:cut].rstrip("\n"), text[cut:].lstrip("\n")
-        if len(rest) < min_characters:
+        rest = cut
+        while text.startswith("\n", rest):
+            rest += 1
+        if len(text) - rest < min_characters:
             break
-        yield piece
-        text = rest
-    yield text
+        yield text[start:cut].rstrip("\n")
+        start = rest
+    yield text[start:]

@@ -1,0 +1,113 @@
+"""Files of fixed-width records in partitions: what one phase of a global decision hands to the next.
+
+    run | run | ... | index | trailer
+
+A run is as many records as are held in memory, sorted by partition. The index says for each run where its partitions
+begin (numbers of records from the beginning of the file), so a reader takes one partition out of a file with as many
+reads as the file has runs. The trailer says what is there, and is checked on every read: a file that was cut short, or
+is of another kind, is an error and never half a partition.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from marin_resources.storage.files import StoredFile, filesystem_of, open_atomic
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+RUN_RECORDS = 1 << 20
+"""Records held in memory: 24 MB of hashes."""
+MAGIC = b"MRNREC01"
+TRAILER = struct.Struct("<8sIIIIQ")
+"""MAGIC, bytes of a record, partitions, runs, 0, records."""
+OFFSET_BYTES = 8
+
+
+class RecordsError(ValueError):
+    """A file of records that is not what it should be."""
+
+
+def write_records(path: str, blocks: Iterable[Array], partitions: int, partition_of: Callable[[Array], Array]) -> int:
+    """Write one file, whole or not at all: each block, of any number of records of one dtype, is a run.
+
+    `partition_of(block)` gives the partition of each record, from 0 to `partitions` - 1. Returns how many records.
+    """
+    import numpy as np
+
+    index: list[Array] = []
+    records = record_bytes = 0
+    with open_atomic(path) as out:
+        for block in blocks:
+            where = partition_of(block)
+            order = np.argsort(where, kind="stable")
+            starts = np.searchsorted(where[order], np.arange(partitions + 1))
+            out.write(block[order].tobytes())
+            index.append((starts + records).astype("<u8"))
+            records, record_bytes = records + len(block), block.dtype.itemsize
+        for offsets in index:
+            out.write(offsets.tobytes())
+        out.write(TRAILER.pack(MAGIC, record_bytes, partitions, len(index), 0, records))
+    return records
+
+
+def read_records(file: StoredFile, dtype: np.dtype[Any], first: int, end: int, partitions: int) -> Iterator[Array]:
+    """The records of partitions first .. end - 1, run by run. Raises RecordsError."""
+    import numpy as np
+
+    runs, records = _trailer(file, dtype.itemsize, partitions)
+    index_start = records * dtype.itemsize
+    for run in range(runs):
+        at = index_start + (run * (partitions + 1) + first) * OFFSET_BYTES
+        offsets = np.frombuffer(_read(file, at, (end - first + 1) * OFFSET_BYTES), "<u8").astype(int)
+        start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
+        if np.any(np.diff(offsets) < 0) or start + length > records:
+            raise _damaged(file, f"the index of run {run} is out of order")
+        if length:
+            yield np.frombuffer(_read(file, start * dtype.itemsize, length * dtype.itemsize), dtype)
+
+
+def in_runs(blocks: Iterable[Array], records: int = RUN_RECORDS) -> Iterator[Array]:
+    """Small blocks put together to runs of at least `records`, but for the last."""
+    import numpy as np
+
+    held: list[Array] = []
+    count = 0
+    for block in blocks:
+        held.append(block)
+        count += len(block)
+        if count >= records:
+            yield np.concatenate(held)
+            held, count = [], 0
+    if held:
+        yield np.concatenate(held)
+
+
+def _trailer(file: StoredFile, record_bytes: int, partitions: int) -> tuple[int, int]:
+    if file.size_bytes < TRAILER.size:
+        raise _damaged(file, f"it has {file.size_bytes} bytes")
+    tail = _read(file, file.size_bytes - TRAILER.size, TRAILER.size)
+    magic, there, its_partitions, runs, _, records = TRAILER.unpack(tail)
+    if magic != MAGIC or its_partitions != partitions or (records and there != record_bytes):
+        raise _damaged(file, f"it ends in {tail!r}")
+    expected = records * record_bytes + runs * (partitions + 1) * OFFSET_BYTES + TRAILER.size
+    if expected != file.size_bytes:
+        raise _damaged(file, f"it has {file.size_bytes:,} bytes where {records:,} records take {expected:,}")
+    return runs, records
+
+
+def _read(file: StoredFile, start: int, length: int) -> bytes:
+    fs, path = filesystem_of(file.path)
+    data: bytes = fs.cat_file(path, start=start, end=start + length)
+    if len(data) != length:
+        raise _damaged(file, f"{len(data):,} of {length:,} bytes are there from byte {start:,} on")
+    return data
+
+
+def _damaged(file: StoredFile, found: str) -> RecordsError:
+    return RecordsError(f"{file.path!r} is no whole file of records: {found}. Remove it and run the step again.")
