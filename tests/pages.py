@@ -12,6 +12,7 @@ Blocks of other kinds (text, json) are only looked at.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -104,7 +105,8 @@ def do_page(page: Path, checkout: Checkout, *, with_long: bool) -> None:
         if block.path is not None:
             checkout.save(block)
         elif block.kind == "python":
-            exec(compile(block.text, where, "exec", dont_inherit=True), vars(module))
+            with contextlib.chdir(checkout.folder):
+                exec(compile(block.text, where, "exec", dont_inherit=True), vars(module))
         elif block.kind == "bash":
             done = checkout.shell(block.text)
             assert done.returncode == 0, f"{where} ended with {done.returncode}:\n{done.stdout}"

@@ -18,6 +18,8 @@ SWEEPS = 12
 @dataclass(frozen=True, kw_only=True)
 class Node:
     key: str
+    name: str
+    """Of the step, shown when it is pointed at."""
     title: str
     subtitle: str
     link: str
@@ -157,7 +159,7 @@ def draw_edge(a: str, b: str, centre: Mapping[str, float], top: Mapping[str, int
 
 
 def draw_node(node: Node, x: float, y: int) -> str:
-    left, name = x - node.width / 2, escape(f"{node.title}-{node.subtitle}")
+    left, name = x - node.width / 2, escape(f"{node.name}-{node.subtitle}")
     return (
         f'<a href="{escape(node.link)}"><g class="node {node.state}"><title>{name}</title>'
         f'<rect x="{left:.1f}" y="{y}" width="{node.width:.1f}" height="{NODE_HEIGHT}" rx="8"/>'

@@ -1,9 +1,11 @@
 """Tell of a chain of steps on one HTML page that needs nothing else: no network, no script, no file beside it.
 
 In:  the outputs of the steps, each by a label: their records (`.executor_info`), and where there are any, the
-     training metrics (`metrics.jsonl`), the questions answered (`samples.jsonl`) and the plots that their results name.
-Out: `report.html`: the DAG, what was expected and whether it held, counts, times and sizes of each step, the loss
-     curve, scores with their confidence intervals, sample questions, and where all of it comes from.
+     training metrics (`metrics.jsonl`), the questions answered (`samples.jsonl`), the waterfalls of consolidations
+     (`waterfall.json`, `rejected.json`) and the plots that their results name.
+Out: `report.html`: the DAG, what was expected and whether it held, counts, times and sizes of each step, what was kept
+     and what was rejected, with documents to read, the loss curve, scores with their confidence intervals, sample
+     questions, and where all of it comes from.
 
 Every number shown is tagged with its step and its place in the record. The finished page is read back and compared with
 the records, read again: `mismatches` counts the numbers that differ.
@@ -27,6 +29,7 @@ from marin_assets.report.charts import draw_losses, draw_score_bars
 from marin_assets.report.dag import Node, draw_dag
 from marin_assets.report.numbers import ALL, check_numbers, tagged
 from marin_assets.report.records import ReportError, StepRecord, flat_numbers, parents_of, read_records
+from marin_assets.report.waterfall import rejected_documents, waterfall_charts
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.storage.files import filesystem_of, join, write_bytes
@@ -47,6 +50,8 @@ class ReportConfig:
     expectations: dict[str, list[Expectation]] = field(default_factory=dict)
     """What the results must show, by the labels."""
     sample_questions: int = versioned(6)
+    sample_rejected: int = versioned(3)
+    """Rejected documents to read, of each reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +122,8 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], verdicts: Se
         details={label: details_of(step) for label, step in records.items()},
         parents={label: parents_of(step, records) for label, step in records.items()},
         shares=shares_of_time(records),
+        waterfalls=[(labels, Markup(chart)) for labels, chart in waterfall_charts(records)],
+        rejected={label: rejected_documents(step, config.sample_rejected) for label, step in records.items()},
         losses={label: Markup(chart) for label, chart in loss_charts(records).items()},
         scores={
             label: [(task, Markup(chart)) for task, chart in score_charts(step, records)]
@@ -135,7 +142,8 @@ def state_of(verdicts: Sequence[Verdict]) -> str:
 def node_of(step: StepRecord, records: Mapping[str, StepRecord], state: str) -> Node:
     return Node(
         key=step.label,
-        title=step.name,
+        name=step.name,
+        title=step.label,
         subtitle=step.version or "path of its own",
         link=f"#step-{step.label}",
         state=state,

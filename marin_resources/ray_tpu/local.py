@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.ray_tpu.attempt_log import LogFollower
-from marin_resources.ray_tpu.backend import End, Outcome
+from marin_resources.ray_tpu.backend import End, Outcome, UnmeetableError
 from marin_resources.ray_tpu.config_json import references_in
 from marin_resources.ray_tpu.environment import FRESH_PROCESS_EXTRAS
 from marin_resources.ray_tpu.reference import add_import_paths, import_paths
@@ -58,7 +58,13 @@ class LocalBackend:
             if known is not None:
                 return known
             ray = self._owner.submit(self._start).result()
-            refuse_unmeetable(f"Step {task.output.name!r}", task.resources, [n["Resources"] for n in ray.nodes()])
+            nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            if not nodes:
+                raise UnmeetableError(
+                    f"Step {task.output.name!r} cannot run: the Ray of this run has died. Run again; what is complete "
+                    "is reused."
+                )
+            refuse_unmeetable(f"Step {task.output.name!r}", task.resources, nodes)
             fresh = task.resources.gpu or task.resources.tpu or not FRESH_PROCESS_EXTRAS.isdisjoint(task.extras)
             options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}
             paths = import_paths({task.fn, *references_in(task.config)})

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 
 EVERY_S = 5.0
-MB = 1e6
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +37,17 @@ class Progress:
         left_s = elapsed_s * (self._total_bytes - self._done_bytes) / max(self._done_bytes - self._first_bytes, 1)
         parts = [f"{self._what}: {self._done} of {len(self._sizes)} shards"]
         if self._bytes_known:
-            parts.append(f"{self._done_bytes / MB:,.1f} of {self._total_bytes / MB:,.1f} MB")
+            parts.append(_of(self._done_bytes, self._total_bytes))
         if self._documents:
             parts.append(f"{self._documents / elapsed_s:,.0f} documents/s")
         else:
             parts.append(f"{(self._done - self._first) / elapsed_s:.2f} shards/s")
         return ", ".join([*parts, f"{left_s:.0f} s left"])
+
+
+def _of(done: int, total: int) -> str:
+    """ "1.2 of 3.4 GB", in the unit of the total."""
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if total >= size:
+            return f"{done / size:,.1f} of {total / size:,.1f} {unit}"
+    return f"{done / 1e3:,.1f} of {total / 1e3:,.1f} kB"

@@ -269,7 +269,7 @@ def test_numbers_are_shown_as_people_read_them(value: float, metric: str, text: 
 
 
 def node(key: str, *parents: str) -> Node:
-    return Node(key=key, title=key * 9, subtitle="abc123", link=f"#{key}", state="plain", parents=parents)
+    return Node(key=key, name=key, title=key * 9, subtitle="abc123", link=f"#{key}", state="plain", parents=parents)
 
 
 NODES = [
