@@ -30,7 +30,7 @@ from marin_assets.dedup.exact_records import read_records
 from marin_assets.documents import document_shards
 from marin_resources.ray_tpu.file_shards import FileShard
 from marin_resources.ray_tpu.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, exists, filesystem_of, join, read_json, stored_files, write_json
+from marin_resources.storage.files import StoredFile, exists, join, read_json, remove_folder, stored_files, write_json
 
 if TYPE_CHECKING:
     from marin_assets.dedup.exact_records import Array
@@ -82,8 +82,7 @@ def judge_copies(
     asks = [JudgeAsk(config=config, first_shard=f, group=i, copies=copies) for i, f in enumerate(firsts)]
     judged = [dataclasses.replace(group, config=ask) for group, ask in zip(judged, asks, strict=True)]
     counts |= map_shards(judge_units, judged, output_path=output_path)
-    fs, hidden = filesystem_of(join(output_path, FOLDER))
-    fs.rm(hidden, recursive=True)
+    remove_folder(join(output_path, FOLDER))
     return counts
 
 

@@ -25,7 +25,7 @@ from marin_assets.documents.shards import output_name
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.file_shards import FileShard
 from marin_resources.ray_tpu.map_shards import map_shards
-from marin_resources.storage.files import filesystem_of, join, open_atomic, stored_files
+from marin_resources.storage.files import filesystem_of, join, open_atomic, remove_folder, stored_files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,6 +82,7 @@ def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | 
     )
     judged = document_shards(config.documents_path, config.output_path, asked)
     counts = map_shards(judge_shard, judged, output_path=config.output_path)
+    remove_folder(hidden)
     return {f"rejected_{REASON}": 0, **counts, "clusters": len(stay)}
 
 

@@ -13,7 +13,7 @@ Documents are signed shard by shard (`signatures`) and linked band by band (`lin
 global part, in this process: the clusters of all links (`clusters`), 2 µs and at most 90 bytes for each document that
 has a near-duplicate. Last, each shard's rows are written, in parallel again, holding 20 bytes of each.
 
-Hidden below the output stay the band files, 12 bytes a band for each document, and the links.
+Until the end there are hidden files below the output: 12 bytes a band for each document, and the links.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from marin_assets.documents import Document, document_shards, read_documents, wr
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.file_shards import FileShard
 from marin_resources.ray_tpu.map_shards import map_shards
-from marin_resources.storage.files import StoredFile, join, sizes_below, write_json
+from marin_resources.storage.files import StoredFile, join, remove_folder, sizes_below, write_json
 
 HIDDEN = ".marin/near_duplicates"
 
@@ -80,6 +80,7 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
     )
     table = document_shards(config.documents_path, config.output_path, asked)
     counts |= map_shards(write_table, table, output_path=config.output_path)
+    remove_folder(hidden)
     found = int((clusters.documents == clusters.clusters).sum())
     return {
         **counts,

@@ -6,7 +6,7 @@ Out: attributes, shard for shard; value is the score, the probability of `label`
 The threshold is a score, or the score that keeps a share of the documents. Scores are millionths, so their distribution
 is a table of 1,000,001 counts, and the threshold an exact quantile in 8 MB for any number of documents: the one global
 step, which reads the scores again (8 bytes a document before compression). Three phases: score the documents (in
-shards; kept in `.marin/scores/`), find the threshold, write the verdicts (in shards).
+shards; in `.marin/scores/` until the end), find the threshold, write the verdicts (in shards).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from marin_assets.quality.classifier import Classifier, ClassifierError, find_mo
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.file_shards import FileShard
 from marin_resources.ray_tpu.map_shards import map_shards
-from marin_resources.storage.files import filesystem_of, join
+from marin_resources.storage.files import filesystem_of, join, remove_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,6 +96,7 @@ def judge_quality(config: JudgeQualityConfig) -> dict[str, Any]:
     counts = map_shards(
         decide_shard, document_shards(scores_path, config.output_path, decide), output_path=config.output_path
     )
+    remove_folder(scores_path)
     log.info("%d of %d documents have a score of at least %.6f", counts["kept"], counts["documents"], threshold)
     return {"rejected_low_quality": 0, **counts, "threshold": threshold, **_told(table)}
 

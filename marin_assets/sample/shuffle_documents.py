@@ -23,7 +23,7 @@ from marin_assets.sample.runs import INDEX, RUNS, read_bucket, read_index, row_l
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.file_shards import FileShard
 from marin_resources.ray_tpu.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, filesystem_of, join, stored_files
+from marin_resources.storage.files import StoredFile, join, remove_folder, stored_files
 
 FOLDER = ".marin/shuffle"
 MAX_SHARD_BYTES = 4 * 1024**3
@@ -67,8 +67,7 @@ def shuffle_documents(config: ShuffleDocumentsConfig) -> Counts:
     ]
     read = map_shards(scatter_shard, first, output_path=config.output_path)
     written = map_shards(write_shard, list(_shards(config, folder)), output_path=config.output_path)
-    fs, p = filesystem_of(folder)
-    fs.rm(p, recursive=True)
+    remove_folder(folder)
     return {
         "documents": read["documents"],
         "bytes": read["bytes"],

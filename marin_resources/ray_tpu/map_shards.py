@@ -55,6 +55,8 @@ def map_shards(
         notes.write(index, counts, seconds)
         done[index] = counts
         progress.advance(index, counts)
+    if largest_first:
+        notes.tidy()
     return _added_up(done[index] for index in range(len(asked)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from marin_resources.ray_tpu.file_shards import FileShard
@@ -52,6 +52,10 @@ class ShardNotes:
         note = {"format_version": FORMAT_VERSION, "fn": self._reference, "outputs": there, "counts": counts}
         write_json(join(self._output_path, self._notes[index]), {**note, "seconds": round(seconds, 3)})
 
+    def tidy(self) -> None:
+        """Remove what workers that were lost meanwhile had begun to write."""
+        self._remove_temporaries(sizes_below(self._output_path))
+
     def _names(self, shard: Any) -> list[str]:
         outputs = shard.outputs if isinstance(shard, FileShard) else ()
         return [path.removeprefix(self._output_path.rstrip("/") + "/") for path in outputs]
@@ -65,9 +69,14 @@ class ShardNotes:
         stale = [name for name in there if name.startswith(f"{self._folder}/") and name not in asked]
         stale = [name for name in stale if name.endswith(".json")]
         left = {data for note in stale for data in (self._read(note) or {"outputs": {}})["outputs"]} - wanted
-        writing = [name for name in there if _is_temporary(name)]
-        for name in [*(data for data in sorted(left) if data in there), *stale, *writing]:
-            log.info("removing %s, which was left by other work on this output", name)
+        for name in [*(data for data in sorted(left) if data in there), *stale]:
+            log.info("removing %s, which other work left on this output", name)
+            remove(join(self._output_path, name))
+        self._remove_temporaries(there)
+
+    def _remove_temporaries(self, there: Iterable[str]) -> None:
+        for name in filter(_is_temporary, there):
+            log.info("removing %s, which a killed worker was writing", name)
             remove(join(self._output_path, name))
 
 

@@ -97,6 +97,12 @@ def remove(path: str) -> None:
         fs.rm_file(p)
 
 
+def remove_folder(path: str) -> None:
+    """Remove a folder with all that is in it. Raises FileNotFoundError if it is not there."""
+    fs, p = filesystem_of(path)
+    fs.rm(p, recursive=True)
+
+
 def _stamp(info: dict[str, Any]) -> str:
     for key in ("generation", "ETag", "etag", "md5Hash"):
         if info.get(key):

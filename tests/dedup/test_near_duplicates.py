@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dedup.near_duplicate_texts import corpus, data, edited, find, table, text, write_shards
 
-from marin_assets.dedup import links
+from marin_assets.dedup import links, near_duplicates
 from marin_assets.dedup.minhash import ZYDA, MinHash, MinHashError
 from marin_assets.documents import Document, write_documents
 from marin_resources.ray_tpu.map_shards import ShardError
@@ -104,6 +104,20 @@ def test_bytes_are_the_same_here_and_on_ray(shared_ray: None, tmp_path: Path, mo
     assert len(data(tmp_path / "here")) == 5
 
 
+@pytest.fixture
+def killed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stage does all but its last act, which removes what it put aside."""
+    monkeypatch.setattr(near_duplicates, "remove_folder", lambda path: None)
+
+
+def test_what_was_put_aside_is_gone_at_the_end(here: None, tmp_path: Path) -> None:
+    documents = write_shards(tmp_path / "documents", corpus()[0])
+    first = find(documents, tmp_path / "out")
+    assert not (tmp_path / "out/.marin/near_duplicates").exists()
+    assert find(documents, tmp_path / "out") == first
+
+
+@pytest.mark.usefixtures("killed_at_the_end")
 def test_bytes_are_the_same_however_many_ranges_a_band_is_sorted_in(
     here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +129,7 @@ def test_bytes_are_the_same_however_many_ranges_a_band_is_sorted_in(
     assert data(tmp_path / "ranges") == data(tmp_path / "whole")
 
 
+@pytest.mark.usefixtures("killed_at_the_end")
 def test_a_stage_that_failed_goes_on_where_it_was(here: None, tmp_path: Path) -> None:
     documents, out = write_shards(tmp_path / "documents", corpus()[0], 4), tmp_path / "out"
     expected = find(documents, tmp_path / "expected")
@@ -131,6 +146,7 @@ def test_a_stage_that_failed_goes_on_where_it_was(here: None, tmp_path: Path) ->
     assert finished.items() <= stamps(out).items()
 
 
+@pytest.mark.usefixtures("killed_at_the_end")
 @pytest.mark.parametrize("lost", ["links/band-0003-000-256", "bands/part-00001-of-00003.bands", "members.bin"])
 def test_what_was_lost_is_made_again(here: None, tmp_path: Path, lost: str) -> None:
     documents, out = write_shards(tmp_path / "documents", corpus()[0]), tmp_path / "out"
@@ -141,6 +157,7 @@ def test_what_was_lost_is_made_again(here: None, tmp_path: Path, lost: str) -> N
     assert data(out, hidden=True) == before
 
 
+@pytest.mark.usefixtures("killed_at_the_end")
 def test_other_documents_or_settings_over_the_same_output_leave_nothing_of_the_old(here: None, tmp_path: Path) -> None:
     documents = write_shards(tmp_path / "documents", corpus()[0])
     find(documents, tmp_path / "out")

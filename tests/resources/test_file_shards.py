@@ -19,6 +19,7 @@ from marin_resources.storage.files import StoredFile, stored_files
 
 STAGE = '''
 """Upper case, file by file; `calls` tells which files were worked on."""
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,16 @@ class Ask:
     lost: int = 0
     poison: str = ""
     forget: bool = False
+
+def die_writing_once(shard):
+    name = Path(shard.outputs[0])
+    marker = Path(shard.config.calls + "." + name.name)
+    if not marker.exists():
+        marker.touch()
+        name.parent.mkdir(parents=True, exist_ok=True)
+        (name.parent / f".{name.name}.0123abcd.tmp").write_text("half")
+        os._exit(9)
+    return shout(shard)
 
 def shout(shard):
     words = 0
@@ -77,7 +88,7 @@ class Folder:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run(self, **changes: object) -> Counts:
+    def run(self, fn: str = "shout", **changes: object) -> Counts:
         files = stored_files(str(self.root / "in"))
         ask = self.stage.Ask(calls=str(self.root / "calls"), **changes)
         outputs = [str(self.root / "out" / file.name) for file in files]
@@ -157,6 +168,12 @@ def test_what_other_work_left_below_the_output_is_removed(folder: Folder) -> Non
     assert list(folder.outputs()) == ["a.txt", "deep/c.txt"]
     assert len(folder.notes()) == 2
     assert not list((folder.root / "out").glob(".*.tmp"))
+
+
+def test_what_a_lost_worker_was_writing_is_removed_when_its_shard_is_done(shared_ray: None, folder: Folder) -> None:
+    folder.run(fn="die_writing_once")
+    assert folder.outputs() == {"a.txt": "ONE TWO!", "b.txt": "THREE!", "deep/c.txt": "FOUR FIVE SIX!"}
+    assert not list((folder.root / "out").rglob("*.tmp"))
 
 
 def test_what_failed_is_worked_on_again_and_what_was_finished_is_not(folder: Folder) -> None:
