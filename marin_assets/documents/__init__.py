@@ -6,8 +6,8 @@ One line a document, keys in this order: the same documents are the same bytes. 
 with zstd, one frame a shard; what they read may have any of the formats.
 """
 
-from marin_assets.documents.document import Document, DocumentError
-from marin_assets.documents.rows import FORMATS, BadRow, read_rows, write_rows
+from marin_assets.documents.document import BadRow, Document, DocumentError
+from marin_assets.documents.rows import FORMATS, read_rows, write_rows
 from marin_assets.documents.shards import (
     SUFFIX,
     document_shards,

@@ -1,4 +1,4 @@
-"""One document, and the error of what is none."""
+"""One document, and what stands for what is none."""
 
 from __future__ import annotations
 
@@ -23,3 +23,13 @@ class Document:
     def row(self) -> dict[str, Any]:
         """The document as it is written."""
         return {"id": self.id, "text": self.text, "source": self.source, "metadata": dict(self.metadata)}
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A line that is no row."""
+
+    reason: str
+    """too_long, invalid_utf8, invalid_json or not_an_object: a name to count it under."""
+    detail: str
+    """What was found, for people."""

@@ -19,12 +19,12 @@ from marin_assets.documents import (
     DocumentError,
     document_shards,
     list_shards,
+    parquet,
     read_documents,
     read_rows,
     write_documents,
     write_rows,
 )
-from marin_assets.documents import rows as rows_module
 
 TEXT = st.text() | st.sampled_from(
     ["\u2028\u2029\x85", "\0", "a\rb\r\nc\x0b", "\ufeffx", "\U0001f600" * 3, "x" * 400_000]
@@ -61,7 +61,7 @@ def test_no_rows_are_no_rows(tmp_path: Path, format: str) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_columns_that_come_later_are_kept(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows_module, "PARQUET_ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
     rows: list[dict[str, Any]] = [
         {"id": "a", "n": None},
         {"id": "b", "n": 1, "new": "x"},
@@ -83,7 +83,7 @@ def test_columns_that_come_later_are_kept(tmp_path: Path, format: str, monkeypat
 
 def test_columns_of_several_types_are_an_error_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for group_bytes in (1, 1000):
-        monkeypatch.setattr(rows_module, "PARQUET_ROW_GROUP_BYTES", group_bytes)
+        monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", group_bytes)
         with pytest.raises(DocumentError, match="cannot be written as parquet"):
             write_rows(str(tmp_path / "a.parquet"), [{"n": 1, "s": "x"}, {"n": "text", "s": "y"}])
     assert list(tmp_path.iterdir()) == []

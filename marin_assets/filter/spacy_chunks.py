@@ -1,0 +1,143 @@
+"""spaCy's tokens of chunks, texts without whitespace: its algorithm over its own rules, without its lexemes.
+
+spaCy computes a dozen attributes of every string that it meets, which takes most of its time; splitting needs none. The
+algorithm is the one that spaCy documents ("How spaCy's tokenizer works"): take prefixes and suffixes off until a
+special case or nothing to take is left, then split at infixes. Afterwards special cases are looked for among tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+Tokens = tuple[str, ...]
+
+MAX_SEARCHED = 200_000
+"""Characters that are searched for suffixes in one chunk, 0.05 s. Brackets are taken off one by one and what is left is
+searched each time, which for 4,000 of them takes spaCy 1 s; 600 are within this."""
+
+
+class TooManyAffixes(Exception):
+    """A chunk that is no text: splitting it would take time quadratic in its length."""
+
+
+class ChunkSplitter:
+    """Splits as `tokenizer` does, a spaCy tokenizer without `token_match`."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        from spacy.symbols import ORTH
+
+        self._find_prefix = tokenizer.prefix_search
+        self._find_suffix = tokenizer.suffix_search
+        self._find_infixes = tokenizer.infix_finditer
+        self._is_url = tokenizer.url_match
+        self._cases: Mapping[str, Tokens] = {
+            case: tuple(token[ORTH] for token in tokens) for case, tokens in tokenizer.rules.items()
+        }
+        self._patterns: dict[str, list[Tokens]] = {}
+        for pattern in [self._split(case, {}) for case in self._cases if self._is_looked_for(case)]:
+            self._patterns.setdefault(pattern[0], []).append(pattern)
+        self.neighbours = frozenset(pair for pattern in chain(*self._patterns.values()) for pair in pairwise(pattern))
+        """Tokens that follow each other in a special case as it is looked for among tokens."""
+
+    def split(self, chunk: str) -> Tokens:
+        """The tokens before special cases are looked for among them; none is empty. Raises TooManyAffixes."""
+        return self._split(chunk, self._cases)
+
+    def with_cases(self, chunks: Sequence[Tokens]) -> Tokens:
+        """The tokens of chunks with one space between them, special cases that are found among them replaced.
+
+        Long cases go before short ones, then the first; what overlaps a case, even one that was passed over, is none.
+        What crosses chunks is found and not replaced: with a space within it is no case.
+        """
+        tokens = [token for chunk in chunks for token in chunk]
+        found = sorted(self._found(tokens), key=lambda span: (span[0] - span[1], span[0]))
+        if not found:
+            return tuple(tokens)
+        chunk_of = [i for i, chunk in enumerate(chunks) for _ in chunk]
+        replaced: dict[int, tuple[int, Tokens]] = {}
+        seen: set[int] = set()
+        for start, end in found:
+            if start not in seen and end - 1 not in seen and chunk_of[start] == chunk_of[end - 1]:
+                replaced[start] = end, self._cases["".join(tokens[start:end])]
+            seen.update(range(start, end))
+        return tuple(_replace(tokens, replaced))
+
+    def _found(self, tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
+        for start, token in enumerate(tokens):
+            for pattern in self._patterns.get(token, ()):
+                if tuple(tokens[start : start + len(pattern)]) == pattern:
+                    yield start, start + len(pattern)
+
+    def _is_looked_for(self, case: str) -> bool:
+        """spaCy looks among tokens for the cases that its rules would split (its `faster_heuristics`)."""
+        rules = (self._find_prefix, self._find_suffix)
+        return " " in case or any(rule(case) for rule in rules) or any(True for _ in self._find_infixes(case))
+
+    def _split(self, chunk: str, cases: Mapping[str, Tokens]) -> Tokens:
+        if chunk in cases:
+            return cases[chunk]
+        if _is_letters(chunk):
+            return (chunk,)
+        prefixes, middle, suffixes = self._without_affixes(chunk, cases)
+        return (*prefixes, *self._middle_tokens(middle, cases), *reversed(suffixes))
+
+    def _without_affixes(self, text: str, cases: Mapping[str, Tokens]) -> tuple[Sequence[str], str, Sequence[str]]:
+        prefixes: list[str] = []
+        suffixes: list[str] = []
+        searched = 0
+        while text and text not in cases and not _is_letters(text):
+            searched += len(text)
+            if searched > MAX_SEARCHED:
+                raise TooManyAffixes
+            before = _length(self._find_prefix(text))
+            if before and text[before:] in cases:
+                return [*prefixes, text[:before]], text[before:], suffixes
+            after = _length(self._find_suffix(text[before:]))
+            if after and text[:-after] in cases:
+                return prefixes, text[:-after], [*suffixes, text[-after:]]
+            if not before and not after:
+                break
+            if before:
+                prefixes.append(text[:before])
+            if after and before + after <= len(text):
+                suffixes.append(text[-after:])
+                text = text[before:-after]
+            else:
+                text = text[before:]
+        return prefixes, text, suffixes
+
+    def _middle_tokens(self, text: str, cases: Mapping[str, Tokens]) -> Sequence[str]:
+        if not text:
+            return ()
+        if text in cases:
+            return cases[text]
+        if _is_letters(text) or self._is_url(text):
+            return (text,)
+        tokens: list[str] = []
+        done = 0
+        for match in self._find_infixes(text):
+            start, end = match.span()
+            if start == 0:
+                continue  # as spaCy: nothing is split off at the start
+            tokens += [part for part in (text[done:start], text[start:end]) if part]
+            done = end
+        return [*tokens, text[done:]] if done < len(text) else tokens
+
+
+def _is_letters(text: str) -> bool:
+    """Whether no rule splits it, special cases aside."""
+    return text.isascii() and text.isalpha()
+
+
+def _length(match: Any) -> int:
+    return match.end() - match.start() if match is not None else 0
+
+
+def _replace(tokens: Sequence[str], replaced: Mapping[int, tuple[int, Tokens]]) -> Iterator[str]:
+    i = 0
+    while i < len(tokens):
+        end, case = replaced.get(i, (i + 1, (tokens[i],)))
+        yield from case
+        i = end
