@@ -10,12 +10,10 @@ from running import reused
 from marin_assets.step.graph import build_graph
 from marin_resources.storage.files import list_files
 
-STAGES = ("raw", "documents", "tokenizers", "tokenized", "checkpoints", "held_out", "evaluation", "report")
-
 
 def test_every_stage_is_made_and_every_check_holds(tiny_quickstart) -> None:
     assert tiny_quickstart.result.success
-    assert len(reused(tiny_quickstart.result)) == len(STAGES)
+    assert set(reused(tiny_quickstart.result)) == {step.name for step in tiny_quickstart.steps}
     failed = [check for check in tiny_quickstart.result.get_asset_check_evaluations() if not check.passed]
     assert failed == []
 
@@ -40,8 +38,8 @@ def test_the_report_is_one_page_that_needs_nothing_else(tiny_quickstart) -> None
 
 
 def test_readers_of_data_see_no_control_files(tiny_quickstart) -> None:
-    for stage in STAGES:
-        path = tiny_quickstart.output(f"{stage}/quickstart-tiny")
+    for step in tiny_quickstart.steps:
+        path = tiny_quickstart.output(step.name)
         assert not any(Path(name).name.startswith(".") for name in list_files(str(path)))
 
 
@@ -63,3 +61,27 @@ def test_nothing_of_the_environment_is_in_the_corpus(tiny_quickstart) -> None:
     text = "\n".join(document.text for shard in shards for document in read_documents(shard))
     assert str(tiny_quickstart.prefix) not in text
     assert "/site-packages/" not in text
+
+
+def test_documents_are_judged_consolidated_and_rid_of_what_the_evaluation_asks(tiny_quickstart) -> None:
+    def result(name: str) -> dict:
+        return json.loads((tiny_quickstart.output(name) / ".executor_info").read_text())["result"]
+
+    documents = result("documents/quickstart-tiny")["documents"]
+    for kind in ("exact_duplicates", "near_duplicates", "repetition", "duplicate_paragraphs", "quality"):
+        judged = result(f"attributes/quickstart-tiny/{kind}")
+        assert judged["documents"] == documents == judged["kept"] + judged["rejected"]
+    consolidated, clean = result("consolidated/quickstart-tiny"), result("decontaminated/quickstart-tiny")
+    assert consolidated["documents"] == documents
+    assert clean["documents"] == consolidated["kept"]
+    assert result("tokenized/quickstart-tiny")["documents"] == clean["kept"]
+    assert result("attributes/quickstart-tiny/contamination")["rejected_contaminated"] == clean["rejected"]
+    assert result("attributes/quickstart-tiny/contamination_left")["questions_contaminated"] == 0
+
+
+def test_the_report_shows_the_waterfall_and_rejected_documents(tiny_quickstart) -> None:
+    page = (tiny_quickstart.output("report/quickstart-tiny") / "report.html").read_text()
+    [chart] = re.findall(r'<svg class="chart waterfall".*?</svg>', page, re.DOTALL)
+    assert 'data-metric="result.by_reason.near_duplicates/near_duplicate.tokens"' in chart
+    assert 'data-metric="result.tokens_kept"' in chart
+    assert page.count('<pre class="sample">') > 5
