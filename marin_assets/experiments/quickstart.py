@@ -1,4 +1,4 @@
-"""Real text to an evaluated model: the running Python's own documentation, a nano Llama, a report.
+"""Real text to an evaluated model: the running Python's own documentation, curated; a nano Llama; a report.
 
 python -m marin_assets.experiments.quickstart            about two minutes on two cores; again, nothing is computed
 python -m marin_assets.experiments.quickstart --dry-run
@@ -6,12 +6,25 @@ python -m marin_assets.experiments.quickstart --dry-run
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from marin_assets import Expectation, Step, executor_main, expect, output_path_of, this_output_path, versioned
+from marin_assets.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
+from marin_assets.decontaminate.find_contamination import FindContaminationConfig, find_contamination
+from marin_assets.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
+from marin_assets.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
+from marin_assets.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
+from marin_assets.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.defaults import default_eval, default_tokenize, default_train
 from marin_assets.download.pydoc import PydocConfig, render_pydoc
 from marin_assets.evaluate.held_out import HeldOutConfig, make_held_out_set
+from marin_assets.filter.filter_documents import FilterDocumentsConfig, filter_documents
+from marin_assets.filter.named import named
+from marin_assets.quality.judge_quality import JudgeQualityConfig, judge_quality
+from marin_assets.quality.label_pydoc import LabelPydocConfig, label_pydoc
+from marin_assets.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.report.report import ReportConfig, write_report
 from marin_assets.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.train.train_lm import LlamaSpec, TrainLmConfig
@@ -19,7 +32,13 @@ from marin_assets.transform.html_to_markdown import HtmlToMarkdownConfig, html_t
 from marin_resources.storage.files import exists, join
 
 VALIDATION_FRACTION = 0.08
-"""Of the pages. 0.05 leaves 33 pages for the questions, 0.08 leaves 54."""
+"""Of the pages. What is consolidated of them makes more than the 500 questions."""
+AT_LEAST_PROSE = 0.7
+"""Probability that a document is prose and not a listing of names; see docs/reference/quality.md."""
+NOTHING_LOST = (
+    expect("documents_unaccounted", at_least=0, at_most=0),
+    expect("bytes_unaccounted", at_least=0, at_most=0),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +53,20 @@ class Scale:
     at_least_pages: int
     at_most_loss_ratio: float
     at_least_accuracy: float
+    at_least_quality: float
+    """Of the classifier's accuracy, the lower bound."""
 
 
 FULL = Scale(
     modules=None,
     vocab_size=4096,
-    train_steps=400,
+    train_steps=600,
     questions=500,
     shards=8,
     at_least_pages=500,
     at_most_loss_ratio=0.6,
     at_least_accuracy=0.35,
+    at_least_quality=0.95,
 )
 TINY = Scale(
     modules=60,
@@ -55,6 +77,7 @@ TINY = Scale(
     at_least_pages=50,
     at_most_loss_ratio=0.95,
     at_least_accuracy=0.0,
+    at_least_quality=0.9,
 )
 SCALES = {"full": FULL, "tiny": TINY}
 
@@ -63,6 +86,14 @@ def steps(scale: str = "full") -> list[Step]:
     """The whole way at a scale, "full" or "tiny"."""
     size = SCALES[scale]
     name = "quickstart" if scale == "full" else f"quickstart-{scale}"
+    made = documents_of(name, size)
+    made |= curated(name, made["documents"], made["tokenizer"], size)
+    made |= modelled(name, made["clean"], made["tokenizer"], made["held-out set"], size)
+    return [*made.values(), report(name, made)]
+
+
+def documents_of(name: str, size: Scale) -> dict[str, Step]:
+    """Pages, their documents, and a tokenizer that changes of the curation below leave as it is."""
     pages = Step(
         name=f"raw/{name}",
         fn=render_pydoc,
@@ -89,6 +120,159 @@ def steps(scale: str = "full") -> list[Step]:
         extras=("curate",),
         expectations=[expect("roundtrip_failures", at_most=0)],
     )
+    return {"pages": pages, "documents": documents, "tokenizer": tokenizer}
+
+
+def curated(name: str, documents: Step, tokenizer: Step, size: Scale) -> dict[str, Step]:
+    """What is worth training on: documents are judged, consolidated, and then rid of what the evaluation asks."""
+    exact = attributes(name, "exact_duplicates", exact_duplicates, ExactDuplicatesConfig, documents)
+    clusters = Step(
+        name=f"clusters/{name}",
+        fn=find_near_duplicates,
+        config=FindNearDuplicatesConfig(documents_path=output_path_of(documents)),
+        extras=("curate",),
+        resumable=True,
+    )
+    near = attributes(
+        name,
+        "near_duplicates",
+        judge_near_duplicates,
+        JudgeNearDuplicatesConfig,
+        documents,
+        clusters_path=output_path_of(clusters),
+        keep=versioned("longest"),
+    )
+    repetition = attributes(
+        name,
+        "repetition",
+        filter_documents,
+        FilterDocumentsConfig,
+        documents,
+        filters=[named("gopher_repetition@reference")],
+    )
+    examples = Step(
+        name=f"examples/{name}",
+        fn=label_pydoc,
+        config=LabelPydocConfig(documents_path=output_path_of(documents)),
+        extras=("curate",),
+        resumable=True,
+    )
+    classifier = Step(
+        name=f"classifiers/{name}",
+        fn=train_fasttext,
+        config=TrainFastTextConfig(
+            examples={label: output_path_of(examples, label) for label in ("positive", "negative")},
+            validation_fraction=versioned(0.25),
+        ),
+        extras=("curate",),
+        resumable=True,
+        expectations=[expect("accuracy_lower95", at_least=size.at_least_quality)],
+    )
+    quality = attributes(
+        name,
+        "quality",
+        judge_quality,
+        JudgeQualityConfig,
+        documents,
+        model_path=output_path_of(classifier),
+        at_least=versioned(AT_LEAST_PROSE),
+    )
+    applied = {"exact_duplicates": exact, "near_duplicates": near, "repetition": repetition, "quality": quality}
+    selected = consolidation(f"selected/{name}", documents, applied, tokenizer, [expect("kept_share", at_least=0.3)])
+    # of the selected: a paragraph whose first document was rejected is not lost with it
+    paragraphs = attributes(name, "duplicate_paragraphs", duplicate_paragraphs, DuplicateParagraphsConfig, selected)
+    consolidated = consolidation(f"consolidated/{name}", selected, {"duplicate_paragraphs": paragraphs}, tokenizer)
+    held_out = Step(
+        name=f"held_out/{name}",
+        fn=make_held_out_set,
+        config=HeldOutConfig(
+            documents_path=output_path_of(consolidated),
+            validation_fraction=versioned(VALIDATION_FRACTION),
+            questions=versioned(size.questions),
+        ),
+        resumable=True,
+        expectations=[expect("questions", at_least=size.questions)],
+    )
+    contamination = find_questions(name, "contamination", consolidated, held_out, ignore_more_than=versioned(10))
+    clean = consolidation(f"decontaminated/{name}", consolidated, {"contamination": contamination}, tokenizer)
+    left = find_questions(
+        name,
+        "contamination_left",
+        clean,
+        held_out,
+        ignored_path=output_path_of(contamination),
+        expectations=[expect("questions_contaminated", at_most=0)],
+    )
+    return {
+        "exact duplicates": exact,
+        "clusters": clusters,
+        "near duplicates": near,
+        "repetition": repetition,
+        "examples": examples,
+        "classifier": classifier,
+        "quality": quality,
+        "selected": selected,
+        "duplicate paragraphs": paragraphs,
+        "consolidated": consolidated,
+        "held-out set": held_out,
+        "contamination": contamination,
+        "clean": clean,
+        "contamination left": left,
+    }
+
+
+def attributes(
+    name: str, kind: str, fn: Any, config: Any, documents: Step, expectations: Sequence[Expectation] = (), **fields: Any
+) -> Step:
+    """What a stage says of each document."""
+    return Step(
+        name=f"attributes/{name}/{kind}",
+        fn=fn,
+        config=config(documents_path=output_path_of(documents), **fields),
+        extras=("curate",),
+        resumable=True,
+        expectations=expectations,
+    )
+
+
+def consolidation(
+    name: str,
+    documents: Step,
+    applied: Mapping[str, Step],
+    tokenizer: Step,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """The documents that the attributes keep; the tokenizer counts what they take away."""
+    return Step(
+        name=name,
+        fn=consolidate,
+        config=ConsolidateConfig(
+            documents_path=output_path_of(documents),
+            attributes=[Applied(name=kind, path=output_path_of(step)) for kind, step in applied.items()],
+            tokenizer_path=output_path_of(tokenizer),
+        ),
+        extras=("curate",),
+        resumable=True,
+        expectations=[*NOTHING_LOST, *expectations],
+    )
+
+
+def find_questions(name: str, kind: str, documents: Step, held_out: Step, **fields: Any) -> Step:
+    """Which documents for training hold a question of the evaluation."""
+    return attributes(
+        name,
+        kind,
+        find_contamination,
+        FindContaminationConfig,
+        documents,
+        evaluations={"held_out": output_path_of(held_out, "questions.jsonl")},
+        validation_fraction=versioned(VALIDATION_FRACTION),
+        **fields,
+    )
+
+
+def modelled(name: str, documents: Step, tokenizer: Step, held_out: Step, size: Scale) -> dict[str, Step]:
+    """Tokens, the model trained on them, and what it scores."""
     tokens = default_tokenize(
         name,
         documents,
@@ -109,32 +293,12 @@ def steps(scale: str = "full") -> list[Step]:
         ),
         expectations=[expect("loss_ratio", at_most=size.at_most_loss_ratio), expect("head_dim", at_least=32)],
     )
-    held_out = Step(
-        name=f"held_out/{name}",
-        fn=make_held_out_set,
-        config=HeldOutConfig(
-            documents_path=output_path_of(documents),
-            validation_fraction=versioned(VALIDATION_FRACTION),
-            questions=versioned(size.questions),
-        ),
-        resumable=True,
-        expectations=[expect("questions", at_least=size.questions)],
-    )
     scores = default_eval(
         model,
         held_out=held_out,
         expectations=[expect("acc_mutual_info_lower95", at_least=size.at_least_accuracy)],
     )
-    made = {
-        "pages": pages,
-        "documents": documents,
-        "tokenizer": tokenizer,
-        "tokens": tokens,
-        "model": model,
-        "held-out set": held_out,
-        "scores": scores,
-    }
-    return [*made.values(), report(name, made)]
+    return {"tokens": tokens, "model": model, "scores": scores}
 
 
 def report(name: str, made: dict[str, Step]) -> Step:

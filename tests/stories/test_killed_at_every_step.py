@@ -63,7 +63,7 @@ def test_training_goes_on_from_its_last_checkpoint(tiny_quickstart, tmp_path: Pa
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
     output, _ = start_script(script, env=env).communicate(timeout=300)
-    assert "3 computed, 17 reused, 0 failed" in output
+    assert "3 computed, 18 reused, 0 failed" in output
     assert json.loads((trained / ".executor_info").read_text())["result"]["resumed_from_step"] >= 4
     undisturbed = tiny_quickstart.output("checkpoints/quickstart-tiny")
     assert (trained / "hf/model.safetensors").read_bytes() == (undisturbed / "hf/model.safetensors").read_bytes()

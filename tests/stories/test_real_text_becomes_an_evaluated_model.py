@@ -68,11 +68,13 @@ def test_documents_are_judged_consolidated_and_rid_of_what_the_evaluation_asks(t
         return json.loads((tiny_quickstart.output(name) / ".executor_info").read_text())["result"]
 
     documents = result("documents/quickstart-tiny")["documents"]
-    for kind in ("exact_duplicates", "near_duplicates", "repetition", "duplicate_paragraphs", "quality"):
+    for kind in ("exact_duplicates", "near_duplicates", "repetition", "quality"):
         judged = result(f"attributes/quickstart-tiny/{kind}")
         assert judged["documents"] == documents == judged["kept"] + judged["rejected"]
-    consolidated, clean = result("consolidated/quickstart-tiny"), result("decontaminated/quickstart-tiny")
-    assert consolidated["documents"] == documents
+    selected, consolidated = result("selected/quickstart-tiny"), result("consolidated/quickstart-tiny")
+    clean = result("decontaminated/quickstart-tiny")
+    assert selected["documents"] == documents
+    assert consolidated["documents"] == selected["kept"]
     assert clean["documents"] == consolidated["kept"]
     assert result("tokenized/quickstart-tiny")["documents"] == clean["kept"]
     assert result("attributes/quickstart-tiny/contamination")["rejected_contaminated"] == clean["rejected"]
