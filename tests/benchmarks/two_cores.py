@@ -2,7 +2,7 @@
 
     python tests/benchmarks/two_cores.py [stage ...]
 
-Limit: 1.7. The documents are this Python's own sources, cut and numbered, some 120 MB in 16 shards. Every stage runs as
+Limit: 1.7. The documents are this Python's own sources, cut and numbered, some 240 MB in 16 shards. Every stage runs as
 it does in a run, its shards as Ray tasks, on a Ray of one core and on one of two that have loaded what the stage needs;
 the rounds alternate. Training a classifier is left out: to be reproducible to the byte it has one thread.
 """
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent / "sides"))
 
 from curation import prepare, run, stages
 
-LIMIT, ROUNDS, MEGABYTES = 1.7, 3, 120
+LIMIT, ROUNDS, MEGABYTES = 1.7, 3, 240
 
 
 def main(names: list[str]) -> int:
