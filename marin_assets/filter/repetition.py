@@ -7,8 +7,9 @@ n-gram might be repeated; there the characters themselves are compared, so the c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any
+
+from marin_assets.filter.once import once
 
 BASE = 0x9E3779B97F4A7C15
 """Of the polynomial modulo 2^64: odd, so that no power of it vanishes."""
@@ -33,6 +34,7 @@ class NGrams:
         self._vocabulary = dict.fromkeys(words) if vocabulary is None else vocabulary
         self._most: dict[int, int] = {}
         """How often the most frequent n-gram is there, for the n of which that was asked."""
+        self._fewest_of: dict[int, Any] = {}
 
     def top_characters(self, n: int) -> int:
         """Characters of the most frequent n-gram (the first of these), spaces between its words, times its count.
@@ -54,9 +56,15 @@ class NGrams:
         return (int(self._starts[first + n] - self._starts[first]) + n - 1) * most
 
     def most_top_characters(self, n: int) -> int:
-        """What `top_characters` may be at most: an n-gram is not more frequent than those it begins with."""
+        """What `top_characters` may be at most: an n-gram is not more frequent than its words, nor than what it begins
+        with."""
+        import numpy as np
+
+        if len(self._words) < n:
+            return 0
         known = [most for shorter, most in self._most.items() if shorter < n]
-        return min(known, default=len(self._words)) * (self._longest(n) + n - 1)
+        fewest = np.minimum(self._fewest(n), min(known)) if known else self._fewest(n)
+        return int((fewest * (self._starts[n:] - self._starts[:-n] + (n - 1))).max())
 
     def duplicate_characters(self, n: int) -> int:
         """Characters of the n-grams that are there before, from left to right; what is counted is skipped.
@@ -90,11 +98,24 @@ class NGrams:
         """Characters of the longest n-gram."""
         return int((self._starts[n:] - self._starts[:-n]).max()) if n <= len(self._words) else 0
 
-    @cached_property
+    def _fewest(self, n: int) -> Any:
+        """How often the rarest word of each n-gram is there; int64 [words - n + 1]."""
+        import numpy as np
+
+        if n not in self._fewest_of:
+            numbers, count = self._word_numbers
+            self._fewest_of[n] = (
+                np.bincount(numbers, minlength=count)[numbers]
+                if n == 1
+                else np.minimum(self._fewest(n - 1)[:-1], self._fewest(1)[n - 1 :])
+            )
+        return self._fewest_of[n]
+
+    @once
     def _joined(self) -> str:
         return "".join(self._words)
 
-    @cached_property
+    @once
     def _starts(self) -> Any:
         """Where each word begins in the joined words, and where the last ends; int64 [words + 1]."""
         import numpy as np
@@ -103,11 +124,11 @@ class NGrams:
         np.cumsum(np.fromiter(map(len, self._words), np.int64, len(self._words)), out=starts[1:])
         return starts
 
-    @cached_property
+    @once
     def _start_list(self) -> list[int]:
         return self._starts.tolist()
 
-    @cached_property
+    @once
     def _word_numbers(self) -> tuple[Any, int]:
         """Each word's number, int64 [words], and how many numbers there are."""
         import numpy as np
@@ -129,7 +150,7 @@ class NGrams:
             largest *= base
         return keys
 
-    @cached_property
+    @once
     def _polynomials(self) -> tuple[Any, Any]:
         """At each word's start, the sum of c[k] * BASE^k before it, and BASE^(characters - start).
 
@@ -145,7 +166,7 @@ class NGrams:
         np.cumsum(codes * powers[:-1], out=sums[1:])
         return sums[self._starts], powers[len(codes) - self._starts]
 
-    @cached_property
+    @once
     def _rolled(self) -> tuple[Any, list[int]]:
         """For each n of TOGETHER a value of each n-gram, uint64 [n, words], and how many are there before.
 

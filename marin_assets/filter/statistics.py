@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import cached_property
-from operator import mul
 
 from marin_assets.filter.characters import SYMBOLS, TERMINAL_MARKS
+from marin_assets.filter.once import once
 from marin_assets.filter.repetition import NGrams, duplicates
-from marin_assets.filter.words import Splitter
+from marin_assets.filter.words import MAX_REMEMBERED, MAX_REMEMBERED_CHARACTERS, Splitter
 
 PARAGRAPH_BREAK = re.compile(r"\n{2,}")
 BULLETS = ("•", "-")
 ELLIPSES = ("...", "…")
-MAX_REMEMBERED = 100_000
-"""Words of which is known what they are, for a process; then all are forgotten."""
 
 
 class TextStatistics:
@@ -33,26 +30,26 @@ class TextStatistics:
         """Statistics of another text, with the same splitter."""
         return self if text == self.text else TextStatistics(text, self.splitter)
 
-    @cached_property
+    @once
     def words(self) -> list[str]:
         """Words, and marks."""
         return self.splitter.words(self.text)
 
-    @cached_property
+    @once
     def word_counts(self) -> Counter[str]:
         return Counter(self.words)
 
-    @cached_property
+    @once
     def word_count(self) -> int:
         """Words that are more than symbols."""
         return self._words_that_are[0]
 
-    @cached_property
+    @once
     def mean_word_length(self) -> float:
         """Characters, of words that are more than symbols."""
         return _ratio(self._words_that_are[1], self.word_count)
 
-    @cached_property
+    @once
     def alphabetic_word_ratio(self) -> float:
         """Words and marks that have a letter."""
         return _ratio(self._words_that_are[2], len(self.words))
@@ -61,35 +58,39 @@ class TextStatistics:
         """How many of `stop_words` there are, in their case."""
         return sum(1 for word in stop_words if word in self.word_counts)
 
-    @cached_property
+    @once
     def hash_ratio(self) -> float:
         """ "#" for each word or mark."""
         return _ratio(self.text.count("#"), len(self.words))
 
-    @cached_property
+    @once
     def ellipsis_ratio(self) -> float:
         """ "..." and "…" for each word or mark."""
         return _ratio(sum(map(self.text.count, ELLIPSES)), len(self.words))
 
-    @cached_property
+    @once
     def lines(self) -> list[str]:
         """Lines as Unicode ends them, empty ones too."""
         return self.text.splitlines()
 
-    @cached_property
+    @once
     def bullet_line_ratio(self) -> float:
+        if not any(bullet in self.text for bullet in BULLETS):
+            return 0.0
         return _ratio(sum(line.lstrip().startswith(BULLETS) for line in self.lines), len(self.lines))
 
-    @cached_property
+    @once
     def ellipsis_line_ratio(self) -> float:
+        if not any(ellipsis in self.text for ellipsis in ELLIPSES):
+            return 0.0
         return _ratio(sum(line.rstrip().endswith(ELLIPSES) for line in self.lines), len(self.lines))
 
-    @cached_property
+    @once
     def filled_lines(self) -> list[str]:
         """Lines between line feeds that are more than whitespace."""
         return [line for line in self.text.split("\n") if line and not line.isspace()]
 
-    @cached_property
+    @once
     def terminal_line_ratio(self) -> float:
         """Filled lines whose last character ends a sentence."""
         return _ratio(sum(line[-1] in TERMINAL_MARKS for line in self.filled_lines), len(self.filled_lines))
@@ -98,24 +99,24 @@ class TextStatistics:
         """Filled lines of at most `length` characters."""
         return _ratio(sum(len(line) <= length for line in self.filled_lines), len(self.filled_lines))
 
-    @cached_property
+    @once
     def duplicate_filled_line_characters(self) -> float:
         """Share of the characters, line feeds aside, that are in filled lines that are there before."""
         return _ratio(duplicates(self.filled_lines)[1], len(self.text) - self.text.count("\n"))
 
-    @cached_property
+    @once
     def line_feed_ratio(self) -> float:
         """Line feeds for each word or mark."""
         return _ratio(self.text.count("\n"), len(self.words))
 
-    @cached_property
+    @once
     def duplicate_lines(self) -> tuple[float, float]:
         """Share of the lines, and of the characters, that are lines that are there before."""
         lines = _between_line_feeds(self.text)
         count, characters = duplicates(lines)
         return _ratio(count, len(lines)), _ratio(characters, len(self.text))
 
-    @cached_property
+    @once
     def duplicate_paragraphs(self) -> tuple[float, float]:
         """Share of the paragraphs, and of the characters, that are paragraphs that are there before."""
         text = self.text.strip()
@@ -139,36 +140,39 @@ class TextStatistics:
         """What `duplicate_ngram_characters` may be at most, found sooner."""
         return _ratio(self._ngrams.most_duplicate_characters(n), len(self.text))
 
-    @cached_property
+    @once
     def sentence_count(self) -> int:
         return self.splitter.count_sentences(self.text)
 
-    @cached_property
+    @once
     def _ngrams(self) -> NGrams:
         return NGrams(self.words, self.word_counts)
 
-    @cached_property
+    @once
     def _words_that_are(self) -> tuple[int, int, int]:
         """More than symbols, the characters of these, and alphabetic."""
-        known = _KINDS
-        kinds = [known.get(word) or _kind(word) for word in self.word_counts]
-        times = list(self.word_counts.values())
-        counts, lengths, letters = zip(*kinds, strict=True) if kinds else ((), (), ())
-        return sum(map(mul, times, counts)), sum(map(mul, times, lengths)), sum(map(mul, times, letters))
+        import numpy as np
+
+        kinds = np.fromiter(map(_KINDS.__getitem__, self.word_counts), np.int64, len(self.word_counts))
+        times = np.fromiter(self.word_counts.values(), np.int64, len(self.word_counts))
+        return int(times @ (kinds >> 1 & 1)), int(times @ (kinds >> 2)), int(times @ (kinds & 1))
 
 
-_KINDS: dict[str, tuple[int, int, int]] = {}
+class KindsOfWords(dict[str, int]):
+    """What a word is, remembered: 1 if it has a letter, 2 if it is more than symbols, and then 4 for each character."""
+
+    def __missing__(self, word: str) -> int:
+        kind = int(any(map(str.isalpha, word)))
+        if not SYMBOLS.issuperset(word):
+            kind |= 2 | len(word) << 2
+        if len(word) <= MAX_REMEMBERED_CHARACTERS:
+            if len(self) >= MAX_REMEMBERED:
+                self.clear()
+            self[word] = kind
+        return kind
 
 
-def _kind(word: str) -> tuple[int, int, int]:
-    """(1 if it is more than symbols, its characters then, 1 if it has a letter); 0 otherwise."""
-    if len(_KINDS) >= MAX_REMEMBERED:
-        _KINDS.clear()
-    has_letter = int(any(map(str.isalpha, word)))
-    kind = (0, 0, has_letter) if SYMBOLS.issuperset(word) else (1, len(word), has_letter)
-    if len(word) <= 64:
-        _KINDS[word] = kind
-    return kind
+_KINDS = KindsOfWords()
 
 
 def _between_line_feeds(text: str) -> list[str]:
