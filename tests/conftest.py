@@ -44,6 +44,16 @@ def _shards_run_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
 
 
+@pytest.fixture(params=["here", "on Ray"])
+def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The test twice: shards one after the other in its process, and as tasks of Ray."""
+    if request.param == "on Ray":
+        request.getfixturevalue("shared_ray")
+    else:
+        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
+    return str(request.param)
+
+
 @pytest.fixture
 def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh MARIN_PREFIX."""

@@ -11,15 +11,6 @@ from marin_assets.documents import Document, DocumentError, read_rows, write_doc
 from marin_resources.ray_tpu.map_shards import ShardError
 
 
-@pytest.fixture(params=["here", "on Ray"])
-def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "on Ray":
-        request.getfixturevalue("shared_ray")
-    else:
-        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
-    return str(request.param)
-
-
 @pytest.fixture
 def documents(tmp_path: Path) -> Path:
     texts = [["one", "one two three", "a b c d"], ["x", "y", "z z z"], []]

@@ -15,15 +15,6 @@ MODULES = ["argparse", "ast", "asyncio", "collections", "decimal", "email", "ins
 MODULES += ["pickle", "socket", "ssl", "string", "subprocess", "tarfile", "threading", "typing", "unittest", "zipfile"]
 
 
-@pytest.fixture(params=["here", "on Ray"])
-def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "on Ray":
-        request.getfixturevalue("shared_ray")
-    else:  # Ray may be up in this process for other tests
-        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
-    return str(request.param)
-
-
 @pytest.fixture(scope="session")
 def prose() -> list[Document]:
     """About 900 paragraphs; the page is the topic."""

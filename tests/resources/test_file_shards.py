@@ -67,15 +67,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
     sys.modules.pop(name, None)
 
 
-@pytest.fixture(params=["here", "on Ray"])
-def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "on Ray":
-        request.getfixturevalue("shared_ray")
-    else:  # Ray may be up in this process for other tests
-        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
-    return str(request.param)
-
-
 @dataclass
 class Folder:
     """Input files, an output, and who was worked on since the last question."""

@@ -49,15 +49,6 @@ def not_counts(shard: Shard) -> int:
 '''
 
 
-@pytest.fixture(params=["here", "on Ray"])
-def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "on Ray":
-        request.getfixturevalue("shared_ray")
-    else:  # Ray may be up in this process for other tests
-        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
-    return str(request.param)
-
-
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[ModuleType]:
     name = f"stage_of_{abs(hash(request.node.nodeid))}"
