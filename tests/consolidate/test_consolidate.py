@@ -9,112 +9,24 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from consolidate.judged import JUDGES, Corpus, by_case, data_below, without_first_line, without_quotes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from marin_assets import Step, output_path_of, versioned
-from marin_assets.attributes import KEPT, Verdict, read_attributes, write_verdicts
-from marin_assets.consolidate.consolidate import Applied, ConsolidateConfig, ConsolidateError, consolidate
+from marin_assets.attributes import Verdict, write_verdicts
+from marin_assets.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.consolidate.cuts import union, without
 from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents, write_rows
 from marin_assets.step.graph import build_graph
 from marin_assets.step.values import unwrap_versioned_value
 from marin_assets.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_resources.ray_tpu.map_shards import ShardError
-from marin_resources.storage.files import read_json
-
-Judge = Callable[[Document], Verdict]
-
-
-def by_length(document: Document) -> Verdict:
-    size = len(document.text)
-    return Verdict(size >= 80, "" if size >= 80 else "too_short", value=float(size))
-
-
-def by_case(document: Document) -> Verdict:
-    if document.text.isupper():
-        return Verdict(False, "shouted")
-    return Verdict(False, "title") if document.text.istitle() else KEPT
-
-
-def without_first_line(document: Document) -> Verdict:
-    return Verdict(True, cut=((0, len(document.text.split("\n")[0])),))
-
-
-def without_quotes(document: Document) -> Verdict:
-    return Verdict(True, cut=tuple((m.start(), m.end()) for m in re.finditer(r'"[^"\n]*"', document.text)))
-
-
-JUDGES: dict[str, Judge] = {
-    "length": by_length,
-    "case": by_case,
-    "lines": without_first_line,
-    "quotes": without_quotes,
-}
-
-
-class Corpus:
-    """Documents with attributes below one folder."""
-
-    def __init__(self, folder: Path, documents: Sequence[Document], shards: int = 3) -> None:
-        self.folder = folder
-        for i in range(shards):
-            name, part = shard_name(i, shards), documents[i::shards]
-            write_documents(f"{folder}/documents/{name}", part)
-            for attribute, judge in JUDGES.items():
-                self.write(attribute, name, [(d.id, judge(d)) for d in part])
-
-    def write(self, attribute: str, shard: str, rows: list[tuple[str, Verdict]]) -> None:
-        write_verdicts(f"{self.folder}/{attribute}/{shard}", rows, Counter())
-
-    def rows(self, attribute: str, shard: str) -> list[tuple[str, Verdict]]:
-        return list(read_attributes(f"{self.folder}/{attribute}/{shard}"))
-
-    def consolidate(self, *names: str, out: str = "out", **changes: Any) -> dict[str, Any]:
-        return self.apply(*(Applied(name=name, path=f"{self.folder}/{name}") for name in names), out=out, **changes)
-
-    def apply(self, *applied: Applied, out: str = "out", **changes: Any) -> dict[str, Any]:
-        config = ConsolidateConfig(
-            documents_path=f"{self.folder}/documents",
-            attributes=applied,
-            output_path=f"{self.folder}/{out}",
-            **changes,
-        )
-        return consolidate(unwrap_versioned_value(config))
-
-    def kept(self, out: str = "out") -> list[Document]:
-        return [d for shard in list_shards(f"{self.folder}/{out}") for d in read_documents(shard)]
-
-    def json(self, name: str, out: str = "out") -> Any:
-        return read_json(f"{self.folder}/{out}/{name}.json")
-
-
-@pytest.fixture
-def corpus(tmp_path: Path, documents: list[Document]) -> Corpus:
-    return Corpus(tmp_path, documents)
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Corpus:
-    """Six documents in two shards: 0, 2, 4 and 1, 3, 5."""
-    return Corpus(
-        tmp_path, [Document(id=str(i), text=f'line {i}\nand "some" more text {i}') for i in range(6)], shards=2
-    )
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
-
-
-def data_below(folder: Path) -> dict[str, bytes]:
-    found = {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-    return {name: data for name, data in found.items() if not name.startswith(".marin/shards")}
 
 
 def test_the_first_attribute_that_rejects_decides_and_everything_is_accounted_for(
@@ -255,90 +167,6 @@ def test_the_union_of_cuts_is_what_a_mask_of_characters_says(text: str, spans: l
     assert without(text, merged) == "".join(c for i, c in enumerate(text) if i not in mask)
     assert {i for a, b in merged for i in range(a, b)} == mask
     assert all(left[1] < right[0] for left, right in itertools.pairwise(merged))
-
-
-@pytest.mark.parametrize(
-    ("damage", "sentence"),
-    [
-        (
-            lambda rows: [rows[0], rows[2]],
-            "has no row for document '2' of '.*documents/part-00000.*'. Make it of these",
-        ),
-        (lambda rows: rows[:2], "has no row for document '4' of"),
-        (lambda rows: [*rows, ("9", KEPT)], "has a row for '9', which is no document of '.*part-00000"),
-        (lambda rows: [("9", KEPT), *rows], "has a row for '9', which is no document of"),
-        (lambda rows: rows[::-1], "has the row of '4' where document '0' was expected of '.*': it is in another order"),
-        (lambda rows: [*rows, rows[1]], "has the row of '2' after the last document of .* or a row is there twice"),
-        (lambda rows: [rows[0], rows[0], *rows[1:]], "has the row of '0' where document '2' was expected"),
-    ],
-)
-def test_rows_that_do_not_fit_are_an_error_that_says_which(small: Corpus, damage: Any, sentence: str) -> None:
-    small.write("length", shard_name(0, 2), damage(small.rows("length", shard_name(0, 2))))
-    with pytest.raises(ShardError, match=f"Attribute 'length' in '.*/length/part-00000-of-00002.jsonl.zst' {sentence}"):
-        small.consolidate("length", "case")
-
-
-def test_twins_of_one_id_have_a_row_each(tmp_path: Path) -> None:
-    corpus = Corpus(tmp_path, [Document(id="a", text="x" * 100), Document(id="a", text="short")], shards=1)
-    assert corpus.consolidate("length")["rejected_length/too_short"] == 1
-    corpus.write("length", shard_name(0, 1), corpus.rows("length", shard_name(0, 1))[:1])
-    with pytest.raises(ShardError, match="ends before document 'a' of"):
-        corpus.consolidate("length", out="other")
-
-
-@pytest.mark.parametrize(("missing", "kept"), [("keep", 6), ("reject", 5)])
-def test_missing_rows_may_be_allowed(small: Corpus, missing: str, kept: int) -> None:
-    small.write("case", shard_name(0, 2), small.rows("case", shard_name(0, 2))[1:])
-    applied = Applied(name="case", path=f"{small.folder}/case", missing=missing)
-    result = small.apply(applied)
-    assert (result["kept"], result["missing_case"]) == (kept, 1)
-    assert result.get("rejected_case/missing", 0) == 6 - kept
-    assert small.json("waterfall")["attributes"][0]["documents_missing"] == 1
-    small.write("case", shard_name(0, 2), small.rows("case", shard_name(0, 2))[::-1])
-    with pytest.raises(ShardError, match=r"after the last document of .*: it is in another order"):
-        small.apply(applied, out="other")
-
-
-def test_a_missing_file_is_an_error_that_names_it_unless_it_is_allowed(small: Corpus) -> None:
-    Path(f"{small.folder}/case/{shard_name(1, 2)}").unlink()
-    with pytest.raises(
-        ConsolidateError, match=r"Attribute 'case' has no file '.*/case/part-00001-of-00002.jsonl.zst' for"
-    ):
-        small.consolidate("length", "case")
-    allowed = small.apply(Applied(name="case", path=f"{small.folder}/case", missing="reject"))
-    assert (allowed["rejected_case/missing"], allowed["kept"]) == (3, 3)
-
-
-def test_a_folder_of_other_documents_is_an_error_even_if_missing_rows_are_allowed(small: Corpus) -> None:
-    small.write("elsewhere", "other-00000.jsonl.zst", [("0", KEPT)])
-    with pytest.raises(ConsolidateError, match=r"has no file .* lack theirs"):
-        small.apply(Applied(name="elsewhere", path=f"{small.folder}/elsewhere", missing="keep"))
-    small.write("case", "part-00009-of-00002.jsonl.zst", [("0", KEPT)])
-    with pytest.raises(ConsolidateError, match=r"has '.*part-00009.*', for which there is no shard of documents"):
-        small.consolidate("case")
-    with pytest.raises(FileNotFoundError, match=r"nothing at '.*/nowhere'"):
-        small.consolidate("nowhere")
-
-
-def test_a_line_that_is_no_attribute_is_an_error(small: Corpus) -> None:
-    write_rows(f"{small.folder}/case/{shard_name(0, 2)}", [{"id": "0", "score": 1}])
-    with pytest.raises(ShardError, match=r"part-00000-of-00002.jsonl.zst' line 1 is not an attribute"):
-        small.consolidate("case")
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"name": "a/b"}, "has the name 'a/b', expected letters"),
-        ({"name": "case"}, "each name once"),
-        ({"missing": "drop"}, "missing='drop', expected 'error', 'keep' or 'reject'"),
-        ({"at_least": 2, "at_most": 1}, "at_least=2 above at_most=1"),
-    ],
-)
-def test_a_config_that_says_nothing_is_an_error(small: Corpus, changes: dict[str, Any], sentence: str) -> None:
-    applied = Applied(**{"name": "length", "path": f"{small.folder}/length", **changes})
-    with pytest.raises(ConsolidateError, match=re.escape(sentence)):
-        small.apply(Applied(name="case", path=f"{small.folder}/case"), applied)
 
 
 def test_formats_may_differ_between_documents_and_attributes(small: Corpus) -> None:
