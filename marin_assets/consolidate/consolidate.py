@@ -1,7 +1,7 @@
 """Apply attributes to documents: what is kept, and the account of what is not.
 
 In:  documents, and the attributes that any number of stages wrote beside them.
-Out: the documents that are kept, shard for shard under the same names, as JSONL with zstd;
+Out: the documents that are kept, shard for shard under the same names;
      waterfall.json   what each attribute took away, for which reason (`waterfall.py` says how)
      rejected.json    for each attribute and reason a sample of the documents
      rejected.html    the same as a page to read
@@ -26,7 +26,7 @@ from marin_assets.consolidate.join import AttributeRows, attribute_files
 from marin_assets.consolidate.rejected_page import render_rejected
 from marin_assets.consolidate.samples import RejectedSample
 from marin_assets.consolidate.waterfall import REJECT, waterfall_of
-from marin_assets.documents import Document, document_shards, read_documents, write_documents
+from marin_assets.documents import SUFFIX, Document, check_format, document_shards, read_documents, write_documents
 from marin_assets.documents.shards import output_name
 from marin_assets.sample.tokens import token_counter
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -59,6 +59,8 @@ class ConsolidateConfig:
     """Documents to show of each attribute and reason."""
     rejected_characters: int = versioned(2000)
     """Of each of their texts, so many from the beginning."""
+    output_format: str = versioned(SUFFIX)
+    """What is written: ".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +83,7 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
     """
     attributes = tuple(config.attributes)
     check_applied(attributes)
+    check_format(config.output_format)
     shards = _shards(config, attributes)
     counts = map_shards(consolidate_shard, shards, output_path=config.output_path)
     samples = RejectedSample(config.rejected_per_reason, config.rejected_characters)
@@ -96,7 +99,7 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
 
 def _shards(config: ConsolidateConfig, attributes: tuple[Applied, ...]) -> list[FileShard]:
     """The documents' shards, each with the attributes' files and, as its last output, a file for its sample."""
-    shards = document_shards(config.documents_path, config.output_path, None)
+    shards = document_shards(config.documents_path, config.output_path, None, suffix=config.output_format)
     documents = [file for shard in shards for file in shard.inputs]
     by_attribute = [attribute_files(applied, documents) for applied in attributes]
     files = dict(zip((file.path for file in documents), zip(*by_attribute, strict=True), strict=False))

@@ -7,7 +7,7 @@ with zstd, one frame a shard; what they read may have any of the formats.
 """
 
 from marin_assets.documents.document import BadRow, Document, DocumentError
-from marin_assets.documents.rows import FORMATS, read_rows, write_rows
+from marin_assets.documents.rows import FORMATS, check_format, read_rows, write_rows
 from marin_assets.documents.shards import (
     SUFFIX,
     document_shards,
@@ -23,6 +23,7 @@ __all__ = [
     "BadRow",
     "Document",
     "DocumentError",
+    "check_format",
     "document_shards",
     "list_shards",
     "read_documents",

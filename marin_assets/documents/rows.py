@@ -33,6 +33,12 @@ def format_of(path: str) -> str:
     raise DocumentError(f"{path!r} has no format that can be read or written, expected one of {', '.join(FORMATS)}.")
 
 
+def check_format(output_format: str) -> None:
+    """Raises DocumentError for what is no format to write."""
+    if output_format not in FORMATS:
+        raise DocumentError(f"output_format is {output_format!r}, expected one of {', '.join(FORMATS)}.")
+
+
 def read_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """(line or row number from 1, row) of a file. `columns` are all that parquet needs to read; None reads all.
 

@@ -17,7 +17,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import BadRow, Document, DocumentError, document_shards, read_rows, write_documents
+from marin_assets.documents import (
+    SUFFIX,
+    BadRow,
+    Document,
+    DocumentError,
+    check_format,
+    document_shards,
+    read_rows,
+    write_documents,
+)
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.file_shards import FileShard
 from marin_resources.ray_tpu.map_shards import Counts, map_shards
@@ -53,6 +62,8 @@ class IngestConfig:
     corpus."""
     max_whitespace_run: int | None = versioned(None)
     """Longer runs of white space are cut to this length, and counted. Marin's `normalize` has 128; None leaves text."""
+    output_format: str = versioned(SUFFIX)
+    """What is written: ".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
 
 
 def ingest(config: IngestConfig) -> dict[str, int | float]:
@@ -61,7 +72,7 @@ def ingest(config: IngestConfig) -> dict[str, int | float]:
     Raises IngestError, and ShardError with file and line for a bad row or a damaged file.
     """
     _check(config)
-    shards = document_shards(config.input_path, config.output_path, config)
+    shards = document_shards(config.input_path, config.output_path, config, suffix=config.output_format)
     counts = map_shards(ingest_shard, shards, output_path=config.output_path)
     if not counts["documents"]:
         raise IngestError(f"The files of {config.input_path!r} have no rows. Look whether they are the right ones.")
@@ -76,6 +87,7 @@ def ingest(config: IngestConfig) -> dict[str, int | float]:
 
 
 def _check(config: IngestConfig) -> None:
+    check_format(config.output_format)
     if config.bad_rows not in BAD_ROWS:
         raise IngestError(f"bad_rows is {config.bad_rows!r}, expected one of {BAD_ROWS}.")
     if not 0 <= config.max_bad_fraction <= 1:

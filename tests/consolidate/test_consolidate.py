@@ -22,7 +22,16 @@ from marin_assets import Step, output_path_of, versioned
 from marin_assets.attributes import Verdict, write_verdicts
 from marin_assets.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.consolidate.cuts import union, without
-from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents, write_rows
+from marin_assets.documents import (
+    FORMATS,
+    Document,
+    DocumentError,
+    list_shards,
+    read_documents,
+    shard_name,
+    write_documents,
+    write_rows,
+)
 from marin_assets.step.graph import build_graph
 from marin_assets.step.values import unwrap_versioned_value
 from marin_assets.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
@@ -176,6 +185,18 @@ def test_formats_may_differ_between_documents_and_attributes(small: Corpus) -> N
         Path(path).unlink()
     assert small.consolidate("case", "quotes")["kept"] == 6
     assert next(d.text for d in small.kept()) == "line 0\nand  more text 0"
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_what_is_kept_is_written_in_the_format_that_is_asked(small: Corpus, output_format: str) -> None:
+    expected = small.consolidate("case"), small.kept()
+    assert (small.consolidate("case", out="other", output_format=output_format), small.kept("other")) == expected
+    assert all(shard.endswith(output_format) for shard in list_shards(f"{small.folder}/other"))
+
+
+def test_a_format_that_there_is_not_is_an_error(small: Corpus) -> None:
+    with pytest.raises(DocumentError, match=r"output_format is '\.csv', expected one of \.jsonl, "):
+        small.consolidate("case", output_format=".csv")
 
 
 def test_rejects_are_shown_the_same_for_any_number_of_shards_and_any_order(

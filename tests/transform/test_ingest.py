@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from marin_assets.documents import Document, list_shards, read_documents, write_rows
+from marin_assets.documents import FORMATS, Document, list_shards, read_documents, write_rows
 from marin_assets.step.values import unwrap_versioned_value
 from marin_assets.transform.ingest import REASONS, IngestConfig, IngestError, ingest
 from marin_resources.ray_tpu.map_shards import ShardError
@@ -192,3 +192,11 @@ def test_on_ray_and_here_the_documents_are_the_same_bytes(
         results.append((counts, [Path(shard).read_bytes() for shard in list_shards(str(tmp_path / name))]))
     assert results[0] == results[1]
     assert results[0][0]["rejected_empty"] == 4
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_documents_are_written_in_the_format_that_is_asked(tmp_path: Path, output_format: str) -> None:
+    write_rows(f"{tmp_path}/raw/a.jsonl", [{"text": "some text"}, {"text": "more\u2028of it"}])
+    _, documents = run(tmp_path, output_format=output_format)
+    assert [document.text for document in documents] == ["some text", "more\u2028of it"]
+    assert [path.name for path in (tmp_path / "documents").glob("[!.]*")] == [f"a{output_format}"]
