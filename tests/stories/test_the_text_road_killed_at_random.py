@@ -52,7 +52,7 @@ class Road:
         return [note for note in again if not any(name.startswith(".") for name in outputs_of(note))]
 
     def half_written(self) -> list[Path]:
-        """Files that were never finished; the notes of attempts aside, which a worker that is killed at its end leaves."""
+        """Files that were never finished, but for the notes of attempts: a worker killed at its end may leave one."""
         return [path for path in self.prefix.rglob("*.tmp") if path.parent.name != "attempts"]
 
     def data(self) -> dict[str, bytes]:
