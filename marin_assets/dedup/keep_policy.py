@@ -5,8 +5,9 @@
     highest   the one with the highest value in an attribute, for example a quality score; without a value it is lowest
 
 Before that comes a ranking of sources, if there is one: earlier ones win, those that it does not name come last. Of
-equals `longest` and `highest` keep the one with the least hash of id and text, so what they keep does not depend on
-how the documents are spread over shards. Only `first` does, as the order of the documents does.
+equals `longest` and `highest` keep the one with the least hash of its text, so the texts that they keep do not depend
+on how the documents are spread over shards; and of equal texts the first, which is the one that `exact_duplicates`
+keeps. Were it another, each of the two attributes would reject what the other keeps, and the text would be lost.
 """
 
 from __future__ import annotations

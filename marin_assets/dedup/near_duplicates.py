@@ -6,7 +6,7 @@ Out: a cluster table, shard for shard under the same names: one row for each doc
          {"id", "shard", "row", "cluster", "size", "source", "characters", "tie"}
 
      A document is its shard's index and its row there, both from 0: ids may repeat. `cluster` is that of the cluster's
-     first document, shard times 2^32 plus row; `size` is the number of its documents; `tie` is a hash of id and text.
+     first document, shard times 2^32 plus row; `size` is the number of its documents; `tie` is a hash of the text.
      Which of a cluster is kept is another stage's matter (`judge_near_duplicates`). The documents stay as they are.
 
 Documents are signed shard by shard (`signatures`) and linked band by band (`links`), both in parallel. Then comes the
@@ -139,7 +139,7 @@ def _rows(documents_path: str, members: Any) -> Iterator[dict[str, Any]]:
 
 
 def tie_of(document: Document) -> str:
-    """16 hexadecimal digits that depend on the document alone, not on where it lies."""
+    """16 hexadecimal digits that depend on the text alone, not on where it lies: equal texts have equal ones."""
     import xxhash
 
-    return xxhash.xxh3_64_hexdigest(f"{document.id}\0{document.text}".encode("utf-8", "surrogatepass"))
+    return xxhash.xxh3_64_hexdigest(document.text.encode("utf-8", "surrogatepass"))

@@ -12,10 +12,11 @@ import pytest
 from dedup.near_duplicate_texts import Documents, corpus, data, edited, find, judge, table, text, write_shards
 
 from marin_assets.attributes import Verdict, write_attributes
+from marin_assets.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
 from marin_assets.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig
 from marin_assets.dedup.keep_policy import KeepPolicy, KeepPolicyError, best, record
 from marin_assets.documents import Document
-from marin_assets.step.values import VersionedValue
+from marin_assets.step.values import VersionedValue, unwrap_versioned_value
 from marin_resources.ray_tpu.map_shards import ShardError
 
 
@@ -121,13 +122,12 @@ def test_first_keeps_the_same_documents_in_any_number_of_shards_that_have_them_i
     assert ways[0] == ways[1] == ways[2]
 
 
-def test_of_equal_texts_the_same_one_stays_in_any_order(tmp_path: Path) -> None:
+def test_of_equal_texts_the_first_stays(tmp_path: Path) -> None:
     same = text(random.Random(4))
     documents = [Document(id=f"copy{i}", text=same) for i in range(6)]
-    orders = [[*documents[i:], *documents[:i]] for i in range(4)]
-    [one, *others] = [judged(tmp_path / order[0].id, order, keep="longest")["ids"] for order in orders]
-    assert len(one) == 1
-    assert others == [one] * 3
+    for i in range(4):
+        order = [*documents[i:], *documents[:i]]
+        assert judged(tmp_path / str(i), order, keep="longest")["ids"] == {f"copy{i}"}
 
 
 def test_a_document_without_a_value_is_lowest_and_without_any_the_choice_is_still_one(tmp_path: Path) -> None:
@@ -224,3 +224,18 @@ def test_near_duplicates_in_different_sources_stay_by_the_ranking(tmp_path: Path
     documents = [Document(id=source, text=one, source=source) for source, one in texts.items()]
     result = judged(tmp_path, documents, keep="longest", sources=("books", "forum"))
     assert result["ids"] == {"books"}
+
+
+@pytest.mark.parametrize("keep", ["first", "longest"])
+def test_no_cluster_is_lost_between_exact_and_near_duplicates(tmp_path: Path, keep: str) -> None:
+    texts = [document.text for document in corpus()[0]]
+    twins = [Document(id=f"twin {i}", text=text) for i, text in enumerate([*texts, *texts[::2], *texts[::3]])]
+    near = judged(tmp_path, twins, keep=keep)["ids"]
+    exact = ExactDuplicatesConfig(documents_path=f"{tmp_path}/documents", output_path=f"{tmp_path}/exact")
+    exact_duplicates(unwrap_versioned_value(exact))
+    both = near & {row["id"] for row in table(tmp_path / "exact") if row["keep"]}
+    clusters: dict[int, set[str]] = {}
+    for row in table(tmp_path / "clusters"):
+        clusters.setdefault(row["cluster"], set()).add(row["id"])
+    assert len(clusters) > 10
+    assert all(members & both for members in clusters.values())
