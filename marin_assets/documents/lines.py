@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
+import zstandard
+
 from marin_assets.documents.document import DocumentError
 from marin_resources.storage.files import filesystem_of
 
@@ -40,7 +42,7 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
             for line in _split(_guarded(path, raw)):
                 number += 1
                 yield number, line
-        except (EOFError, OSError, zlib.error, _zstd_error()) as error:
+        except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
             raise DocumentError(
                 f"{path!r} is damaged or cut short after line {number} ({type(error).__name__}: {error}). "
                 "Make or fetch the file again."
@@ -99,8 +101,6 @@ def _decompressed(path: str, raw: IO[bytes]) -> Iterator[bytes]:
 
 def _zstd_chunks(raw: IO[bytes]) -> Iterator[bytes]:
     """Frame after frame. zstandard's own stream reader takes a file that is cut short for one that has ended."""
-    import zstandard
-
     decompressor, frame = zstandard.ZstdDecompressor(), None
     while data := raw.read(CHUNK_BYTES):
         for start in range(0, len(data), ZSTD_INPUT_BYTES):
@@ -113,9 +113,3 @@ def _zstd_chunks(raw: IO[bytes]) -> Iterator[bytes]:
                 frame = None if frame.eof else frame
     if frame is not None:
         raise EOFError("the last zstd frame has no end")
-
-
-def _zstd_error() -> type[Exception]:
-    import zstandard
-
-    return zstandard.ZstdError

@@ -66,8 +66,8 @@ class ShardNotes:
 
     def _remove_leftovers(self, there: dict[str, int]) -> None:
         wanted, asked = {name for names in self._outputs for name in names}, set(self._notes)
-        stale = [name for name in there if name.startswith(f"{self._folder}/") and name not in asked]
-        stale = [name for name in stale if name.endswith(".json")]
+        notes = (name for name in there if name.startswith(f"{self._folder}/") and name.endswith(".json"))
+        stale = [name for name in notes if name not in asked]
         left = {data for note in stale for data in (self._read(note) or {"outputs": {}})["outputs"]} - wanted
         for name in [*(data for data in sorted(left) if data in there), *stale]:
             log.info("removing %s, which other work left on this output", name)

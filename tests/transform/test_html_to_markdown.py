@@ -156,3 +156,19 @@ def test_an_unknown_extractor_is_an_error_that_names_the_known_ones(tmp_path: Pa
 def test_a_bound_that_leaves_no_room_for_pieces_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="max_characters is 150, expected at least twice min_characters"):
         convert(tmp_path, [Document(id="a", text="x")], max_characters=150)
+
+
+def test_the_documents_are_the_same_bytes_here_and_on_ray(
+    shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(4):
+        pages = [Document(id=f"{i}/{n}", text=f"<h1>Page {n}</h1><p>{'some words ' * 30 * n}</p>") for n in range(9)]
+        write_documents(f"{tmp_path}/pages/{shard_name(i, 4)}", pages)
+    counts, made = {}, {}
+    for place in ("on Ray", "here"):
+        config = HtmlToMarkdownConfig(pages_path=f"{tmp_path}/pages", output_path=f"{tmp_path}/{place}")
+        counts[place] = html_to_markdown(unwrap_versioned_value(config))
+        made[place] = {Path(shard).name: Path(shard).read_bytes() for shard in list_shards(f"{tmp_path}/{place}")}
+        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
+    assert len(made["here"]) == 4
+    assert (counts["on Ray"], made["on Ray"]) == (counts["here"], made["here"])
