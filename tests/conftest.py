@@ -19,6 +19,38 @@ os.environ.update(
 )
 sys.path.insert(0, str(Path(__file__).parent))  # tests import what stands beside them, and workers do too
 
+import object_stores  # noqa: E402  (it stands beside this file, and sets the environment for all that follows)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _object_stores() -> Iterator[None]:
+    """The servers of buckets start with the first test that asks, and end with the session."""
+    yield
+    object_stores.stop_all()
+
+
+def _prefix_on(store: str, tmp_path: Path) -> str:
+    fresh = {"disk": lambda: str(tmp_path / "prefix"), "gcs": object_stores.gcs_prefix, "s3": object_stores.s3_prefix}
+    return fresh[store]()
+
+
+@pytest.fixture(params=["disk", "gcs", "s3"])
+def any_prefix(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The test on each store: a fresh prefix on a local disk, on GCS through gcsfs, and on S3 through s3fs."""
+    return _prefix_on(request.param, tmp_path)
+
+
+@pytest.fixture(params=["disk", "gcs"])
+def disk_or_gcs_prefix(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The test on a local disk and on GCS."""
+    return _prefix_on(request.param, tmp_path)
+
+
+@pytest.fixture
+def gcs_prefix() -> str:
+    """A fresh prefix on GCS."""
+    return object_stores.gcs_prefix()
+
 
 @pytest.fixture(scope="session")
 def shared_ray() -> Iterator[None]:

@@ -22,7 +22,10 @@ TEMPORARY_SUFFIX = ".tmp"
 
 def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
     """The store that `path` lies in, and the path as that store spells it."""
-    return fsspec.core.url_to_fs(path)
+    if is_local(path):
+        return fsspec.core.url_to_fs(path)
+    # A listing that is remembered hides what another process has written or removed since.
+    return fsspec.core.url_to_fs(path, use_listings_cache=False)
 
 
 def join(path: str, *names: str) -> str:
