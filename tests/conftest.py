@@ -19,7 +19,8 @@ os.environ.update(
 )
 sys.path.insert(0, str(Path(__file__).parent))  # tests import what stands beside them, and workers do too
 
-import object_stores  # noqa: E402  (it stands beside this file, and sets the environment for all that follows)
+import object_stores  # it stands beside this file, and sets the environment for all that follows
+from fake_gcs.bucket_for_tests import BucketForTests
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,27 +30,43 @@ def _object_stores() -> Iterator[None]:
     object_stores.stop_all()
 
 
-def _prefix_on(store: str, tmp_path: Path) -> str:
+def _prefix_on(store: str, tmp_path: Path) -> Iterator[str]:
     fresh = {"disk": lambda: str(tmp_path / "prefix"), "gcs": object_stores.gcs_prefix, "s3": object_stores.s3_prefix}
-    return fresh[store]()
+    prefix = fresh[store]()
+    yield prefix
+    object_stores.forget(prefix)
 
 
 @pytest.fixture(params=["disk", "gcs", "s3"])
-def any_prefix(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def any_prefix(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The test on each store: a fresh prefix on a local disk, on GCS through gcsfs, and on S3 through s3fs."""
-    return _prefix_on(request.param, tmp_path)
+    yield from _prefix_on(request.param, tmp_path)
 
 
 @pytest.fixture(params=["disk", "gcs"])
-def disk_or_gcs_prefix(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def disk_or_gcs_prefix(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The test on a local disk and on GCS."""
-    return _prefix_on(request.param, tmp_path)
+    yield from _prefix_on(request.param, tmp_path)
 
 
 @pytest.fixture
-def gcs_prefix() -> str:
+def disk_prefix(tmp_path: Path) -> str:
+    """A fresh prefix on a local disk."""
+    return str(tmp_path / "prefix")
+
+
+@pytest.fixture
+def gcs_prefix(tmp_path: Path) -> Iterator[str]:
     """A fresh prefix on GCS."""
-    return object_stores.gcs_prefix()
+    yield from _prefix_on("gcs", tmp_path)
+
+
+@pytest.fixture
+def gcs_bucket() -> Iterator[BucketForTests]:
+    """A fresh bucket of GCS, whose requests a test can let fail or be late, and look at."""
+    bucket = object_stores.gcs_bucket()
+    yield bucket
+    bucket.forget()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,11 @@
 """Buckets for tests: a GCS and an S3 on loopback, in processes of their own, started by the first test that asks.
 
 Their ports are bound and their addresses put into the environment when this is imported, so that every process that a
-test starts, and a Ray that other tests share, talks to them and to nothing else.
+test starts, and a Ray that other tests share, talks to them and to nothing else. A process that finds the addresses in
+its environment uses them: the servers are those of the process that began.
+
+With TEST_GCS_PREFIX=gs://bucket/folder (and Google's own credentials) tests of GCS run there instead, as far as they
+ask for nothing that a real bucket cannot do.
 """
 
 from __future__ import annotations
@@ -10,31 +14,41 @@ import os
 import socket
 import subprocess
 import sys
-import urllib.request
+import tempfile
 import uuid
 from functools import cache
 from pathlib import Path
 
+from fake_gcs.bucket_for_tests import BucketForTests
 
+REAL_GCS_PREFIX = os.environ.get("TEST_GCS_PREFIX", "")
+ADDRESSES = "TEST_OBJECT_STORES"
+"""In the environment: where GCS and S3 are, in a process that one with servers has started."""
 _HERE = Path(__file__).parent
 
 
-def _listening() -> socket.socket:
+def _bound() -> socket.socket:
+    """It does not listen yet: until its server does, who connects is refused and does not wait."""
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
-    bound.listen(128)
     return bound
 
 
-_GCS, _S3 = _listening(), _listening()
-GCS_URL, S3_URL = (f"http://127.0.0.1:{s.getsockname()[1]}" for s in (_GCS, _S3))
+_sockets = [] if ADDRESSES in os.environ else [_bound(), _bound()]
+_addresses = " ".join(f"http://127.0.0.1:{bound.getsockname()[1]}" for bound in _sockets)
+os.environ.setdefault(ADDRESSES, _addresses)
+GCS_URL, S3_URL = os.environ[ADDRESSES].split()
+_logs: list[str] = []
 
+if not REAL_GCS_PREFIX:
+    os.environ.update(
+        STORAGE_EMULATOR_HOST=GCS_URL,
+        FSSPEC_GS_TOKEN="anon",
+        TENSORSTORE_GCS_HTTP_URL=GCS_URL,
+        GOOGLE_AUTH_TOKEN_FOR_TESTING="abc",
+    )
 os.environ.update(
-    STORAGE_EMULATOR_HOST=GCS_URL,
-    FSSPEC_GS_TOKEN="anon",
     GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT="false",  # with it gcsfs asks a gRPC service that no HTTP server has
-    TENSORSTORE_GCS_HTTP_URL=GCS_URL,
-    GOOGLE_AUTH_TOKEN_FOR_TESTING="abc",
     AWS_ENDPOINT_URL=S3_URL,
     AWS_ACCESS_KEY_ID="test",
     AWS_SECRET_ACCESS_KEY="test",
@@ -43,15 +57,25 @@ os.environ.update(
 
 
 def gcs_prefix() -> str:
-    """A fresh bucket."""
+    """A prefix in a fresh bucket; with a real bucket, a fresh folder of it."""
+    if REAL_GCS_PREFIX:
+        return f"{REAL_GCS_PREFIX.rstrip('/')}/{uuid.uuid4().hex[:12]}"
+    return gcs_bucket().prefix
+
+
+def gcs_bucket() -> BucketForTests:
+    """A fresh bucket, with the means to let requests about it fail, and to see them."""
     _gcs_server()
-    name = f"test-{uuid.uuid4().hex[:12]}"
-    _post(f"{GCS_URL}/storage/v1/b?project=test", f'{{"name": "{name}"}}')
-    return f"gs://{name}/prefix"
+    return BucketForTests.create(GCS_URL, f"test-{uuid.uuid4().hex[:12]}")
+
+
+def gcs_bucket_of(path: str) -> BucketForTests:
+    """The same for a bucket that is there: that of the URL `path`."""
+    return BucketForTests(GCS_URL, path.removeprefix("gs://").partition("/")[0])
 
 
 def s3_prefix() -> str:
-    """A fresh bucket."""
+    """A prefix in a fresh bucket."""
     _s3_server()
     name = f"test-{uuid.uuid4().hex[:12]}"
     import s3fs
@@ -60,38 +84,48 @@ def s3_prefix() -> str:
     return f"s3://{name}/prefix"
 
 
-@cache
-def _gcs_server() -> subprocess.Popen[bytes]:
-    return _start([sys.executable, "-m", "fake_gcs", str(_GCS.fileno())], _GCS)
+def forget(prefix: str) -> None:
+    """Let go of what lies in a bucket of GCS, which is held in memory."""
+    if prefix.startswith("gs://") and not REAL_GCS_PREFIX:
+        gcs_bucket_of(prefix).forget()
 
 
 @cache
-def _s3_server() -> subprocess.Popen[bytes]:
-    code = (
-        "import socket, sys, threading; from werkzeug.serving import make_server; "
-        "from moto.server import DomainDispatcherApplication, create_backend_app; "
-        "app = DomainDispatcherApplication(create_backend_app); "
-        "make_server('127.0.0.1', 0, app, threaded=True, fd=int(sys.argv[1])).serve_forever()"
-    )
-    return _start([sys.executable, "-c", code, str(_S3.fileno())], _S3, S3_URL)
+def _gcs_server() -> subprocess.Popen[bytes] | None:
+    return _start("fake_gcs", _sockets[0]) if _sockets else None
 
 
-def _start(command: list[str], bound: socket.socket, ready_url: str = "") -> subprocess.Popen[bytes]:
-    server = subprocess.Popen(
-        command, pass_fds=[bound.fileno()], cwd=_HERE, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
+@cache
+def _s3_server() -> subprocess.Popen[bytes] | None:
+    return _start("moto_s3", _sockets[1]) if _sockets else None
+
+
+def _start(module: str, bound: socket.socket) -> subprocess.Popen[bytes]:
+    """A server on `bound` that listens already. It ends with its standard input, so with this process at the latest."""
+    with tempfile.NamedTemporaryFile(prefix=f"{module}-", suffix=".log", delete=False) as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", module, str(bound.fileno())],
+            pass_fds=[bound.fileno()],
+            cwd=_HERE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+    assert server.stdout is not None
+    if server.stdout.readline() != b"ready\n":
+        code = server.wait()
+        raise RuntimeError(f"The server {module!r} of the tests ended with code {code}. Look into {log.name!r}.")
+    bound.close()  # the server's alone: when it ends, who connects is refused
+    _logs.append(log.name)
     return server
 
 
-def _post(url: str, body: str) -> None:
-    request = urllib.request.Request(url, body.encode(), {"Content-Type": "application/json"}, method="POST")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        answer.read()
-
-
 def stop_all() -> None:
+    """Stop the servers that this process has started."""
     for start in (_gcs_server, _s3_server):
-        if start.cache_info().currsize:
-            server = start()
+        server = start() if start.cache_info().currsize else None
+        if server is not None:
             server.kill()
-            server.wait()
+            server.communicate()
+    for log in _logs:
+        Path(log).unlink(missing_ok=True)

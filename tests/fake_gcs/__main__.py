@@ -1,4 +1,7 @@
-"""`python -m fake_gcs FD`: serve on a listening socket that was inherited."""
+"""`python -m fake_gcs FD`: serve on a bound socket that was inherited, until standard input ends.
+
+Says "ready" on standard output once it listens.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,18 @@ import asyncio
 import socket
 import sys
 
-from aiohttp import web
-
-from fake_gcs.server import FakeGCS
+from fake_gcs.server import Server
 
 
 async def _serve(fd: int) -> None:
-    app = web.Application(client_max_size=4 << 30)
-    app.router.add_route("*", "/{tail:.*}", FakeGCS().handle)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.SockSite(runner, socket.socket(fileno=fd)).start()
-    await asyncio.Event().wait()
+    bound = socket.socket(fileno=fd)
+    host, port = bound.getsockname()
+    await Server(f"http://{host}:{port}").listen(bound)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), ended.set)
+    await ended.wait()
 
 
 if __name__ == "__main__":

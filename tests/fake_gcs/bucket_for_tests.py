@@ -1,0 +1,66 @@
+"""One bucket of the GCS that tests run against, as a test handles it: requests about it fail, are late, are told."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from typing import Any
+
+
+class BucketForTests:
+    """Faults strike requests about this bucket alone. `match` must be in a request's address or its object's name."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self._url, self.name = url, name
+        self.prefix = f"gs://{name}/prefix"
+
+    @classmethod
+    def create(cls, url: str, name: str) -> BucketForTests:
+        bucket = cls(url, name)
+        bucket._post("/storage/v1/b?project=test", {"name": name})
+        return bucket
+
+    def fail(self, *, method: str = "", match: str = "", status: int = 503, after: bool = False, **more: Any) -> None:
+        """Answer with an error, before a request has its effect or `after` it.
+
+        More, here and below: `times` (1; None is for good), and `probability` with its `seed`.
+        """
+        self._arm(method=method, match=match, status=status, after=after, **more)
+
+    def drop(self, *, method: str = "", match: str = "", after: bool = False, **more: Any) -> None:
+        """Close the connection without an answer."""
+        self._arm(method=method, match=match, drop=True, after=after, **more)
+
+    def delay(self, delay_s: float, *, method: str = "", match: str = "", after: bool = False, **more: Any) -> None:
+        """Let a request wait before it has its effect, or its answer after it."""
+        self._arm(method=method, match=match, delay_s=delay_s, after=after, **more)
+
+    def calm(self) -> None:
+        """Nothing fails any more."""
+        self._post("/_calm", {"bucket": self.name})
+
+    def strikes_left(self) -> int:
+        """How many times armed faults have still to strike."""
+        return int(self._post("/_left", {"bucket": self.name}))
+
+    def requests(self) -> list[str]:
+        """All so far: "METHOD address", decoded, and after it the object's name where only the body has it."""
+        return list(self._post("/_requests", {"bucket": self.name}))
+
+    def listings(self) -> list[str]:
+        """Those of them that list."""
+        listed = f"GET /storage/v1/b/{self.name}/o"
+        return [line for line in self.requests() if line == listed or line.startswith(f"{listed}?")]
+
+    def forget(self) -> None:
+        """Remove the bucket with all that is in it."""
+        self._post("/_forget", {"bucket": self.name})
+
+    def _arm(self, **fields: Any) -> None:
+        self._post("/_fault", {"bucket": self.name, **fields})
+
+    def _post(self, path: str, body: dict[str, Any]) -> Any:
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self._url}{path}", json.dumps(body).encode(), headers, method="POST")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())

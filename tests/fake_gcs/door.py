@@ -1,0 +1,46 @@
+"""The door for tests: faults are armed, calm is made, requests are told, a bucket is forgotten with all in it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from typing import Any
+
+from fake_gcs.faults import Faults
+from fake_gcs.routes import Api
+
+MOST_REQUESTS = 100_000
+"""That are remembered of a bucket."""
+
+
+class Door:
+    def __init__(self, api: Api) -> None:
+        self.faults = Faults()
+        self._requests: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=MOST_REQUESTS))
+        """Of each bucket: the method, the address and the object's name."""
+        self._api = api
+
+    def note(self, bucket: str, request: str) -> None:
+        self._requests[bucket].append(request)
+
+    def answer(self, path: str, body: bytes) -> bytes:
+        asked: dict[str, Any] = json.loads(body)
+        if path == "/_fault":
+            self.faults.arm(asked)
+        elif path == "/_calm":
+            self.faults.calm(asked["bucket"])
+        elif path == "/_left":
+            return json.dumps(self.faults.left(asked["bucket"])).encode()
+        elif path == "/_requests":
+            return json.dumps(list(self._requests[asked["bucket"]])).encode()
+        elif path == "/_forget":
+            self._forget(asked["bucket"])
+        else:
+            raise ValueError(f"There is no door {path!r}.")
+        return b"null"
+
+    def _forget(self, bucket: str) -> None:
+        self.faults.calm(bucket)
+        self._api.store.buckets.pop(bucket, None)
+        self._api.sessions.forget(bucket)
+        self._requests.pop(bucket, None)
