@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import marin_assets.experiments as folder
-from marin_assets.factory import checked
+from marin_assets.checked import checked
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError

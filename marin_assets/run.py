@@ -9,7 +9,8 @@ from typing import Any
 import dagster as dg
 
 from marin_assets.assemble import resources
-from marin_assets.factory import asset_key, build_asset, checked
+from marin_assets.checked import checked
+from marin_assets.factory import asset_key, build_asset
 from marin_assets.step.graph import Graph, Node
 from marin_resources.console import failure_sentence, short_console
 from marin_resources.executor import marin_executor
@@ -29,7 +30,14 @@ class Ended:
     """By Ctrl-C, a signal or Terminate."""
 
 
-def run_graph(name: str, graph: Graph, nodes: Sequence[Node], *, max_concurrent: int | None = None) -> Ended:
+def run_graph(
+    name: str,
+    graph: Graph,
+    nodes: Sequence[Node],
+    *,
+    max_concurrent: int | None = None,
+    wait_for_others: bool = True,
+) -> Ended:
     """Materialize `nodes` in one run called `name`."""
     from dagster._core.definitions.job_base import InMemoryJob
     from dagster._core.execution.api import create_execution_plan, execute_run
@@ -46,7 +54,8 @@ def run_graph(name: str, graph: Graph, nodes: Sequence[Node], *, max_concurrent:
     )
     job = definitions.resolve_job_def(name)
     execution = {"execution": {"config": {"max_concurrent": max_concurrent}}} if max_concurrent else {}
-    config = {**execution, "loggers": {"console": {"config": {}}}}
+    held = {"resources": {"store": {"config": {"wait_for_others": wait_for_others}}}}
+    config = {**execution, **held, "loggers": {"console": {"config": {}}}}
     with dg.DagsterInstance.get() as instance:
         run = instance.create_run_for_job(job, run_config=config, execution_plan=create_execution_plan(job, config))
         result = execute_run(InMemoryJob(job), run, instance)

@@ -11,9 +11,10 @@ from toy_steps import ToyConfig, toy
 
 from marin_assets import ConfigError, Step, expect, output_path_of
 from marin_assets.assemble import resources
+from marin_assets.checked import MAX_CHAIN
 from marin_assets.checks import op_name
 from marin_assets.experiments.quickstart import steps as quickstart
-from marin_assets.factory import MAX_CHAIN, build_assets
+from marin_assets.factory import build_assets
 from marin_assets.step.graph import build_graph
 
 

@@ -1,0 +1,1 @@
+"""The command `marin`: one file for each verb, and what the verbs share."""

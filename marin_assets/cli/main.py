@@ -1,0 +1,65 @@
+"""`marin <verb> …`: find the verb's file, read its options, run it.
+
+A verb is a module with `add_options(parser)` and `run(options) -> exit code`. It is imported when it is asked for, so
+that no verb waits for what another one needs.
+
+Exit codes: 0 all is well, 1 the verb found something wrong, 2 wrong arguments or settings, 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+
+from marin_assets.cli.options import OptionError, OptionParser
+from marin_assets.cli.tell import tell, warn
+from marin_assets.entry_point import SENTENCES
+from marin_resources.storage.control import UnavailableError
+
+VERBS = {"verify": "compare the files of complete outputs with their manifests"}
+"""Name of the verb, and of its file -> what it does."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code. What is wrong with it is said in one sentence on stderr."""
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except (OptionError, *SENTENCES) as error:
+        warn(str(error))
+        return 2
+    except UnavailableError as error:
+        warn(str(error))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments and arguments[0] in ("-h", "--help"):
+        tell(_usage())
+        return 0
+    verb = arguments[0] if arguments else ""
+    if verb not in VERBS:
+        got = f"got {verb!r} as the verb" if verb else "got no verb"
+        raise OptionError(f"marin: {got}, expected {_one_of(VERBS)}. See 'marin --help'.")
+    module = importlib.import_module(f"marin_assets.cli.{verb}")
+    parser = OptionParser(prog=f"marin {verb}", description=module.__doc__)
+    module.add_options(parser)
+    try:
+        options = parser.parse_intermixed_args(arguments[1:])
+    except SystemExit as ended:  # after --help
+        return int(ended.code or 0)
+    return int(module.run(options))
+
+
+def _usage() -> str:
+    return "\n".join(["marin <verb> …", *(f"    {verb:10} {does}" for verb, does in VERBS.items())])
+
+
+def _one_of(names: Mapping[str, str]) -> str:
+    return "one of " * (len(names) > 1) + ", ".join(map(repr, names))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

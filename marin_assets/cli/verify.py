@@ -1,0 +1,101 @@
+"""Compare the files of complete outputs with the manifests that they were published with.
+
+Names and sizes are compared of every file, and of every file the checksum: the one that the store has of it as it is
+now, else (on a disk) one computed from its bytes. What is wrong is said with the step to rerun.
+
+Exit code 0: nothing is wrong. 1: something is. 2: wrong arguments, or nothing of what is selected is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Sequence
+
+from marin_assets.cli.options import OptionError, add_prefix, prefix_of, share
+from marin_assets.cli.selection import add_selection, select_nodes
+from marin_assets.cli.tell import tell, warn
+from marin_assets.cli.verified import State, Verified, lines_of, summary_of, to_json
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.resolve import output_of
+from marin_resources.output import Observed
+from marin_resources.storage.largest_first import map_largest_first
+from marin_resources.storage.record import RecordError
+from marin_resources.storage.status import StatusError
+from marin_resources.storage.store import LOOK_THREADS, Store
+from marin_resources.storage.verdict import Finding, Problem, Verdict
+from marin_resources.storage.verify import verify_outputs
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    add_prefix(parser)
+    parser.add_argument("--sample", type=share, default=1.0, metavar="P", help="share of files whose bytes are read")
+    parser.add_argument("--seed", type=int, metavar="N", help="which files a sample takes (default: others each time)")
+    parser.add_argument("--read", action="store_true", help="read the bytes also where the store has a checksum")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    store = Store(prefix_of(options))
+    if options.seed is None:
+        options.seed = random.randrange(1_000_000)
+    graph, nodes = select_nodes(options.selection, options.experiment)
+    verified = verify_nodes(graph, nodes, store, sample=options.sample, seed=options.seed, read=options.read)
+    if all(each.state is State.NOT_THERE for each in verified):
+        raise OptionError(
+            f"None of the {len(verified)} selected outputs is complete at the prefix {store.prefix!r}. "
+            "Give another --prefix, or make them first."
+        )
+    _tell(verified, store, options)
+    return 1 if any(each.state is State.WRONG for each in verified) else 0
+
+
+def verify_nodes(
+    graph: Graph, nodes: Sequence[Node], store: Store, *, sample: float, seed: int, read: bool
+) -> list[Verified]:
+    """The verdict on the output of each node that is there."""
+    seen = dict(zip(nodes, _look(store, nodes), strict=True))
+    there = [found.path for found in seen.values() if isinstance(found, Observed) and found.done]
+    verdicts = verify_outputs(there, sample=sample, seed=seed, read=read, say=warn)
+    verified = []
+    for node, found in seen.items():
+        verdict = found if isinstance(found, Verdict) else verdicts.get(found.path)
+        status = found.status if isinstance(found, Observed) else None
+        readers = _complete(store, graph.downstream(node)) if verdict and not verdict.ok else []
+        path = store.locate(output_of(node))
+        verified.append(Verified(node=node, path=path, status=status, verdict=verdict, readers=tuple(readers)))
+    return verified
+
+
+def _look(store: Store, nodes: Sequence[Node]) -> list[Observed | Verdict]:
+    return map_largest_first(
+        lambda node: _look_at(store, node), nodes, size=lambda _: 0, threads=min(LOOK_THREADS, len(nodes) or 1)
+    )
+
+
+def _look_at(store: Store, node: Node) -> Observed | Verdict:
+    """What lies there; a control file that cannot be read is a finding, and takes no other output's verdict away."""
+    output = output_of(node)
+    try:
+        return store.look([output])[output]
+    except (RecordError, StatusError) as error:
+        finding = Finding(name="", problem=Problem.UNREADABLE, expected="control files", found=str(error))
+        return Verdict(path=store.locate(output), findings=(finding,))
+
+
+def _complete(store: Store, nodes: Sequence[Node]) -> list[str]:
+    seen = zip(nodes, _look(store, nodes), strict=True)
+    return [node.name for node, found in seen if isinstance(found, Observed) and found.done]
+
+
+def _tell(verified: Sequence[Verified], store: Store, options: argparse.Namespace) -> None:
+    asked = {"prefix": store.prefix, "sample": options.sample, "seed": options.seed, "read": options.read}
+    if options.json:
+        tell(json.dumps({**asked, **to_json(verified)}, indent=2))
+        return
+    for line in lines_of(verified, store.prefix):
+        tell(line)
+    sampled = f", --sample {options.sample} --seed {options.seed}" if options.sample < 1 else ""
+    tell(summary_of(verified, sampled))

@@ -1,0 +1,91 @@
+"""Checksums of files: the store's own where it has one, else computed from the bytes.
+
+    "crc32c:<base64>"   what GCS has for every object; also what is computed on a local disk, so that an output there
+                        and the same output on GCS have one digest
+    "md5:<hex>"         what S3 has, as the entity tag of every object that was uploaded in one part
+
+In:  what a listing says of a file, or the file.   Out: the text above.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+import fsspec
+
+CRC32C, MD5 = "crc32c", "md5"
+LOCAL_CHUNK_BYTES = 1 << 20
+"""Measured on one core: 4-6 GB/s for crc32c and 0.5 GB/s for md5, the same from 256 KiB to 4 MiB."""
+REMOTE_CHUNK_BYTES = 8 << 20
+"""One request for each, so that no file is ever whole in memory."""
+
+OnBytes = Callable[[int], None]
+
+
+class ChecksumError(ValueError):
+    """A checksum of a kind that is not known: one sentence."""
+
+
+class _Hash(Protocol):
+    def update(self, chunk: bytes, /) -> None: ...
+
+    def digest(self) -> bytes: ...
+
+
+def stored_checksum(info: Mapping[str, Any]) -> str | None:
+    """The checksum that the store itself has of a file, from what its listing says; None where it has none."""
+    if info.get("crc32c"):
+        return f"{CRC32C}:{info['crc32c']}"
+    tag = str(info.get("ETag") or "").strip('"')
+    # The tag of an object uploaded in parts ends in "-<parts>" and is no checksum of its bytes.
+    return f"{MD5}:{tag}" if re.fullmatch("[0-9a-f]{32}", tag) else None
+
+
+def kind_of(checksum: str) -> str:
+    """ "crc32c" or "md5". Raises ChecksumError for another."""
+    kind = checksum.partition(":")[0]
+    if kind not in (CRC32C, MD5):
+        raise ChecksumError(
+            f"The checksum {checksum!r} is of an unknown kind, expected {CRC32C!r} or {MD5!r}. Update this checkout."
+        )
+    return kind
+
+
+def read_checksum(
+    fs: fsspec.AbstractFileSystem, stored: str, kind: str = CRC32C, on_bytes: OnBytes | None = None
+) -> str:
+    """The checksum of the bytes of the file `stored`, spelled as its store does, as they are now; all are read.
+
+    Raises FileNotFoundError. `on_bytes` is told how many bytes more have been read.
+    """
+    state = _new_hash(kind)
+    for chunk in _chunks(fs, stored):
+        state.update(chunk)
+        if on_bytes is not None:
+            on_bytes(len(chunk))
+    digest = state.digest()
+    return f"{kind}:{base64.b64encode(digest).decode() if kind == CRC32C else digest.hex()}"
+
+
+def _new_hash(kind: str) -> _Hash:
+    if kind == MD5:
+        import hashlib
+
+        return hashlib.md5(usedforsecurity=False)
+    import google_crc32c
+
+    return google_crc32c.Checksum()
+
+
+def _chunks(fs: fsspec.AbstractFileSystem, stored: str) -> Iterator[bytes]:
+    if "file" in fs.protocol:
+        with open(stored, "rb", buffering=0) as file:
+            while chunk := file.read(LOCAL_CHUNK_BYTES):
+                yield chunk
+        return
+    size = fs.info(stored)["size"]
+    for start in range(0, size, REMOTE_CHUNK_BYTES):
+        yield fs.cat_file(stored, start=start, end=min(start + REMOTE_CHUNK_BYTES, size))
