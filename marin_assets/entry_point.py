@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from marin_assets.experiment_record import write_experiment
+from marin_assets.facts import manifest_digest
+from marin_assets.node_drift import drift_of
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.plan import Action, Planned, plan
 from marin_assets.step.resolve import output_of
@@ -27,12 +29,10 @@ from marin_assets.step.values import ConfigError, InputName
 from marin_resources.ray_tpu.config_json import EncodeError
 from marin_resources.ray_tpu.reference import UnimportableError
 from marin_resources.settings import SettingError, default_prefix, ensure_dagster_home
-from marin_resources.storage.lease import refuse_prefix_without_leases
-from marin_resources.storage.record import RecordError
-from marin_resources.storage.status import StatusError
-from marin_resources.storage.store import Store
+from marin_resources.storage.control import refuse_store_without_conditions
+from marin_resources.storage.store import UNREADABLE, Store
 
-SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, RecordError, StatusError)
+SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, *UNREADABLE)
 """Errors that say all there is to say. Any other is a fault of ours, and keeps its traceback."""
 
 
@@ -72,17 +72,26 @@ def select(graph: Graph, patterns: Sequence[str]) -> list[Node]:
 def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:
     if options.prefix:
         os.environ["MARIN_PREFIX"] = options.prefix
-    refuse_prefix_without_leases(default_prefix())
+    refuse_store_without_conditions(default_prefix())
     store = Store(default_prefix())
     graph = build_graph(steps)
     nodes = select(graph, options.run_only)
     for sentence in graph.drift:
         print(f"drift: {sentence}", file=sys.stderr)
     if options.dry_run:
-        print_plan(plan(graph, store.look(output_of(node) for node in graph), nodes))
+        print_plan(plan_with_drift(graph, store, nodes))
     else:
         _materialize(graph, nodes, store, description, options)
     return {node.name: store.locate(output_of(node)) for node in nodes}
+
+
+def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
+    """The plan of `nodes` from one look at the whole graph, with the drift of what is reused."""
+    observed = store.look(output_of(node) for node in graph)
+    digests = {node.name: manifest_digest(observed[output_of(node)]) for node in graph}
+    return plan(
+        graph, observed, nodes, lambda node: drift_of(node, graph, store, observed[output_of(node)], digests)[0]
+    )
 
 
 def print_plan(planned: Sequence[Planned]) -> None:
@@ -107,7 +116,9 @@ def _materialize(
         raise SettingError(
             f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."
         ) from error
-    ended = run_graph(name, graph, nodes, max_concurrent=options.max_concurrent)
+    ended = run_graph(
+        name, graph, nodes, max_concurrent=options.max_concurrent, wait_for_others=not options.fail_if_held
+    )
     print(f"experiment: {path}\nrun: {ended.run_id} in {home} (make dev shows it)", file=sys.stderr)
     print(f"{ended.computed} computed, {ended.reused} reused, {len(ended.failures)} failed", file=sys.stderr)
     for sentence in (*ended.failures, *ended.failed_checks):
@@ -131,6 +142,9 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
         "--run-only", "--run_only", action="append", default=[], metavar="PATTERN", help="part of a step's name"
     )
     parser.add_argument("--max-concurrent", "--max_concurrent", type=int, metavar="N", help="steps at once")
+    parser.add_argument(
+        "--fail-if-held", "--fail_if_held", action="store_true", help="fail, and do not wait, where someone else works"
+    )
     options = parser.parse_args()
     options.max_concurrent = max_concurrent or options.max_concurrent
     if options.max_concurrent is not None and options.max_concurrent < 1:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
 from marin_assets.checks import check_results
+from marin_assets.facts import describe_node, resolved_config
 from marin_assets.metadata import materialization_metadata
+from marin_assets.node_drift import drift_of, input_digests, remember
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.resolve import below, output_of, resolve
+from marin_assets.step.resolve import below, mirror_budget_gb, output_of
 from marin_assets.step.values import InputName, map_leaves
+from marin_resources.drift import Drift, Kind, tell
+from marin_resources.output import Observed
 from marin_resources.produce import Produced, ProduceError, Request, produce
-from marin_resources.provenance import provenance
 from marin_resources.ray_tpu.backend import UnmeetableError
-from marin_resources.ray_tpu.config_json import encode, plain
 from marin_resources.ray_tpu.environment import MissingRequirementError, check_environment
 from marin_resources.ray_tpu.reference import reference_to
 from marin_resources.ray_tpu.resource import RayTPUResource
 from marin_resources.ray_tpu.task import Task
 from marin_resources.settings import SettingError
-from marin_resources.storage.record import RecordError
-from marin_resources.storage.status import StatusError
-from marin_resources.storage.store import Store
+from marin_resources.storage.store import UNREADABLE, Store
 from marin_resources.store_resource import StoreResource
 
 
@@ -41,14 +42,19 @@ async def materialize(
             say=context.log.info,
             on_log=lambda line: print(f"[{node.name}] {line}", flush=True),
             lost_worker_budget=ray_tpu.lost_worker_budget,
+            wait_for_others=storage.wait_for_others,
         )
     except asyncio.CancelledError:
         raise failure(f"Step {node.name!r} was stopped with its run. Materialize it again to go on.") from None
     except ProduceError as error:
         raise failure(str(error), error.traceback) from None
-    except (UnmeetableError, MissingRequirementError, RecordError, StatusError, SettingError) as error:
+    except (UnmeetableError, MissingRequirementError, SettingError, *UNREADABLE) as error:
         raise failure(f"Step {node.name!r}: {error}" if repr(node.name) not in str(error) else str(error)) from None
-    return report(context, node, produced)
+    run_id, observed = context.run.run_id, produced.observed
+    remember(run_id, node, observed)
+    if not produced.reused:
+        return report(context, node, produced)
+    return report(context, node, produced, *await asyncio.to_thread(_find_drift, run_id, node, graph, store, observed))
 
 
 def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) -> Request:
@@ -58,32 +64,20 @@ def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) ->
         output=output,
         inputs={dependency.name: output_of(dependency) for dependency in node.dependencies},
         external=tuple(external_paths(node, store)),
-        task=lambda attempt: build_task(node, graph, store, attempt, run_id),
+        task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id),
         check=lambda: check_environment(node.name, step.extras, step.env),
     )
 
 
-def build_task(node: Node, graph: Graph, store: Store, attempt: int, run_id: str | None) -> Task:
-    """The node as JSON for a worker."""
-    output, step = output_of(node), node.step
-    paths = {output_of(other): store.locate(output_of(other)) for other in (node, *_read_by(node))}
-    config = encode(resolve(node, graph, paths, store.prefix))
-    facts = {
-        "name": node.name,
-        "fn_name": reference_to(step.fn),
-        "config": plain(config),
-        "description": step.description,
-        "override_output_path": step.override_output_path,
-        "version": node.version.as_dict(),
-        "dependencies": [paths[output_of(dependency)] for dependency in node.dependencies],
-        "output_path": paths[output],
-        "dagster_run_id": run_id,
-        **provenance(),
-    }
+def build_task(
+    node: Node, graph: Graph, store: Store, attempt: int, inputs: Mapping[str, Observed], run_id: str | None
+) -> Task:
+    """The node as JSON for a worker. `inputs` is what was found of what it reads, by step name."""
+    output, step, config = output_of(node), node.step, resolved_config(node, graph, store)
     return Task(
         output=output,
         prefix=store.prefix,
-        path=paths[output],
+        path=store.locate(output),
         fn=reference_to(step.fn),
         config=config,
         resources=step.resources,
@@ -91,8 +85,9 @@ def build_task(node: Node, graph: Graph, store: Store, attempt: int, run_id: str
         env=tuple(step.env),
         attempt=attempt,
         resumable=step.resumable,
+        mirror_budget_bytes=None if (gb := mirror_budget_gb(step)) is None else round(gb * 10**9),
         run_id=run_id,
-        facts=facts,
+        facts=describe_node(node, store, config, inputs, run_id),
     )
 
 
@@ -109,17 +104,23 @@ def external_paths(node: Node, store: Store) -> list[str]:
     return found
 
 
-def report(context: dg.AssetExecutionContext, node: Node, produced: Produced) -> dg.MaterializeResult:
+def report(
+    context: dg.AssetExecutionContext,
+    node: Node,
+    produced: Produced,
+    drift: Sequence[Drift] = (),
+    not_recorded: Sequence[Kind] = (),
+) -> dg.MaterializeResult:
     """The materialization: the version as data version, so that what reads it stays in step."""
     observed = produced.observed
     if produced.reused:
-        context.log.info(f"{node.name}: reused {observed.path}")
+        context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.path}", tell(drift)))))
     key = context.assets_def.key
     return dg.MaterializeResult(
         value=observed.path,
         data_version=dg.DataVersion(node.version.hash),
-        metadata=materialization_metadata(produced),
-        tags={"marin/reused": str(produced.reused).lower()},
+        metadata=materialization_metadata(produced, drift, not_recorded),
+        tags={"marin/reused": str(produced.reused).lower()} | ({"marin/drift": "true"} if tell(drift) else {}),
         check_results=check_results(node.step, key, observed),
     )
 
@@ -131,5 +132,7 @@ def failure(sentence: str, traceback: str = "") -> dg.Failure:
     return dg.Failure(described.strip(), metadata={"error": sentence, **metadata}, allow_retries=False)
 
 
-def _read_by(node: Node) -> tuple[Node, ...]:
-    return (*node.dependencies, *node.pseudo_dependencies)
+def _find_drift(
+    run_id: str, node: Node, graph: Graph, store: Store, observed: Observed
+) -> tuple[tuple[Drift, ...], tuple[Kind, ...]]:
+    return drift_of(node, graph, store, observed, input_digests(run_id, node, store, observed))

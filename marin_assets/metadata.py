@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
+from marin_resources.drift import Drift, Kind, worth_telling
 from marin_resources.output import Match, Observed
 from marin_resources.produce import Produced
 from marin_resources.storage.attempts import latest_attempt, log_path
@@ -17,11 +18,14 @@ MAX_PLOT_BYTES = 400_000
 """A larger picture stays a path: metadata rows live in Dagster's database."""
 
 
-def materialization_metadata(produced: Produced) -> dict[str, Any]:
+def materialization_metadata(
+    produced: Produced, drift: Sequence[Drift] = (), not_recorded: Sequence[Kind] = ()
+) -> dict[str, Any]:
     """Metadata of one materialization. Names are stable, so that Dagster plots numbers over time."""
     observed, record = produced.observed, produced.observed.record or {}
     shown: dict[str, Any] = {  # in the order of the page: what one looks for first, what is long last
         "reused": produced.reused,
+        **_drifts(drift, not_recorded),
         "dagster/uri": _uri(observed.path),
         **_plots(observed),
         **_numbers(observed.result),
@@ -44,6 +48,17 @@ def _uri(path: str) -> str:
     return f"file://{path}" if is_local(path) and not path.startswith("file://") else path
 
 
+def _drifts(drift: Sequence[Drift], not_recorded: Sequence[Kind]) -> dict[str, Any]:
+    """Nothing where nothing has drifted. The plumbing is told and not counted, as every update changes it."""
+    shown: dict[str, Any] = {}
+    if drift:
+        shown["drift_count"] = len(worth_telling(drift))
+        shown["drift"] = dg.MetadataValue.md("\n".join(f"- {item.sentence()}" for item in drift))
+    if not_recorded:
+        shown["drift_unknown"] = f"its record does not say enough of: {', '.join(not_recorded)}"
+    return shown
+
+
 def _sizes(record: Mapping[str, Any]) -> dict[str, Any]:
     manifest = record.get("manifest") or {}
     found = {"files": manifest.get("files"), "bytes": manifest.get("bytes"), "duration_s": record.get("duration_s")}
@@ -53,6 +68,7 @@ def _sizes(record: Mapping[str, Any]) -> dict[str, Any]:
 def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers of the result, each under its own name; Dagster has one namespace, so a clash gets a prefix."""
     taken = {"files", "bytes", "duration_s", "path", "reused", "log", "config", "results", "made_by"}
+    taken |= {"drift", "drift_count", "drift_unknown"}
     numbers = {k: v for k, v in result.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     return {f"result_{key}" if key in taken else key: value for key, value in numbers.items()}
 

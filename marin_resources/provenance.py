@@ -15,15 +15,17 @@ from marin_resources.settings import project_root
 @cache
 def provenance() -> dict[str, Any]:
     """Facts about this process's code, the same for every record it has a part in. Asked once a process."""
+    return {"git": _git(), "environment": environment(), "user": _user()}
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """The part of it that needs no git: the digest of uv.lock, and the Python."""
     lock = project_root() / "uv.lock"
     return {
-        "git": _git(),
-        "environment": {
-            "lock_digest": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-        },
-        "user": _user(),
+        "lock_digest": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
     }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import output_of
+from marin_resources.drift import Drift, tell
 from marin_resources.output import Match, Observed, Output, Status
 
 
@@ -25,10 +26,17 @@ class Planned:
     reason: str
     """A phrase: why this action and no other."""
     observed: Observed
+    drift: tuple[Drift, ...] = ()
+    """What has changed since a complete output was made. It is shown, and decides nothing."""
 
 
-def plan(graph: Graph, observed: Mapping[Output, Observed], selection: Iterable[Node] | None = None) -> list[Planned]:
-    """The action for every selected node (all if None), inputs first."""
+def plan(
+    graph: Graph,
+    observed: Mapping[Output, Observed],
+    selection: Iterable[Node] | None = None,
+    drift: Callable[[Node], tuple[Drift, ...]] = lambda node: (),
+) -> list[Planned]:
+    """The action for every selected node (all if None), inputs first. `drift` is asked of those that are reused."""
     selected = set(graph if selection is None else selection)
     actions: dict[Node, Action] = {}
     planned = []
@@ -38,7 +46,9 @@ def plan(graph: Graph, observed: Mapping[Output, Observed], selection: Iterable[
         seen = observed[output_of(node)]
         action, reason = _decide(node, seen, observed, actions)
         actions[node] = action
-        planned.append(Planned(node=node, action=action, reason=reason, observed=seen))
+        drifted = drift(node) if action is Action.REUSE else ()
+        reason = "; ".join(filter(None, (reason, tell(drifted))))
+        planned.append(Planned(node=node, action=action, reason=reason, observed=seen, drift=drifted))
     return planned
 
 

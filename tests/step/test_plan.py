@@ -10,6 +10,7 @@ from marin_assets.step.plan import Action, plan
 from marin_assets.step.resolve import output_of
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH
+from marin_resources.drift import Drift, Kind
 from marin_resources.output import Holder, Match, Observed, Output, Status
 
 HOLDER = Holder(owner="o", host="tpu-7", pid=12, run_id="abc", since="2026-01-01T00:00:00+00:00")
@@ -98,3 +99,11 @@ def test_a_dead_attempt_runs_again_and_a_resumable_one_goes_on(graph: Graph) -> 
     planned = actions(graph, a=dead, b=dead)
     assert planned["a"] == (Action.RUN, "its last attempt died")
     assert planned["b"] == (Action.RUN, "its last attempt died, it goes on from what is there")
+
+
+def test_what_drifted_is_said_of_what_is_reused_and_asked_of_nothing_else(graph: Graph) -> None:
+    drift = Drift(kind=Kind.CONFIG, what="lr", was=1, now=2)
+    planned = plan(graph, observe(graph, a=DONE), None, lambda node: (drift,))
+    assert [(p.reason, p.drift) for p in planned if p.drift] == [
+        ("complete; since it was made, the unversioned field 'lr' (1, now 2) changed", (drift,))
+    ]
