@@ -37,11 +37,23 @@ def resolve(node: Node, graph: Graph, paths: Mapping[Output, str], prefix: str) 
         if isinstance(leaf, VersionedValue):
             return leaf.value
         if isinstance(leaf, MirroredValue):
-            path = map_leaves(leaf.value, place)
-            return path if "://" in path else f"mirror://{path}"
+            return _in_the_mirror(map_leaves(leaf.value, place), prefix)
         return leaf
 
     return map_leaves(node.step.config, place)
+
+
+def mirror_budget_gb(step: Step) -> float | None:
+    """How much the step may move from other regions: the largest budget in its config, None if nothing is mirrored."""
+    budgets: list[float] = []
+
+    def note(leaf: Any) -> Any:
+        if isinstance(leaf, MirroredValue):
+            budgets.append(leaf.budget_gb)
+        return leaf
+
+    map_leaves(step.config, note)
+    return max(budgets, default=None)
 
 
 def check_config(node: Node) -> None:
@@ -58,6 +70,12 @@ def _stand_in(leaf: Any) -> Any:
     if isinstance(leaf, Step | InputName | OutputName | MirroredValue):
         return ""
     return leaf
+
+
+def _in_the_mirror(path: str, prefix: str) -> str:
+    """What lies below the prefix has a place in every region; an absolute path or a URL elsewhere is itself."""
+    inside = path.removeprefix(prefix.rstrip("/") + "/")
+    return inside if inside.startswith("/") or "://" in inside else f"mirror://{inside}"
 
 
 def below(path: str, name: str | None) -> str:

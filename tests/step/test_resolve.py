@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from marin_assets.step.graph import build_graph
-from marin_assets.step.resolve import below, check_config, output_of, resolve
+from marin_assets.step.resolve import below, check_config, mirror_budget_gb, output_of, resolve
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
     THIS_OUTPUT_PATH,
@@ -61,6 +61,9 @@ DATA_PATH = f"/prefix/{build_graph([DATA])[DATA].version.path}"
         (mirrored("raw/x"), "mirror://raw/x"),
         (mirrored(versioned("raw/x")), "mirror://raw/x"),
         (mirrored("mirror://raw/x"), "mirror://raw/x"),
+        (mirrored(output_path_of(DATA, "train")), DATA_PATH.replace("/prefix/", "mirror://") + "/train"),
+        (mirrored("/old"), "/old"),
+        (mirrored("gs://bucket/old"), "gs://bucket/old"),
         ("plain", "plain"),
         (None, None),
         ([Pair(DATA, 1), {"k": (versioned(2),)}], [Pair(DATA_PATH, 1), {"k": (2,)}]),
@@ -97,6 +100,12 @@ def test_an_equal_step_met_second_resolves_like_the_first() -> None:
 def test_below_joins_with_one_slash() -> None:
     assert below("/a/", "b") == "/a/b"
     assert below("/a", None) == below("/a", "") == "/a"
+
+
+def test_the_mirror_budget_of_a_step_is_the_largest_in_its_config() -> None:
+    paths = [mirrored("raw/x", budget_gb=3), {"deep": mirrored(versioned("raw/y"), budget_gb=2200)}]
+    assert mirror_budget_gb(Step(name="b", fn=do_nothing, config=Config(paths))) == 2200
+    assert mirror_budget_gb(Step(name="b", fn=do_nothing, config=Config("raw/x"))) is None
 
 
 def test_a_config_that_cannot_be_sent_is_refused_by_step_and_field() -> None:

@@ -1,0 +1,262 @@
+"""The mirror as a filesystem of fsspec: `mirror://relative/path`.
+
+Reading prefers the local region, else the cheapest that has the file: it is copied here once, and read here. A part of
+a file smaller than a twentieth of it is read where it lies. Listings are the union of all regions; the local one wins;
+they copy nothing and cost nothing. Writing and removing is done in the local region alone.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import fsspec
+from fsspec.spec import AbstractFileSystem
+
+from marin_resources.storage.files import filesystem_of, is_local
+from marin_resources.storage.mirror.choose import Choice, choose, nowhere
+from marin_resources.storage.mirror.fetch import fetch, read_part
+from marin_resources.storage.mirror.file import LEAST_READ_BYTES, MirrorFile, part_limit_bytes
+from marin_resources.storage.mirror.relative import relative_of
+from marin_resources.storage.mirror.store_local import LocalStore, note_path, read_notes
+from marin_resources.storage.mirror.stored import GENERATION, PROTOCOL, is_control, is_own
+from marin_resources.storage.mirror.union import folders_of, joined
+from marin_resources.storage.regions import Region, Regions, declared_regions
+
+Info = dict[str, Any]
+
+
+class MirrorFileSystem(AbstractFileSystem):
+    """Threads may share one. It holds no state: the environment says which regions there are."""
+
+    protocol = PROTOCOL
+    root_marker = ""
+
+    # Looking: all regions, nothing is copied.
+
+    def info(self, path: str, **kwargs: Any) -> Info:
+        """Of the local region if it has the path, else of the cheapest that has it. Raises FileNotFoundError."""
+        regions, relative = self._placed(path)
+        for region in regions.all:
+            fs, place = filesystem_of(region.place(relative))
+            try:
+                return _told(fs.info(place), relative, region)
+            except FileNotFoundError:
+                continue
+        raise nowhere(relative, regions)
+
+    def exists(self, path: str, **kwargs: Any) -> bool:
+        return self._type(path) is not None
+
+    def isfile(self, path: str) -> bool:
+        return self._type(path) == "file"
+
+    def isdir(self, path: str) -> bool:
+        return self._type(path) == "directory"
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
+        regions, relative = self._placed(path)
+        found = joined(_in_each(regions, lambda region: _list(region, relative)))
+        if found is None:
+            raise nowhere(relative, regions)
+        return [found[name] for name in sorted(found)] if detail else sorted(found)
+
+    def find(
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **kwargs: Any
+    ) -> Any:
+        if maxdepth is not None:
+            return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail, **kwargs)
+        regions, relative = self._placed(path)
+        found = joined(_in_each(regions, lambda region: _find(region, relative))) or {}
+        if withdirs:
+            found = {**folders_of(found, relative), **found}
+        return dict(sorted(found.items())) if detail else sorted(found)
+
+    def created(self, path: str) -> Any:
+        return self._info_of_time(path, "created")
+
+    def modified(self, path: str) -> Any:
+        return self._info_of_time(path, "modified")
+
+    # Reading: what is not here is copied, unless it is a small part.
+
+    def _open(self, path: str, mode: str = "rb", block_size: Any = None, **kwargs: Any) -> Any:
+        regions, relative = self._placed(path)
+        options = {**kwargs, **({} if block_size in (None, "default") else {"block_size": block_size})}
+        if mode != "rb":
+            return self._open_to_write(regions.local.place(relative), mode, options)
+        found = self._chosen(relative, regions)
+        if found.region != regions.local:
+            if is_control(relative):
+                return io.BytesIO(read_part(found, relative, regions, 0, found.stored.size_bytes))
+            if part_limit_bytes(found.stored.size_bytes) >= LEAST_READ_BYTES:
+                return MirrorFile(self, relative, found, regions)
+        fs, place = filesystem_of(self._here(found, relative, regions))
+        return fs.open(place, mode, **options)
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
+        regions, relative = self._placed(path)
+        found = self._chosen(relative, regions)
+        if found.region != regions.local:
+            first, last, _ = slice(start, end).indices(found.stored.size_bytes)
+            if is_control(relative) or last - first < part_limit_bytes(found.stored.size_bytes):
+                return read_part(found, relative, regions, first, max(first, last))
+        fs, place = filesystem_of(self._here(found, relative, regions))
+        return fs.cat_file(place, start=start, end=end, **kwargs)
+
+    def get_file(self, rpath: str, lpath: Any, callback: Any = None, outfile: Any = None, **kwargs: Any) -> None:
+        if self.isdir(rpath):
+            return super().get_file(rpath, lpath, outfile=outfile, **kwargs)
+        regions, relative = self._placed(rpath)
+        found = self._chosen(relative, regions)
+        if is_control(relative) and found.region != regions.local:
+            return super().get_file(rpath, lpath, outfile=outfile, **kwargs)
+        fs, place = filesystem_of(self._here(found, relative, regions))
+        return fs.get_file(place, lpath if outfile is None else outfile, **kwargs)
+
+    # Writing: the local region alone.
+
+    def _open_to_write(self, target: str, mode: str, options: dict[str, Any]) -> Any:
+        fs, place = filesystem_of(target)
+        if is_local(target):
+            fs.makedirs(fs._parent(place), exist_ok=True)
+        return fs.open(place, mode, **options)
+
+    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        fs, place = self._local(path)
+        fs.mkdir(place, create_parents=create_parents, **kwargs)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        fs, place = self._local(path)
+        fs.makedirs(place, exist_ok=exist_ok)
+
+    def rmdir(self, path: str) -> None:
+        fs, place = self._local(path)
+        fs.rmdir(place)
+
+    def rm_file(self, path: str) -> None:
+        fs, place = self._local(path)
+        fs.rm_file(place)
+        if is_local(place) and read_notes(place):
+            fs.rm_file(note_path(place))
+
+    def _rm(self, path: str) -> None:
+        self.rm_file(path)
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
+        for one in path if isinstance(path, list) else [path]:
+            fs, place = self._local(one)
+            if recursive and fs.isdir(place):
+                fs.rm(place, recursive=True, maxdepth=maxdepth)
+            else:
+                self.rm_file(one)
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        with self.open(path1, "rb") as source, self.open(path2, "wb") as target:
+            while chunk := source.read(self.blocksize):
+                target.write(chunk)
+
+    # What these have in common.
+
+    def _placed(self, path: str) -> tuple[Regions, str]:
+        regions = declared_regions()
+        return regions, relative_of(self._strip_protocol(path), regions)
+
+    def _local(self, path: str) -> tuple[AbstractFileSystem, str]:
+        regions, relative = self._placed(path)
+        return filesystem_of(regions.local.place(relative))
+
+    def _type(self, path: str) -> str | None:
+        """None if there is nothing: a region that cannot be asked is an error, and not nothing."""
+        try:
+            return str(self.info(path)["type"])
+        except FileNotFoundError:
+            return None
+
+    def _chosen(self, relative: str, regions: Regions) -> Choice:
+        found = choose(relative, regions)
+        if found is None:
+            raise nowhere(relative, regions)
+        return found
+
+    def _here(self, found: Choice, relative: str, regions: Regions) -> str:
+        return found.stored.path if found.region == regions.local else fetch(relative, regions).path
+
+    def _info_of_time(self, path: str, which: str) -> Any:
+        regions, relative = self._placed(path)
+        region = next(r for r in regions.all if r.name == self.info(path)["region"])
+        fs, place = filesystem_of(region.place(relative))
+        return getattr(fs, which)(place)
+
+
+@lru_cache(maxsize=1)
+def mirror_filesystem() -> MirrorFileSystem:
+    """The one of this process, known to fsspec as "mirror"."""
+    register()
+    return MirrorFileSystem()
+
+
+def register() -> None:
+    """Have fsspec take "mirror" for this filesystem, in this process.
+
+    Levanter's own libraries register another under the same name when they are imported, and that import fails if one
+    is there already; so they come first, where they are installed.
+    """
+    if find_spec("rigging") is not None:
+        import rigging.filesystem  # noqa: F401
+    fsspec.register_implementation(PROTOCOL, MirrorFileSystem, clobber=True)
+
+
+def _in_each(regions: Regions, look: Any) -> list[dict[str, Info] | None]:
+    with ThreadPoolExecutor(len(regions.all)) as pool:
+        return list(pool.map(look, regions.all))
+
+
+def _list(region: Region, relative: str) -> dict[str, Info] | None:
+    """What is directly below, or None if the region has nothing there."""
+    fs, place = filesystem_of(region.place(relative))
+    try:
+        found = fs.ls(place, detail=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    infos = dict(_named(found, region, relative))
+    return infos or ({} if is_local(region.prefix) else None)
+
+
+def _find(region: Region, relative: str) -> dict[str, Info] | None:
+    fs, place = filesystem_of(region.place(relative))
+    try:
+        return dict(_named(fs.find(place, detail=True).values(), region, relative))
+    except FileNotFoundError:
+        return None
+
+
+def _named(found: Any, region: Region, relative: str) -> Iterator[tuple[str, Info]]:
+    """By their path in the mirror, without the mirror's own files and objects that stand for a folder."""
+    root = filesystem_of(region.prefix)[1].rstrip("/")
+    for info in found:
+        name = info["name"][len(root) :].strip("/")
+        folder_itself = name == relative and info["type"] == "directory"
+        if not folder_itself and not is_own(name) and not (info["type"] == "file" and info["name"].endswith("/")):
+            yield name, _told(info, name, region)
+
+
+def _told(info: Info, relative: str, region: Region) -> Info:
+    """As the region's store tells of it, with the generation of what a copy is of, so that copying changes nothing."""
+    told = {**info, "name": relative, "region": region.name}
+    if info["type"] != "file":
+        return told
+    if is_local(region.prefix):
+        stored = LocalStore().find(info["name"])
+        known: Any = (stored.origin.generation if stored.origin else stored.generation) if stored else ""
+    else:
+        known = (info.get("metadata") or {}).get(GENERATION, info["generation"])
+    return {**told, "generation": known}
+
+
+# However it is first come by, whoever asks fsspec for "mirror" from then on gets this one.
+register()
