@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
+import traceback
 from typing import Any
 
 import dagster as dg
 
 from marin_resources.output import Output, identity_of
 from marin_resources.storage.attempts import latest_attempt
-from marin_resources.storage.store import AlreadyDoneError, Store
+from marin_resources.storage.lease import LeaseHeldError
+from marin_resources.storage.lease_watch import LeaseWatch
+from marin_resources.storage.store import AlreadyDoneError, Claim, Store
 from marin_resources.store_resource import StoreResource
 from marin_resources.values import encode_value, read_value, write_value
 
+WAIT_POLL_S = 0.5
 NAME, VERSION, IDENTITY, OVERRIDE = "marin/name", "marin/version", "marin/identity", "marin/override"
 """Definition metadata by which a step's asset tells which output it is."""
 
@@ -60,17 +65,32 @@ class MarinIOManager(dg.ConfigurableIOManager):
 
     def _store_value(self, store: Store, output: Output, value: Any, context: dg.OutputContext) -> None:
         path, run_id = store.locate(output), context.run_id
-        attempt = latest_attempt(path) + 1
-        try:
-            claim = store.claim(output, attempt=attempt, resumable=False, run_id=run_id)
-        except AlreadyDoneError:
+        claim = self._claim(store, output, run_id)
+        if claim is None:
             self._refuse_another_value(store, output, value)
             return
-        form = write_value(claim.path, value)
         layer = context.step_context.job_def.asset_layer
         version, _ = _version_of(layer, context.asset_key, {})
         facts = {"name": output.name, "version": version, "output_path": path, "dagster_run_id": run_id}
-        store.publish(claim, facts, {"format": form})
+        try:
+            store.publish(claim, facts, {"format": write_value(claim.path, value)})
+        except Exception as error:  # whatever it is, it is recorded and the lease is given up
+            store.fail(claim, facts, f"{type(error).__name__}: {error}", traceback.format_exc())
+            raise
+
+    def _claim(self, store: Store, output: Output, run_id: str) -> Claim | None:
+        """The right to write the value, after whoever else is writing it; None if it is there by then."""
+        watch, stale = LeaseWatch(), None
+        while not store.look([output])[output].done:
+            attempt, looked_at_s = latest_attempt(store.locate(output)) + 1, watch.begin()
+            try:
+                return store.claim(output, attempt=attempt, resumable=False, run_id=run_id, stale_lease=stale)
+            except AlreadyDoneError:
+                continue
+            except LeaseHeldError as held:
+                stale = held.holder.generation if watch.is_stale(held.holder, looked_at_s) else None
+                time.sleep(WAIT_POLL_S)
+        return None
 
     def _refuse_another_value(self, store: Store, output: Output, value: Any) -> None:
         observed = store.look([output])[output]

@@ -50,16 +50,25 @@ class Holder:
     """Who holds the lease of an output."""
 
     owner: str
-    """uuid of the acquisition."""
+    """uuid of the acquisition; Marin's `worker_id` if Marin holds it."""
     host: str
     pid: int
     run_id: str | None
     since: str
-    """ISO 8601, UTC."""
+    """ISO 8601, UTC, by the holder's clock."""
+    heartbeat: str = "?"
+    """When it was last renewed, likewise."""
+    ttl_s: float | None = None
+    """Seconds without a renewal after which the holder counts as gone; None where the kernel keeps the lease."""
+    attempt: int = 0
+    generation: str = ""
+    """Of the lease's file, when it was looked at."""
 
     def describe(self) -> str:
+        if self.host == "?":
+            return f"{self.owner!r}, last heartbeat {self.heartbeat}"
         run = f", Dagster run {self.run_id}" if self.run_id else ""
-        return f"process {self.pid} on {self.host}{run}, since {self.since}"
+        return f"process {self.pid} on {self.host}{run}, since {self.since}, last heartbeat {self.heartbeat}"
 
 
 class Match(enum.Enum):

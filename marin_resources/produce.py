@@ -1,7 +1,7 @@
 """The way of one output, as the orchestrator goes it: look, wait, check the inputs, submit, wait, confirm.
 
     1 look       done already -> reused: no task, no process
-    2 held       someone works on it -> wait, saying for whom, then look again
+    2 held       someone works on it -> wait, saying for whom, then look again; a holder that is gone is followed
     3 inputs     complete? else an error that names them
     4 submit     the worker claims, computes and publishes; its log is passed on
     5 outcome    done -> confirm; the worker died -> again, on a budget of its own; failed -> an error
@@ -13,18 +13,23 @@ itself, what is running can be found again by what lies beside the output.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from marin_resources.output import Match, Observed, Output
+from marin_resources.output import Holder, Match, Observed, Output
 from marin_resources.ray_tpu.backend import Backend, End, Outcome
 from marin_resources.ray_tpu.task import Task
 from marin_resources.storage.attempts import latest_attempt, log_path
-from marin_resources.storage.files import exists
+from marin_resources.storage.files import exists, is_local
+from marin_resources.storage.lease_watch import LeaseWatch
 from marin_resources.storage.store import Store, other_version_sentence
 
 WAIT_POLL_S = 0.5
+BUCKET_POLL_S = 2.0
+"""Each look is a few requests."""
+TELL_EVERY_S = 60.0
 
 
 class ProduceError(RuntimeError):
@@ -44,8 +49,8 @@ class Request:
     """What must be complete before, by step name."""
     external: tuple[str, ...] = ()
     """Paths that no step makes, and that must be there before."""
-    task: Callable[[int], Task]
-    """The task for attempt number n."""
+    task: Callable[[int, Mapping[str, Observed]], Task]
+    """The task for attempt number n, from what was found of its inputs."""
     check: Callable[[], None] = field(default=lambda: None)
     """Raises if the environment lacks what the step needs. Called before each submission."""
 
@@ -66,24 +71,30 @@ async def produce(
     say: Callable[[str], None],
     on_log: Callable[[str], None],
     lost_worker_budget: int = 3,
+    wait_for_others: bool = True,
 ) -> Produced:
     """See to it that the output is complete. Raises ProduceError; cancelling stops the compute first.
 
-    `backend` is called only if there is something to compute, so a reuse starts nothing.
+    `backend` is called only if there is something to compute, so a reuse starts nothing. Without `wait_for_others` an
+    output that someone else is making is an error, and not waited for.
     """
     name = request.output.name
-    waited_s, lost = 0.0, 0
+    waited_s, lost, stale = 0.0, 0, None
     while True:
         observed = await _look(store, request.output)
         if observed.done:
             return Produced(observed=observed, reused=lost == 0, waited_s=waited_s, lost_workers=lost)
-        if observed.holder is not None:
-            waited_s += await _wait_for_holder(store, request.output, observed, say)
+        if observed.holder is not None and observed.holder.generation != stale:
+            if not wait_for_others:
+                raise ProduceError(_held_sentence(name, observed.holder))
+            seconds, stale = await _wait_for_holder(store, request.output, observed, say)
+            waited_s += seconds
             continue
-        await _require_inputs(request, store)
+        inputs = await _require_inputs(request, store)
         request.check()
         attempt = await asyncio.to_thread(latest_attempt, observed.path) + 1
-        outcome = await _compute(request.task(attempt), store, backend(), say, on_log)
+        task = dataclasses.replace(request.task(attempt, inputs), stale_lease=stale)
+        outcome = await _compute(task, store, backend(), say, on_log)
         if outcome.end is End.SUCCESS:
             return await _confirm(request.output, store, waited_s, lost)
         if outcome.end in (End.FAILED, End.LOST):
@@ -108,17 +119,28 @@ async def _look(store: Store, output: Output) -> Observed:
     return observed
 
 
-async def _wait_for_holder(store: Store, output: Output, observed: Observed, say: Callable[[str], None]) -> float:
-    holder, began = observed.holder, time.monotonic()
+async def _wait_for_holder(
+    store: Store, output: Output, observed: Observed, say: Callable[[str], None]
+) -> tuple[float, str | None]:
+    """Seconds waited until the lease is another's or free; and its generation, if its holder is gone."""
+    holder, watch, poll_s = observed.holder, LeaseWatch(), WAIT_POLL_S if is_local(observed.path) else BUCKET_POLL_S
     assert holder is not None
+    began = told = time.monotonic()
     say(f"{output.name}: waiting, as it is being made by {holder.describe()}")
     while observed.holder is not None and observed.holder.owner == holder.owner:
-        await asyncio.sleep(WAIT_POLL_S)
+        await asyncio.sleep(poll_s)
+        looked_at_s = watch.begin()
         observed = await _look(store, output)
-    return time.monotonic() - began
+        if observed.holder is not None and watch.is_stale(observed.holder, looked_at_s):
+            say(f"{output.name}: no sign of life for {observed.holder.ttl_s:g} s, so it is taken over")
+            return time.monotonic() - began, observed.holder.generation
+        if observed.holder is not None and time.monotonic() - told > TELL_EVERY_S:
+            told = time.monotonic()
+            say(f"{output.name}: still waiting, {told - began:.0f} s, for {observed.holder.describe()}")
+    return time.monotonic() - began, None
 
 
-async def _require_inputs(request: Request, store: Store) -> None:
+async def _require_inputs(request: Request, store: Store) -> dict[str, Observed]:
     found = await asyncio.to_thread(store.look, request.inputs.values())
     missing = [f"{name!r} ({found[o].path})" for name, o in request.inputs.items() if not found[o].done]
     missing += [f"{path!r}" for path in request.external if not await asyncio.to_thread(exists, path)]
@@ -127,6 +149,7 @@ async def _require_inputs(request: Request, store: Store) -> None:
             f"Step {request.output.name!r} needs {', '.join(missing)}, which is not complete. "
             f"""Materialize what it reads first: --select '+key:"{request.output.name}"' takes it with all it needs."""
         )
+    return {name: found[output] for name, output in request.inputs.items()}
 
 
 async def _compute(
@@ -151,6 +174,13 @@ async def _confirm(output: Output, store: Store, waited_s: float, lost: int) -> 
             "Someone else changes this output; see that only one deployment writes this prefix."
         )
     return Produced(observed=observed, reused=False, waited_s=waited_s, lost_workers=lost)
+
+
+def _held_sentence(name: str, holder: Holder) -> str:
+    return (
+        f"Step {name!r} is being made by {holder.describe()}, and this run was told not to wait. "
+        "Run again when it is done, or let it wait."
+    )
 
 
 def _failed_sentence(name: str, outcome: Outcome, path: str, attempt: int) -> str:

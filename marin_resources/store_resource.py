@@ -6,7 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from marin_resources.settings import default_prefix
-from marin_resources.storage.lease import refuse_prefix_without_leases
+from marin_resources.storage.control import refuse_store_without_conditions
 from marin_resources.storage.store import Store
 
 
@@ -15,8 +15,12 @@ class StoreResource(dg.ConfigurableResource):
 
     prefix: str = Field(default="", description="A folder or URL; MARIN_PREFIX, or <root>/outputs, if empty.")
 
+    wait_for_others: bool = Field(
+        default=True, description="Whether to wait for an output that someone else is making, or to fail."
+    )
+
     def store(self) -> Store:
         """Raises SettingError for a prefix that cannot be written safely."""
         prefix = self.prefix or default_prefix()
-        refuse_prefix_without_leases(prefix)
+        refuse_store_without_conditions(prefix)
         return Store(prefix)

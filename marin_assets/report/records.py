@@ -39,7 +39,10 @@ class StepRecord:
 
     @property
     def dependencies(self) -> list[str]:
-        return [str(path).rstrip("/") for path in self.record.get("dependencies") or []]
+        """The paths of what the step read: where they lie now, if the whole prefix was moved since."""
+        then, now = _roots(str(self.record.get("output_path") or self.path).rstrip("/"), self.path)
+        recorded = (str(path).rstrip("/") for path in self.record.get("dependencies") or [])
+        return [now + path.removeprefix(then) if path.startswith(then) else path for path in recorded]
 
     def value(self, dotted: str) -> Any:
         """What the record has at "manifest.bytes" or "result.scores.arc.acc"; None if it has nothing there."""
@@ -100,6 +103,15 @@ def in_order(records: Mapping[str, StepRecord]) -> dict[str, StepRecord]:
 def parents_of(step: StepRecord, records: Mapping[str, StepRecord]) -> list[str]:
     """Labels of the steps whose outputs `step` reads."""
     return [label for label, other in records.items() if other.path in step.dependencies and label != step.label]
+
+
+def _roots(then: str, now: str) -> tuple[str, str]:
+    """What two places of one output begin with: all but the names at their ends that they share."""
+    old, new = then.split("/"), now.split("/")
+    while old and new and old[-1] == new[-1]:
+        old.pop()
+        new.pop()
+    return "/".join(old), "/".join(new)
 
 
 def flat_numbers(values: Mapping[str, Any], at: str) -> dict[str, float | int]:

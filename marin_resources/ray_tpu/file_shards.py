@@ -20,7 +20,7 @@ LEAST_GROUPS = 256
 
 @dataclass(frozen=True, kw_only=True)
 class FileShard:
-    """What one task works on. Its function writes every output, whole or not at all."""
+    """What one task works on. Its function creates every output, whole or not at all."""
 
     inputs: tuple[StoredFile, ...]
     outputs: tuple[str, ...]

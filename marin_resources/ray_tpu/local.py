@@ -20,6 +20,7 @@ from marin_resources.ray_tpu.attempt_log import LogFollower
 from marin_resources.ray_tpu.backend import End, Outcome, UnmeetableError
 from marin_resources.ray_tpu.config_json import references_in
 from marin_resources.ray_tpu.environment import FRESH_PROCESS_EXTRAS
+from marin_resources.ray_tpu.log_spool import upload_spool
 from marin_resources.ray_tpu.reference import add_import_paths, import_paths
 from marin_resources.ray_tpu.request import ray_options, refuse_unmeetable
 from marin_resources.ray_tpu.task import Task
@@ -84,6 +85,7 @@ class LocalBackend:
                 await asyncio.wait([future], timeout=LOG_POLL_S)
                 await asyncio.to_thread(follower.poll)
             await asyncio.to_thread(follower.finish)
+            await asyncio.to_thread(upload_spool, follower.path)  # of a worker that was killed
             return self._outcome(handle, future)
         finally:
             self._handles.pop(handle.task.id, None)
@@ -94,6 +96,7 @@ class LocalBackend:
         log.info("stopping %s: %s", handle.task.id, reason)
         ray.cancel(handle.reference, force=True, recursive=True)
         ray.wait([handle.reference], timeout=STOP_TIMEOUT_S, fetch_local=False)
+        upload_spool(log_path(handle.task.path, handle.task.attempt))
         self._handles.pop(handle.task.id, None)
 
     def shutdown(self) -> None:

@@ -23,6 +23,7 @@ from marin_resources.ray_tpu.reference import reference_to
 from marin_resources.ray_tpu.shard_notes import Counts, ShardNotes
 from marin_resources.ray_tpu.shard_progress import Progress
 from marin_resources.ray_tpu.shard_tasks import ShardError, run_here, run_on_ray
+from marin_resources.storage import fault_points
 
 __all__ = ["Counts", "ShardError", "map_shards"]
 
@@ -39,9 +40,12 @@ def map_shards(
     """Counts of `fn(shard)` over all shards, added up by key.
 
     `output_path` is the output of the step that the stage runs in: finished shards are noted below it. A stage may map
-    several functions over one output, each of them once. A shard's function writes its own outputs whole or not at
-    all; if it counts "documents" and "kept", they must add up with "rejected" and each "rejected_<reason>". A shard
-    whose worker is lost is tried three times more. Raises ShardError for the first shard that fails.
+    several functions over one output, each of them once.
+
+    A shard's function creates its own outputs, whole or not at all (`replace=False`), so that a worker that comes too
+    late changes nothing; what lies there of a shard that is not finished is removed before. If it counts "documents"
+    and "kept", they must add up with "rejected" and each "rejected_<reason>". A shard whose worker is lost is tried
+    three times more. Raises ShardError for the first shard that fails.
     """
     reference = reference_to(fn)
     asked = [json.dumps(encode(shard, "shard"), sort_keys=True) for shard in shards]
@@ -51,8 +55,11 @@ def map_shards(
     progress = Progress(reference.rpartition(":")[2], sizes, list(done))
     largest_first = sorted((i for i in range(len(asked)) if i not in done), key=lambda i: -sizes[i])
     run = run_on_ray if _ray_is_up() else run_here
-    for index, counts, seconds in run(reference, {i: asked[i] for i in largest_first}, resources or cpu()):
+    to_do = {i: asked[i] for i in largest_first}
+    for index, counts, seconds in run(reference, to_do, resources or cpu(), notes.begin_again):
+        fault_points.reach("shard written")
         notes.write(index, counts, seconds)
+        fault_points.reach("shard noted")
         done[index] = counts
         progress.advance(index, counts)
     if largest_first:

@@ -2,18 +2,30 @@
 
 The key is a digest of all that was asked: the function, its config, and the input files with their sizes and stamps.
 So a shard that was finished under another config, or from other bytes, is another shard. A note is written after the
-shard's outputs, and counts only while they are there at their sizes.
+shard's outputs, and counts only while they are there at their sizes. Outputs without a note that counts are removed
+before their shard is worked on: its function creates them, and never writes over what is there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from marin_resources.ray_tpu.file_shards import FileShard
-from marin_resources.storage.files import TEMPORARY_SUFFIX, join, read_json, remove, sizes_below, write_json
+from marin_resources.storage.control import ConflictError, delete
+from marin_resources.storage.files import (
+    TEMPORARY_SUFFIX,
+    StoredFile,
+    is_local,
+    join,
+    read_json,
+    remove,
+    size_of,
+    stored_files,
+    write_json,
+)
 
 FORMAT_VERSION = 2
 FOLDER = ".marin/shards"
@@ -34,17 +46,23 @@ class ShardNotes:
     def finished(self) -> dict[int, Counts]:
         """Counts of the shards that are finished, by their index.
 
-        What is left of other shards of this function, and of files that a killed worker was writing, is removed: data
-        below the output is what is asked now.
+        What is left of other shards of this function, of shards that were not finished, and of files that a killed
+        worker was writing, is removed: data below the output is what is asked now.
         """
-        there = sizes_below(self._output_path)
+        there = self._there()
         self._remove_leftovers(there)
         done: dict[int, Counts] = {}
         for index, name in enumerate(self._notes):
             note = self._read(name) if name in there else None
             if note and _is_whole(note["outputs"], self._outputs[index], there):
                 done[index] = note["counts"]
+            else:
+                self._remove_outputs(index, there)
         return done
+
+    def begin_again(self, index: int) -> None:
+        """Remove what a worker that was lost has made of a shard."""
+        self._remove_outputs(index, self._there())
 
     def write(self, index: int, counts: Counts, seconds: float) -> None:
         """Note that a shard is finished. Raises FileNotFoundError if one of its outputs is not there."""
@@ -54,34 +72,56 @@ class ShardNotes:
 
     def tidy(self) -> None:
         """Remove what workers that were lost meanwhile had begun to write."""
-        self._remove_temporaries(sizes_below(self._output_path))
+        _remove_temporaries(self._there())
 
     def _names(self, shard: Any) -> list[str]:
-        outputs = shard.outputs if isinstance(shard, FileShard) else ()
-        return [path.removeprefix(self._output_path.rstrip("/") + "/") for path in outputs]
+        """A shard tells its outputs by an attribute of that name, if it has any."""
+        return [path.removeprefix(self._output_path.rstrip("/") + "/") for path in getattr(shard, "outputs", ())]
+
+    def _there(self) -> dict[str, StoredFile]:
+        """All files below the output, control files too, by name."""
+        try:
+            return {file.name: file for file in stored_files(self._output_path, hidden=True)}
+        except FileNotFoundError:
+            return {}
+
+    def _remove_outputs(self, index: int, there: Mapping[str, StoredFile]) -> None:
+        for name in self._outputs[index]:
+            if name in there:
+                _remove(there[name], "whose shard was not finished")
 
     def _read(self, name: str) -> dict[str, Any] | None:
         note = read_json(join(self._output_path, name))
         return note if note["format_version"] == FORMAT_VERSION else None
 
-    def _remove_leftovers(self, there: dict[str, int]) -> None:
+    def _remove_leftovers(self, there: Mapping[str, StoredFile]) -> None:
         wanted, asked = {name for names in self._outputs for name in names}, set(self._notes)
         notes = (name for name in there if name.startswith(f"{self._folder}/") and name.endswith(".json"))
         stale = [name for name in notes if name not in asked]
         left = {data for note in stale for data in (self._read(note) or {"outputs": {}})["outputs"]} - wanted
         for name in [*(data for data in sorted(left) if data in there), *stale]:
-            log.info("removing %s, which other work left on this output", name)
-            remove(join(self._output_path, name))
-        self._remove_temporaries(there)
-
-    def _remove_temporaries(self, there: Iterable[str]) -> None:
-        for name in filter(_is_temporary, there):
-            log.info("removing %s, which a killed worker was writing", name)
-            remove(join(self._output_path, name))
+            _remove(there[name], "which other work left on this output")
+        _remove_temporaries(there)
 
 
-def _is_whole(noted: dict[str, int], wanted: Sequence[str], there: dict[str, int]) -> bool:
-    return set(noted) == set(wanted) and all(there.get(name) == size for name, size in noted.items())
+def _remove_temporaries(there: Mapping[str, StoredFile]) -> None:
+    for name in filter(_is_temporary, there):
+        _remove(there[name], "which a killed worker was writing")
+
+
+def _remove(file: StoredFile, why: str) -> None:
+    """Remove a file as it was when it was looked at: if it is a newer writer's by now, it stays."""
+    log.info("removing %s, %s", file.name, why)
+    if is_local(file.path):  # there the kernel's lock lets no older writer live
+        remove(file.path)
+        return
+    with suppress(ConflictError):
+        delete(file.path, expected=file.stamp)
+
+
+def _is_whole(noted: Mapping[str, int], wanted: Sequence[str], there: Mapping[str, StoredFile]) -> bool:
+    whole = (name in there and there[name].size_bytes == size for name, size in noted.items())
+    return set(noted) == set(wanted) and all(whole)
 
 
 def _is_temporary(name: str) -> bool:
@@ -89,10 +129,10 @@ def _is_temporary(name: str) -> bool:
 
 
 def _size(path: str) -> int:
-    sizes = list(sizes_below(path).values())
-    if not sizes:
-        raise FileNotFoundError(f"The shard said that it was done, and {path!r} is not there.")
-    return sizes[0]
+    try:
+        return size_of(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"The shard said that it was done, and {path!r} is not there.") from error
 
 
 def _key(reference: str, asked: str) -> str:

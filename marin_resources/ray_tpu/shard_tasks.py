@@ -7,15 +7,16 @@ import logging
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.attempt_log import VARIABLE as ATTEMPT_LOG
-from marin_resources.ray_tpu.attempt_log import redirect_output
+from marin_resources.ray_tpu.attempt_log import join_output
 from marin_resources.ray_tpu.config_json import decode
 from marin_resources.ray_tpu.reference import add_import_paths, import_paths, load
+from marin_resources.storage.account import Account, charged_to, current_account
 
 LOST_WORKER_RETRIES = 3
 STOP_TIMEOUT_S = 4.0
@@ -31,7 +32,9 @@ class ShardError(RuntimeError):
     """A shard failed: one sentence with which, of what, and why."""
 
 
-def run_here(reference: str, shards: Mapping[int, str], resources: Resources) -> Iterator[Finished]:
+def run_here(
+    reference: str, shards: Mapping[int, str], resources: Resources, begin_again: Callable[[int], None]
+) -> Iterator[Finished]:
     for index, shard in shards.items():
         try:
             yield index, *run_shard(reference, shard)
@@ -39,14 +42,18 @@ def run_here(reference: str, shards: Mapping[int, str], resources: Resources) ->
             raise _failed(reference, index, shard, error) from error
 
 
-def run_on_ray(reference: str, shards: Mapping[int, str], resources: Resources) -> Iterator[Finished]:
-    """Ray tasks with the stage's resources, started in the order of `shards`. Ray itself retries nothing."""
+def run_on_ray(
+    reference: str, shards: Mapping[int, str], resources: Resources, begin_again: Callable[[int], None]
+) -> Iterator[Finished]:
+    """Ray tasks with the stage's resources, started in the order of `shards`. Ray itself retries nothing: a shard whose
+    worker was lost is tried again after `begin_again`."""
     import ray
 
     from marin_resources.ray_tpu.request import ray_options
 
     task = ray.remote(_run_elsewhere).options(max_retries=0, **ray_options(resources))
-    where = (import_paths(), os.environ.get(ATTEMPT_LOG))
+    account = current_account()
+    where = (import_paths(), os.environ.get(ATTEMPT_LOG), vars(account) if account else None)
     places = max(1, int(ray.cluster_resources().get("CPU", 1) / resources.cpus))
     waiting, flying = deque(shards), dict[Any, int]()
     lost: Counter[int] = Counter()
@@ -66,6 +73,7 @@ def run_on_ray(reference: str, shards: Mapping[int, str], resources: Resources) 
                 if lost[index] > LOST_WORKER_RETRIES:
                     raise _failed(reference, index, shards[index], error) from error
                 log.warning("shard %d of %s lost its worker (%s); again", index, reference, type(error).__name__)
+                begin_again(index)
                 waiting.appendleft(index)
     finally:
         _end(ray, list(flying))
@@ -87,11 +95,13 @@ def run_shard(reference: str, shard: str) -> tuple[dict[str, int | float], float
 
 
 def _run_elsewhere(
-    reference: str, shard: str, paths: Sequence[str], log_path: str | None
+    reference: str, shard: str, paths: Sequence[str], log_path: str | None, account: Mapping[str, Any] | None
 ) -> tuple[dict[str, int | float], float]:
-    """A shard in another process: it imports what its stage imports, and prints into the log of its attempt."""
+    """A shard in another process: it imports what its stage imports, prints into the log of its attempt, and moves
+    bytes on the account of its step."""
     add_import_paths(paths)
-    with redirect_output(log_path) if log_path else nullcontext():
+    charged = charged_to(Account(**account) if account else None)
+    with charged, join_output(log_path) if log_path else nullcontext():
         return run_shard(reference, shard)
 
 

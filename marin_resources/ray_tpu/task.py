@@ -30,6 +30,10 @@ class Task:
     """Names of environment variables; never their values."""
     attempt: int = 1
     resumable: bool = False
+    mirror_budget_bytes: int | None = None
+    """What the step may move from other regions; None: the deployment's default."""
+    stale_lease: str | None = None
+    """Generation of a lease whose holder is gone, and that the worker may take over."""
     run_id: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the record says that is known before the work: name, config, version, dependencies, code, …"""

@@ -17,7 +17,10 @@ from marin_resources.ray_tpu.attempt_log import redirect_output
 from marin_resources.ray_tpu.backend import End, Outcome
 from marin_resources.ray_tpu.config_json import decode, encode, plain
 from marin_resources.ray_tpu.reference import load
+from marin_resources.ray_tpu.self_stop import stop_this_process
 from marin_resources.ray_tpu.task import Task
+from marin_resources.storage import fault_points
+from marin_resources.storage.account import Account, charged_to, default_budget_bytes
 from marin_resources.storage.attempts import log_path
 from marin_resources.storage.lease import LeaseHeldError, LeaseLostError
 from marin_resources.storage.store import AlreadyDoneError, Claim, Store, StoreError
@@ -41,23 +44,33 @@ def outcome_from_json(text: str) -> Outcome:
 def _run(task: Task) -> Outcome:
     store = Store(task.prefix)
     try:
-        claim = store.claim(task.output, attempt=task.attempt, resumable=task.resumable, run_id=task.run_id)
+        claim = store.claim(
+            task.output,
+            attempt=task.attempt,
+            resumable=task.resumable,
+            run_id=task.run_id,
+            stale_lease=task.stale_lease,
+        )
     except LeaseHeldError as held:
         return Outcome(end=End.HELD, holder=held.holder)
-    except AlreadyDoneError:
+    except (AlreadyDoneError, LeaseLostError):  # it is another's by now: the orchestrator looks again
         return Outcome(end=End.ALREADY_DONE)
     except (StoreError, OSError, ValueError) as error:
         return Outcome(end=End.FAILED, error=str(error), traceback=traceback.format_exc())
     with redirect_output(log_path(claim.path, claim.attempt)):
+        claim.lease.on_lost(lambda reason: stop_this_process(reason, claim.path, claim.attempt))
         return _work(task, store, claim)
 
 
 def _work(task: Task, store: Store, claim: Claim) -> Outcome:
     try:
-        result = jsonable(load(task.fn)(decode(task.config)))
+        result = jsonable(_call(task, claim))
+        fault_points.reach("function returned")
         store.publish(claim, task.facts, result)
-    except LeaseLostError as error:
-        return Outcome(end=End.FAILED, error=str(error))
+    except LeaseLostError as error:  # it is another's by now: the orchestrator looks again
+        print(error, flush=True)
+        claim.lease.release()
+        return Outcome(end=End.ALREADY_DONE)
     except (Exception, SystemExit) as error:  # whatever a step's function raises is its failure; the worker lives on
         return _failed(task, store, claim, error)
     except BaseException as error:  # the process is told to go: say so beside the output, then go
@@ -66,12 +79,31 @@ def _work(task: Task, store: Store, claim: Claim) -> Outcome:
     return Outcome(end=End.SUCCESS)
 
 
+def _call(task: Task, claim: Claim) -> Any:
+    """The function's result. What it reads from other regions is on the account of this attempt."""
+    if "mirror://" in json.dumps(task.config):
+        from marin_resources.storage.mirror import register
+
+        register()  # before another library takes the name
+    budget_bytes = default_budget_bytes() if task.mirror_budget_bytes is None else task.mirror_budget_bytes
+    account = Account(
+        step=task.output.name,
+        output_path=claim.path,
+        prefix=task.prefix,
+        attempt=claim.attempt,
+        budget_bytes=budget_bytes,
+    )
+    with charged_to(account):
+        return load(task.fn)(decode(task.config))
+
+
 def _failed(task: Task, store: Store, claim: Claim, error: BaseException) -> Outcome:
     told = "".join(traceback.format_exception(type(error), error, _below_this_file(error)))
     print(told, flush=True)
     sentence = f"{type(error).__name__}: {error}"
     try:
-        store.fail(claim, task.facts, sentence, told)
+        if not store.fail(claim, task.facts, sentence, told):
+            return Outcome(end=End.SUCCESS)
     except (LeaseLostError, OSError) as second:
         sentence = f"{sentence} (and the failure could not be recorded: {second})"
     return Outcome(end=End.FAILED, error=sentence, traceback=told)

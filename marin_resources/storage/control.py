@@ -46,6 +46,9 @@ class ControlFiles(Protocol):
     def write(self, path: str, data: bytes, expected: str | None) -> str:
         """Compare and swap; returns the new generation. Raises ConflictError, and UnavailableError."""
 
+    def delete(self, path: str, expected: str) -> None:
+        """Remove this generation of the file. Raises ConflictError if it is another, or gone; and UnavailableError."""
+
 
 def read(path: str) -> Snapshot | None:
     """The control file at `path` with its generation, or None if there is none. Raises UnavailableError."""
@@ -66,6 +69,21 @@ def write(path: str, data: bytes, *, expected: str | None) -> str:
         if found is not None and found.data == data:
             return found.generation
         raise
+
+
+def delete(path: str, *, expected: str) -> None:
+    """Remove a file if its generation is the one expected. Raises ConflictError if it is another, or gone."""
+    _control_files(path).delete(path, expected)
+
+
+def put(path: str, data: bytes) -> str:
+    """Write `data` whatever is there, for a writer that is entitled to it by another file; returns the generation."""
+    while True:
+        found = read(path)
+        try:
+            return write(path, data, expected=found.generation if found else None)
+        except ConflictError:
+            continue
 
 
 def refuse_store_without_conditions(prefix: str) -> None:

@@ -61,6 +61,15 @@ class GcsControlFiles:
             raise UnavailableError(f"{path!r} may not be written ({type(error).__name__}: {error}).") from error
         return answer["generation"]
 
+    def delete(self, path: str, expected: str) -> None:
+        fs, bucket, key = _split(path)
+        try:
+            fs.call("DELETE", "b/{}/o/{}", bucket, key, ifGenerationMatch=expected)
+        except (FileExistsError, FileNotFoundError):
+            raise ConflictError(path) from None
+        except UNAVAILABLE as error:
+            raise UnavailableError(f"{path!r} may not be removed ({type(error).__name__}: {error}).") from error
+
 
 def _split(path: str) -> tuple[Any, str, str]:
     fs, place = filesystem_of(path)

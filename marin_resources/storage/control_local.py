@@ -27,6 +27,13 @@ class LocalControlFiles:
             write_bytes(place, data)
             return _generation(os.stat(place))
 
+    def delete(self, path: str, expected: str) -> None:
+        place = _local(path)
+        with _locked(os.path.dirname(place)):
+            if _generation_at(place) != expected:
+                raise ConflictError(path)
+            os.unlink(place)
+
 
 def _local(path: str) -> str:
     return os.path.abspath(path.removeprefix("file://"))

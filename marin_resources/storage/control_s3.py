@@ -40,6 +40,17 @@ class S3ControlFiles:
                 raise ConflictError(path) from None
             raise UnavailableError(f"{path!r} may not be written ({type(error).__name__}: {error}).") from error
 
+    def delete(self, path: str, expected: str) -> None:
+        fs, bucket, key = _split(path)
+        try:
+            fs.call_s3("delete_object", Bucket=bucket, Key=key, IfMatch=expected)
+        except FileNotFoundError:
+            raise ConflictError(path) from None
+        except _unavailable() as error:
+            if _code(error) in CONFLICTS:
+                raise ConflictError(path) from None
+            raise UnavailableError(f"{path!r} may not be removed ({type(error).__name__}: {error}).") from error
+
 
 async def _get(fs: Any, bucket: str, key: str) -> Snapshot:
     answer = await fs._call_s3("get_object", Bucket=bucket, Key=key)

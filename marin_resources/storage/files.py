@@ -6,24 +6,37 @@ control files (status, record, lease, attempts) and are never data.
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
 import fsspec
 
+from marin_resources.storage import fault_points
+
 TEMPORARY_SUFFIX = ".tmp"
 """Of a hidden file that is being written, on a local disk."""
+REQUESTS_AT_ONCE = 32
+"""To a bucket, about one folder."""
+HELD_IN_MEMORY_BYTES = 8 * 1024**2
+"""Of a file that is on its way to a bucket; a longer one waits in the system's temporary folder."""
 
 
 def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
     """The store that `path` lies in, and the path as that store spells it."""
     if is_local(path):
         return fsspec.core.url_to_fs(path)
+    if path.startswith("mirror://"):
+        from marin_resources.storage.mirror import mirror_filesystem
+
+        return mirror_filesystem(), path.removeprefix("mirror://").strip("/")
     # A listing that is remembered hides what another process has written or removed since.
     return fsspec.core.url_to_fs(path, use_listings_cache=False)
 
@@ -53,7 +66,7 @@ def list_files(path: str, suffix: str = "") -> list[str]:
         return [path]
     if not fs.exists(root):
         raise FileNotFoundError(f"There is nothing at {path!r}.")
-    found = (name for name in fs.find(root) if name.endswith(suffix) and not _is_hidden(name[len(root) :]))
+    found = (name for name in _find(fs, root) if name.endswith(suffix) and not _is_hidden(name[len(root) :]))
     return sorted(fs.unstrip_protocol(name) if "://" in path else name for name in found)
 
 
@@ -69,19 +82,19 @@ class StoredFile:
     """Changes when the file does: generation or entity tag, on disk the time of its last change in ns."""
 
 
-def stored_files(path: str) -> list[StoredFile]:
-    """Every data file below `path`, or `path` itself if it is a file; sorted by name, control files left out.
+def stored_files(path: str, *, hidden: bool = False) -> list[StoredFile]:
+    """Every data file below `path`, or `path` itself if it is a file; sorted by name, control files only if `hidden`.
 
     Raises FileNotFoundError if there is nothing at `path`.
     """
     fs, root = filesystem_of(path)
-    found = fs.find(root, detail=True)
+    found = _find(fs, root)
     if not found and not fs.exists(root):
         raise FileNotFoundError(f"There is nothing at {path!r}.")
     files = []
     for stored, info in found.items():
         name = stored[len(root) :].strip("/") or stored.rpartition("/")[2]
-        if not _is_hidden(name):
+        if hidden or not _is_hidden(name):
             spelled = fs.unstrip_protocol(stored) if "://" in path else stored
             files.append(StoredFile(path=spelled, name=name, size_bytes=info["size"] or 0, stamp=_stamp(info)))
     return sorted(files, key=lambda file: file.name)
@@ -90,7 +103,12 @@ def stored_files(path: str) -> list[StoredFile]:
 def sizes_below(path: str) -> dict[str, int]:
     """Name below `path` -> bytes, of every file there, control files too; empty if there is nothing."""
     fs, root = filesystem_of(path)
-    return {stored[len(root) :].strip("/"): info["size"] or 0 for stored, info in fs.find(root, detail=True).items()}
+    return {stored[len(root) :].strip("/"): info["size"] or 0 for stored, info in _find(fs, root).items()}
+
+
+def _find(fs: fsspec.AbstractFileSystem, root: str) -> dict[str, dict[str, Any]]:
+    """What is told of each file below, by its name. Empty objects that stand for a folder are no files."""
+    return {name: info for name, info in fs.find(root, detail=True).items() if not name.endswith("/")}
 
 
 def remove(path: str) -> None:
@@ -102,8 +120,49 @@ def remove(path: str) -> None:
 
 def remove_folder(path: str) -> None:
     """Remove a folder with all that is in it. Raises FileNotFoundError if it is not there."""
-    fs, p = filesystem_of(path)
-    fs.rm(p, recursive=True)
+    fs, root = filesystem_of(path)
+    if is_local(path):
+        fs.rm(root, recursive=True)
+    else:
+        _remove_objects(fs, _objects_below(fs, path))
+
+
+def move(path: str, target: str) -> None:
+    """Give a file or a folder another place in its store. Raises FileNotFoundError if there is nothing at `path`.
+
+    In a bucket all is copied, by the store itself, and then removed: a move that is cut short leaves all where it was,
+    and the next one goes on with it. On a disk nothing may be at `target`.
+    """
+    (fs, root), (_, aim) = filesystem_of(path), filesystem_of(target)
+    if is_local(path):
+        fs.makedirs(os.path.dirname(aim), exist_ok=True)
+        if os.path.exists(aim):
+            raise FileExistsError(f"{path!r} cannot be moved to {target!r}, something is there. Move that away first.")
+        os.rename(root, aim)
+        return
+    names = _objects_below(fs, path)
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        list(pool.map(lambda name: fs.cp_file(name, aim.rstrip("/") + name[len(root.rstrip("/")) :]), _find(fs, root)))
+    _remove_objects(fs, names)
+
+
+def _objects_below(fs: fsspec.AbstractFileSystem, path: str) -> list[str]:
+    """Also those that stand for folders."""
+    names = fs.find(filesystem_of(path)[1], withdirs=False)
+    if not names:
+        raise FileNotFoundError(f"There is nothing at {path!r}.")
+    return names
+
+
+def _remove_objects(fs: fsspec.AbstractFileSystem, names: list[str]) -> None:
+    """One by one, for a filesystem that is given many takes some letters of their names for wildcards."""
+
+    def remove_one(name: str) -> None:
+        with suppress(FileNotFoundError):
+            fs.rm_file(name)
+
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        list(pool.map(remove_one, names))
 
 
 def _stamp(info: dict[str, Any]) -> str:
@@ -113,6 +172,19 @@ def _stamp(info: dict[str, Any]) -> str:
     if info.get("type") == "file" and isinstance(info.get("mtime"), float):
         return str(os.stat(info["name"]).st_mtime_ns) if os.path.exists(info["name"]) else str(info["mtime"])
     return str(info.get("mtime") or info.get("LastModified") or info.get("created") or "")
+
+
+def size_of(path: str) -> int:
+    """Bytes of a file. Raises FileNotFoundError."""
+    fs, p = filesystem_of(path)
+    return int(fs.size(p))
+
+
+def read_from(path: str, start: int) -> bytes:
+    """What a file holds from byte `start` on, empty if it is not that long. Raises FileNotFoundError."""
+    fs, p = filesystem_of(path)
+    size = fs.size(p)
+    return fs.cat_file(p, start=start, end=size) if size > start else b""
 
 
 def read_json(path: str) -> Any:
@@ -127,38 +199,68 @@ def read_json(path: str) -> Any:
         ) from error
 
 
-def write_json(path: str, value: Any) -> None:
+def write_json(path: str, value: Any, *, replace: bool = True) -> None:
     """Write `value` as JSON, whole or not at all."""
-    write_bytes(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
+    write_bytes(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode(), replace=replace)
 
 
-def write_bytes(path: str, data: bytes) -> None:
+def write_bytes(path: str, data: bytes, *, replace: bool = True) -> None:
     """Write `data` to a file, whole or not at all; a reader sees the old file or the new one."""
-    with open_atomic(path) as file:
+    with open_atomic(path, replace=replace) as file:
         file.write(data)
 
 
 @contextmanager
-def open_atomic(path: str) -> Iterator[IO[bytes]]:
-    """A binary file that appears at `path` when the block ends well, and never if it does not."""
+def open_atomic(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
+    """A binary file that appears at `path` when the block ends well, and never if it does not.
+
+    With `replace=False` it appears only if there is no other: FileExistsError is raised if a file with other bytes is
+    there by then. One with the same bytes is taken for the file itself, whose making was not heard of.
+    """
+    with _open_on_disk(path, replace) if is_local(path) else _open_in_bucket(path, replace) as file:
+        yield file
+
+
+@contextmanager
+def _open_on_disk(path: str, replace: bool) -> Iterator[IO[bytes]]:
     fs, p = filesystem_of(path)
     folder, name = os.path.split(p)
-    if not is_local(path):
-        # An object appears in the bucket when its upload is closed; until then there is nothing to see.
-        with fs.transaction, fs.open(p, "wb") as file:
-            yield file
-        return
     fs.makedirs(folder, exist_ok=True)
     temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
     try:
         with open(temporary, "wb") as file:
             yield file
+            fault_points.reach("file half written")
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, p)
+        fault_points.reach("file written aside")
+        os.replace(temporary, p) if replace else _create(temporary, p)
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def _create(temporary: str, path: str) -> None:
+    """Give a finished file its name, if nobody has it."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        if filecmp.cmp(temporary, path, shallow=False):
+            return
+        from marin_resources.storage.upload import exists_sentence
+
+        raise FileExistsError(exists_sentence(path)) from None
+
+
+@contextmanager
+def _open_in_bucket(path: str, replace: bool) -> Iterator[IO[bytes]]:
+    """What is written waits on this machine: stores lose the reason of a failure, or an upload, when they are fed."""
+    from marin_resources.storage.upload import upload
+
+    with tempfile.SpooledTemporaryFile(max_size=HELD_IN_MEMORY_BYTES) as spool:
+        yield spool
+        fault_points.reach("file written aside")
+        upload(path, spool, replace=replace)
 
 
 def _is_hidden(relative: str) -> bool:

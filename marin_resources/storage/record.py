@@ -6,11 +6,13 @@ compared like ours, those without one are "unverified".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from marin_resources.output import Match, Output, identity_of
-from marin_resources.storage.files import join, read_json, write_json
+from marin_resources.storage import control
+from marin_resources.storage.files import join
 
 NAME = ".executor_info"
 FORMAT_VERSION = 1
@@ -23,10 +25,15 @@ class RecordError(ValueError):
 def read_record(output_path: str) -> dict[str, Any] | None:
     """The record beside an output, or None. Raises RecordError for one of a newer format than this one knows."""
     path = join(output_path, NAME)
-    try:
-        record = read_json(path)
-    except (FileNotFoundError, NotADirectoryError):
+    found = control.read(path)
+    if found is None:
         return None
+    try:
+        record = json.loads(found.data)
+    except ValueError as error:
+        raise RecordError(
+            f"{path!r} is not JSON ({error}). Look at the file; move it aside if it is damaged."
+        ) from error
     if not isinstance(record, dict):
         raise RecordError(f"The record {path!r} is not a JSON object. Look at it; move it aside if it is damaged.")
     if record.get("format_version", 0) > FORMAT_VERSION:
@@ -37,8 +44,20 @@ def read_record(output_path: str) -> dict[str, Any] | None:
     return record
 
 
+def record_generation(output_path: str) -> str | None:
+    """The generation of the record's file, None if there is none."""
+    found = control.read(join(output_path, NAME))
+    return found.generation if found else None
+
+
 def write_record(output_path: str, record: Mapping[str, Any]) -> None:
-    write_json(join(output_path, NAME), {"format_version": FORMAT_VERSION, **record})
+    """Write the record of a complete output, whatever was there."""
+    control.put(join(output_path, NAME), _text(record))
+
+
+def replace_record(output_path: str, record: Mapping[str, Any], expected: str | None) -> None:
+    """Write the record in place of the generation that its writer knows (None: of no file). Raises ConflictError."""
+    control.write(join(output_path, NAME), _text(record), expected=expected)
 
 
 def match(record: Mapping[str, Any] | None, output: Output) -> Match:
@@ -49,3 +68,7 @@ def match(record: Mapping[str, Any] | None, output: Output) -> Match:
     if identity is None:
         return Match.UNVERIFIED
     return Match.SAME if identity == output.identity else Match.OTHER
+
+
+def _text(record: Mapping[str, Any]) -> bytes:
+    return (json.dumps({"format_version": FORMAT_VERSION, **record}, indent=2, allow_nan=False) + "\n").encode()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from marin_resources.output import Status
-from marin_resources.storage.files import filesystem_of, join, write_bytes
+from marin_resources.storage import control
+from marin_resources.storage.files import join
 
 NAME = ".executor_status"
 
@@ -16,16 +17,25 @@ class StatusError(ValueError):
 
 def read_status(output_path: str) -> Status | None:
     """The status of the output at `output_path`, or None where nobody has begun, or an old Marin gave up."""
-    fs, p = filesystem_of(join(output_path, NAME))
-    try:
-        text = fs.cat_file(p).decode().strip()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    found = control.read(join(output_path, NAME))
+    text = found.data.decode().strip() if found else ""
     return parse_status(text, output_path) if text else None
 
 
-def write_status(output_path: str, status: Status) -> None:
-    write_bytes(join(output_path, NAME), status.value.encode())
+def status_generation(output_path: str) -> str | None:
+    """The generation of the status's file, None if there is none."""
+    found = control.read(join(output_path, NAME))
+    return found.generation if found else None
+
+
+def write_status(output_path: str, status: Status) -> str:
+    """Write the status, whatever was there; returns the generation of the file."""
+    return control.put(join(output_path, NAME), status.value.encode())
+
+
+def replace_status(output_path: str, status: Status, expected: str | None) -> None:
+    """Write the status in place of the generation that its writer knows (None: of no file). Raises ConflictError."""
+    control.write(join(output_path, NAME), status.value.encode(), expected=expected)
 
 
 def parse_status(text: str, output_path: str) -> Status | None:

@@ -1,14 +1,13 @@
 """The store: where outputs lie, what state they are in, and the only way to make one complete.
 
 look      what lies at an output's path: done, being made, failed, or something else
-claim     take the lease, make the folder ready, mark the attempt, status RUNNING
-publish   manifest, then record, then SUCCESS: a reader sees an output whole or not at all
+claim     take the lease, take over the commit object, make the folder ready, mark the attempt, status RUNNING
+publish   swap the commit object, which is the moment of truth; then record and SUCCESS, which tell of it
 fail      record the error, then FAILED
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,14 +16,19 @@ from typing import Any
 
 from marin_resources.output import Match, Observed, Output, Status
 from marin_resources.settings import normalize_prefix
-from marin_resources.storage import attempts, lease, manifest, record, status
-from marin_resources.storage.files import filesystem_of, is_local, join
+from marin_resources.storage import attempts, commit, fault_points, lease, manifest, record, status
+from marin_resources.storage.commit import Commit, CommitError, State
+from marin_resources.storage.control import ConflictError, UnavailableError
+from marin_resources.storage.files import is_local, join
+from marin_resources.storage.lease import LeaseLostError
+from marin_resources.storage.leftovers import StoreError, find_leftovers, move_aside
+from marin_resources.storage.record import RecordError
+from marin_resources.storage.status import StatusError
 
 LOOK_THREADS = 32
-
-
-class StoreError(RuntimeError):
-    """An output's path cannot be used: one sentence with the path and the way out."""
+UNREADABLE = (RecordError, StatusError, CommitError, UnavailableError)
+"""What a look may raise: a control file that cannot be read, or a store that does not answer. Each is a sentence."""
+OVERTAKEN_TRIES = 5
 
 
 class AlreadyDoneError(RuntimeError):
@@ -33,13 +37,14 @@ class AlreadyDoneError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """The right to write one output, for as long as the lease is held."""
+    """The right to write one output: a lease, and a fence that nobody else has."""
 
     output: Output
     path: str
     attempt: int
     """The fence: it grows with every claim of this output."""
-    lease: lease.LocalLease
+    lease: lease.Lease
+    commit: Commit
     began: datetime
 
 
@@ -60,104 +65,165 @@ class Store:
         with ThreadPoolExecutor(min(LOOK_THREADS, len(wanted))) as pool:
             return dict(zip(wanted, pool.map(self._look, wanted), strict=True))
 
-    def claim(self, output: Output, *, attempt: int, resumable: bool, run_id: str | None) -> Claim:
-        """Become the writer of an output.
+    def claim(
+        self, output: Output, *, attempt: int, resumable: bool, run_id: str | None, stale_lease: str | None = None
+    ) -> Claim:
+        """Become the writer of an output. `stale_lease`: see `lease.acquire`.
 
         Raises LeaseHeldError, AlreadyDoneError if it is complete by now or attempt `attempt` is taken, and StoreError
         if what lies at the path is not ours to touch.
         """
         path = self.locate(output)
-        held = lease.acquire(path, run_id)
+        held = lease.acquire(path, run_id, attempt=attempt, stale=stale_lease)
         try:
-            self._refuse_done(output, path)
-            self._make_ready(output, path, resumable)
-            began = datetime.now(UTC)
-            who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "run_id": run_id}
-            try:
-                attempts.begin_attempt(
-                    path, attempt, {**who, "identity": output.identity, "started_at": began.isoformat()}
-                )
-            except FileExistsError:
-                raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was made by someone else.") from None
-            status.write_status(path, Status.RUNNING)
+            fault_points.reach("lease taken")
+            return self._begin(output, path, attempt, resumable, run_id, held)
         except BaseException:  # whatever it is, the lease must not outlive the claim
             held.release()
             raise
-        return Claim(output=output, path=path, attempt=attempt, lease=held, began=began)
 
     def publish(self, claim: Claim, facts: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """Make the output complete and give the claim up. Raises LeaseLostError if it is not ours any more."""
         claim.lease.check()
         taken = manifest.take_manifest(claim.path)
-        manifest.write_manifest(claim.path, taken)
+        fault_points.reach("manifest taken")
         full = {**facts, **self._ending(claim), "result": dict(result), "manifest": taken.summary()}
         claim.lease.check()
-        record.write_record(claim.path, full)
-        claim.lease.check()
-        status.write_status(claim.path, Status.SUCCESS)
+        committed = commit.publish_commit(claim.path, claim.commit, taken, full)
+        fault_points.reach("commit published")
+        _tell(claim.path, committed)
         attempts.end_attempt(claim.path, claim.attempt, {"outcome": "success", "finished_at": full["finished_at"]})
+        fault_points.reach("attempt ended")
         claim.lease.release()
+        fault_points.reach("lease released")
 
-    def fail(self, claim: Claim, facts: Mapping[str, Any], error: str, traceback: str) -> None:
-        """Record why the output is not complete, and give the claim up. What is SUCCESS by now stays as it is."""
-        claim.lease.check()
-        if status.read_status(claim.path) is Status.SUCCESS:
-            claim.lease.release()
-            return
+    def fail(self, claim: Claim, facts: Mapping[str, Any], error: str, traceback: str) -> bool:
+        """Record why the output is not complete, and give the claim up. False if it is complete after all.
+
+        It is if the answer to its publication was lost, and then stays as it is. Raises LeaseLostError if the claim is not ours any more; then the failure is nobody's business.
+        """
         ending = self._ending(claim)
-        record.write_record(claim.path, {**facts, **ending, "error": error})
-        status.write_status(claim.path, Status.FAILED)
         told = {"outcome": "failed", "error": error, "traceback": traceback, "finished_at": ending["finished_at"]}
-        attempts.end_attempt(claim.path, claim.attempt, told)
-        claim.lease.release()
+        try:
+            claim.lease.check()
+            failed = self._record_failure(claim, {**facts, **ending, "error": error})
+            if failed:
+                attempts.end_attempt(claim.path, claim.attempt, told)
+            return failed
+        finally:
+            claim.lease.release()
 
     def mark_stopped(self, output: Output, attempt: int, reason: str) -> None:
-        """Say of an attempt whose worker is gone why it stopped; does nothing if someone else works on by now."""
+        """Say of an attempt whose worker is gone why it stopped; does nothing if someone else works on by now.
+
+        In a bucket the dead worker's lease still stands. It is of this attempt, so it may be taken over; if the worker
+        lives after all, it loses its lease and stops.
+        """
         path = self.locate(output)
         if attempts.latest_attempt(path) != attempt:
             return
+        holder = lease.holder_of(path)
+        stale = holder.generation if holder is not None and holder.attempt == attempt else None
         try:
-            held = lease.acquire(path, None)
+            held = lease.acquire(path, None, attempt=attempt, stale=stale)
         except lease.LeaseHeldError:
             return
         try:
-            if status.read_status(path) is Status.RUNNING and attempts.latest_attempt(path) == attempt:
-                status.write_status(path, Status.FAILED)
-                ended = {"outcome": "stopped", "error": reason, "finished_at": datetime.now(UTC).isoformat()}
-                attempts.end_attempt(path, attempt, ended)
+            seen = status.status_generation(path)  # before the fence is looked at, as in `_record_failure`
+            now = commit.read_commit(path)
+            if now is None or now.fence != attempt:
+                return
+            if now.state is State.COMMITTED and now.record is not None:
+                _tell(path, now)
+            elif status.read_status(path) is Status.RUNNING:
+                status.replace_status(path, Status.FAILED, seen)
+                _note_stopped(path, attempt, reason)
+        except ConflictError:
+            return  # it was taken over while this process was held up
         finally:
             held.release()
 
     def _look(self, output: Output) -> Observed:
         path = self.locate(output)
         found = status.read_status(path)
-        if found is None:
-            return Observed(path=path)
-        recorded = record.read_record(path)
+        if found is None:  # a worker takes the lease before it writes a status, and may have died in between
+            return Observed(path=path, holder=lease.holder_of(path))
+        recorded = _recorded(path, found)
         holder = None if found is Status.SUCCESS else lease.holder_of(path)
         kind = record.match(recorded, output) if found is Status.SUCCESS else Match.SAME
         return Observed(path=path, status=found, record=recorded, holder=holder, match=kind)
 
-    def _refuse_done(self, output: Output, path: str) -> None:
+    def _begin(
+        self, output: Output, path: str, attempt: int, resumable: bool, run_id: str | None, held: lease.Lease
+    ) -> Claim:
+        before = self._refuse_done(output, path)
+        latest = before.fence if before is not None and before.fence else attempts.latest_mark(path)
+        if attempt != latest + 1:
+            raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was made by someone else.")
+        leftovers = find_leftovers(path, latest)
+        seen = status.status_generation(path)
+        try:
+            claimed = commit.claim_commit(
+                path, fence=attempt, owner=held.holder.owner, identity=output.identity, over=before
+            )
+        except ConflictError:
+            raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was made by someone else.") from None
+        fault_points.reach("commit claimed")
+        if leftovers.names and not (resumable and attempts.latest_identity(path, latest) == output.identity):
+            move_aside(path, leftovers, latest, held)
+            fault_points.reach("leftovers moved")
+        began = datetime.now(UTC)
+        who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "run_id": run_id}
+        attempts.begin_attempt(path, attempt, {**who, "identity": output.identity, "started_at": began.isoformat()})
+        fault_points.reach("attempt marked")
+        held.check()
+        try:
+            status.replace_status(path, Status.RUNNING, seen)  # a claimant that was held up overwrites no newer status
+        except ConflictError:
+            raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was taken over by another.") from None
+        fault_points.reach("status running")
+        return Claim(
+            output=output,
+            path=path,
+            attempt=attempt,
+            lease=held,
+            commit=claimed,
+            began=began,
+        )
+
+    def _record_failure(self, claim: Claim, failed: Mapping[str, Any]) -> bool:
+        """Write record and status of a failure over what was there while the fence was ours; False if it is complete.
+
+        The generations are read before the fence is looked at, so a newer attempt's files are never overwritten.
+        """
+        for _ in range(OVERTAKEN_TRIES):
+            seen = record.record_generation(claim.path), status.status_generation(claim.path)
+            now = commit.read_commit(claim.path)
+            if now is None or (now.fence, now.owner) != (claim.attempt, claim.commit.owner):
+                raise LeaseLostError(f"Attempt {claim.attempt} at {claim.path!r} was taken over by another.")
+            if now.state is State.COMMITTED:
+                _tell(claim.path, now)
+                return False
+            try:
+                record.replace_record(claim.path, failed, seen[0])
+                status.replace_status(claim.path, Status.FAILED, seen[1])
+                return True
+            except ConflictError:
+                continue  # a Marin that was started meanwhile rewrites the records of all its steps
+        raise LeaseLostError(f"Attempt {claim.attempt} at {claim.path!r} could not be recorded: others write there.")
+
+    def _refuse_done(self, output: Output, path: str) -> Commit | None:
+        """The commit object of an output that is not complete. One that only lacks its record or status gets them."""
         seen = self._look(output)
         if seen.done:
             raise AlreadyDoneError(f"{path!r} is complete by now.")
         if seen.match is Match.OTHER:
             raise StoreError(other_version_sentence(output, path))
-
-    def _make_ready(self, output: Output, path: str, resumable: bool) -> None:
-        """Begin with an empty folder, or with what the last attempt left if it can be gone on with."""
-        leftovers = _data_names(path)
-        if not leftovers:
-            return
-        latest = attempts.latest_attempt(path)
-        if latest == 0:
-            raise StoreError(
-                f"{path!r} holds {leftovers[0]!r} and no mark of an attempt of ours, so it is not touched. "
-                "Move what lies there to another place, or give the step another name."
-            )
-        if not resumable or attempts.read_attempt(path, latest).get("identity") != output.identity:
-            _move_aside(path, leftovers, latest)
+        found = commit.read_commit(path)
+        if found is not None and found.state is State.COMMITTED and found.record is not None:
+            _tell(path, found)
+            return self._refuse_done(output, path)
+        return found
 
     def _ending(self, claim: Claim) -> dict[str, Any]:
         now = datetime.now(UTC)
@@ -171,6 +237,32 @@ class Store:
         }
 
 
+def _note_stopped(path: str, attempt: int, reason: str) -> None:
+    """Add how an attempt ended, unless its worker has said so itself before it went."""
+    if "outcome" not in attempts.read_attempt(path, attempt):
+        ended = {"outcome": "stopped", "error": reason, "finished_at": datetime.now(UTC).isoformat()}
+        attempts.end_attempt(path, attempt, ended)
+
+
+def _recorded(path: str, found: Status) -> dict[str, Any] | None:
+    """The record of an output; ours is in the commit, if Marin has rewritten it, as it does when it starts."""
+    recorded = record.read_record(path)
+    if found is Status.SUCCESS and (recorded is None or "format_version" not in recorded):
+        committed = commit.read_commit(path)
+        if committed is not None and committed.record is not None:
+            return dict(committed.record)
+    return recorded
+
+
+def _tell(path: str, committed: Commit) -> None:
+    """Write record and status of an output that is committed. Whoever does it writes the same."""
+    assert committed.record is not None
+    record.write_record(path, committed.record)
+    fault_points.reach("record written")
+    status.write_status(path, Status.SUCCESS)
+    fault_points.reach("status success")
+
+
 def other_version_sentence(output: Output, path: str) -> str:
     """What to say where another version's output lies at an output's path."""
     what = "the overridden path" if output.override else "six digits that collide"
@@ -178,23 +270,3 @@ def other_version_sentence(output: Output, path: str) -> str:
         f"{path!r} holds a complete output of another version of {output.name!r} ({what}). "
         "Give the step another name or override_output_path, or move that output away."
     )
-
-
-def _data_names(path: str) -> list[str]:
-    """Names directly below `path` that are not control files."""
-    fs, root = filesystem_of(path)
-    names = [name.rstrip("/").rsplit("/", 1)[-1] for name in fs.ls(root, detail=False)]
-    kept = [name for name in names if name not in _CONTROL]
-    # Of `.marin` everything stays but what belongs to the data: the shards noted as finished.
-    return sorted(kept + ([".marin/shards"] if fs.exists(join(root, ".marin/shards")) else []))
-
-
-def _move_aside(path: str, names: list[str], attempt: int) -> None:
-    fs, root = filesystem_of(path)
-    aside = join(root, ".marin/aside", str(attempt))
-    fs.makedirs(aside, exist_ok=True)
-    for name in names:
-        fs.mv(join(root, name), join(aside, os.path.basename(name)), recursive=True)
-
-
-_CONTROL = {status.NAME, record.NAME, lease.NAME, ".marin"}

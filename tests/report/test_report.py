@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from marin_assets.report.dag import NODE_HEIGHT, Node, depths, draw_dag, lay_out
 from marin_assets.report.numbers import check_numbers, read, show
-from marin_assets.report.records import ReportError, flat_numbers, read_records
+from marin_assets.report.records import ReportError, flat_numbers, parents_of, read_records
 from marin_assets.report.report import ReportConfig, write_report
 from marin_assets.step.expectation import expect
 from marin_assets.step.values import unwrap_versioned_value
@@ -185,6 +185,17 @@ def test_every_link_leads_somewhere_and_every_step_is_a_node_with_its_version(
 
 def test_steps_stand_after_what_they_read(outputs: dict[str, str]) -> None:
     assert list(read_records(outputs)) == ["raw", "documents", "model", "held out", "scores"]
+
+
+def test_steps_know_what_they_read_after_their_prefix_was_moved(outputs: dict[str, str], tmp_path: Path) -> None:
+    moved = {}
+    for label, path in outputs.items():
+        moved[label] = str(tmp_path / "moved" / Path(path).relative_to(tmp_path))
+        Path(moved[label]).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).rename(moved[label])
+    records = read_records(moved)
+    assert list(records) == ["raw", "documents", "model", "held out", "scores"]
+    assert parents_of(records["scores"], records) == ["model", "held out"]
 
 
 def test_texts_are_shown_as_they_are_and_not_as_html(outputs: dict[str, str], tmp_path: Path) -> None:

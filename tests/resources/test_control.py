@@ -44,6 +44,18 @@ def test_an_old_generation_is_not_replaced(any_prefix: str) -> None:
     assert control.read(path).data == b"two"  # type: ignore[union-attr]
 
 
+def test_only_the_generation_that_was_seen_is_removed(any_prefix: str) -> None:
+    path = f"{any_prefix}/a/b"
+    first = control.write(path, b"one", expected=None)
+    second = control.write(path, b"two", expected=first)
+    with pytest.raises(ConflictError):
+        control.delete(path, expected=first)
+    control.delete(path, expected=second)
+    assert control.read(path) is None
+    with pytest.raises(ConflictError):
+        control.delete(path, expected=second)
+
+
 def test_of_many_that_race_one_wins(any_prefix: str) -> None:
     """Each thread increments a counter under compare-and-swap until it has done so ten times: no increment is lost."""
     path = f"{any_prefix}/counter"

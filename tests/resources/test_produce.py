@@ -204,6 +204,24 @@ def test_a_second_orchestrator_waits_says_for_whom_and_reuses(
     assert "Dagster run run-1" in second.said[0]
 
 
+def test_a_run_that_is_told_not_to_wait_fails_and_says_who_works(
+    orchestrator: Orchestrator, tmp_path: Path, prefix: Path
+) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    step = toy("busy", toy_steps.wait_at_gate, gate=str(gate))
+
+    async def both() -> Produced:
+        one = asyncio.create_task(orchestrator.produce_async(step))
+        await asyncio.to_thread(wait_until, logged(prefix, "toy/busy", "waiting in process"), "the step")
+        with pytest.raises(ProduceError, match=r"Step 'toy/busy' is being made by process \d+ on .*told not to wait"):
+            await orchestrator.produce_async(step, wait_for_others=False)
+        gate.unlink()
+        return await one
+
+    assert not asyncio.run(both()).reused
+
+
 def test_a_killed_worker_outside_of_any_run_leaves_an_output_that_is_taken_over(
     orchestrator: Orchestrator, tmp_path: Path, prefix: Path
 ) -> None:
@@ -213,7 +231,7 @@ def test_a_killed_worker_outside_of_any_run_leaves_an_output_that_is_taken_over(
     step = toy("orphan", toy_steps.wait_at_gate, gate=str(gate))
     script = tmp_path / "lone_worker.py"
     graph = build_graph([step])
-    task = build_request(graph[step], graph, orchestrator.store, None).task(1)
+    task = build_request(graph[step], graph, orchestrator.store, None).task(1, {})
     script.write_text(
         "import sys\n"
         f"sys.path.insert(0, {str(Path(toy_steps.__file__).parent)!r})\n"

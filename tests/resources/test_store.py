@@ -1,17 +1,21 @@
+"""The store on each kind of store: a local disk, GCS and S3."""
+
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from marin_resources.output import Match, Output, Status
-from marin_resources.storage import attempts
-from marin_resources.storage.lease import NAME as LOCK
+from marin_resources.storage import attempts, control, fault_points, lease, record, status
+from marin_resources.storage.files import exists, filesystem_of, is_local, join, sizes_below, write_bytes
 from marin_resources.storage.lease import LeaseHeldError, LeaseLostError
-from marin_resources.storage.manifest import read_manifest, take_manifest
+from marin_resources.storage.leftovers import find_leftovers, move_aside
+from marin_resources.storage.manifest import Entry, Manifest, read_manifest, take_manifest
 from marin_resources.storage.store import AlreadyDoneError, Claim, Store, StoreError
 
 
@@ -23,34 +27,51 @@ X = output()
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "prefix"))
+def store(any_prefix: str) -> Store:
+    return Store(any_prefix)
 
 
 @pytest.fixture
-def path(store: Store) -> Path:
-    return Path(store.locate(X))
+def path(store: Store) -> str:
+    return store.locate(X)
 
 
-def claim(store: Store, attempt: int = 1, what: Output = X, resumable: bool = False) -> Claim:
-    return store.claim(what, attempt=attempt, resumable=resumable, run_id="run-1")
+def claim(store: Store, attempt: int = 1, what: Output = X, resumable: bool = False, stale: str | None = None) -> Claim:
+    return store.claim(what, attempt=attempt, resumable=resumable, run_id="run-1", stale_lease=stale)
 
 
-def make(store: Store, what: Output = X, attempt: int = 1) -> Path:
-    held = claim(store, attempt, what)
-    Path(held.path, "data.txt").write_text("data")
+def make(store: Store, what: Output = X, attempt: int = 1, stale: str | None = None) -> str:
+    held = claim(store, attempt, what, stale=stale)
+    write(held.path, "data.txt", "data")
     store.publish(held, {"name": what.name}, {"documents": 3})
-    return Path(held.path)
+    return held.path
 
 
-def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {str(p): (p.read_bytes(), p.stat().st_mtime_ns) for p in sorted(folder.rglob("*")) if p.is_file()}
+def write(path: str, name: str, text: str) -> None:
+    write_bytes(join(path, name), text.encode())
 
 
-def test_an_output_lies_below_the_prefix_or_where_it_is_overridden(store: Store) -> None:
-    assert store.locate(X) == f"{store.prefix}/raw/x-abc123"
-    assert store.locate(output(partition="2024-01")) == f"{store.prefix}/raw/x-abc123/2024-01"
-    assert store.locate(output(override="my/place")) == f"{store.prefix}/my/place"
+def read(path: str, name: str) -> str:
+    fs, p = filesystem_of(join(path, name))
+    return fs.cat_file(p).decode()
+
+
+def stale_lease(path: str) -> str | None:
+    """The generation of a dead process's lease, as one who has watched it for its time to live would know it."""
+    holder = lease.holder_of(path)
+    return holder.generation if holder else None
+
+
+def snapshot(folder: str) -> dict[str, control.Snapshot | None]:
+    """Content and generation of every file."""
+    return {name: control.read(join(folder, name)) for name in sizes_below(folder) if name != lease.NAME}
+
+
+def test_an_output_lies_below_the_prefix_or_where_it_is_overridden() -> None:
+    store = Store("/p")
+    assert store.locate(X) == "/p/raw/x-abc123"
+    assert store.locate(output(partition="2024-01")) == "/p/raw/x-abc123/2024-01"
+    assert store.locate(output(override="my/place")) == "/p/my/place"
     assert store.locate(output(override="/abs/place")) == "/abs/place"
     assert store.locate(output(override="gs://b/place")) == "gs://b/place"
 
@@ -59,28 +80,29 @@ def test_a_look_writes_nothing(store: Store) -> None:
     seen = store.look([X, X, output("b" * 64)])
     assert [o.status for o in seen.values()] == [None, None]
     assert not seen[X].done
-    assert not Path(store.prefix).exists()
+    assert sizes_below(store.prefix) == {}
 
 
-def test_what_is_published_is_complete_with_record_manifest_and_attempt(store: Store, path: Path) -> None:
+def test_what_is_published_is_complete_with_record_manifest_and_attempt(store: Store, path: str) -> None:
     make(store)
     seen = store.look([X])[X]
     assert (seen.status, seen.match, seen.done, seen.holder) == (Status.SUCCESS, Match.SAME, True, None)
     assert seen.result == {"documents": 3}
     assert seen.record is not None
     assert seen.record["identity"] == X.identity
-    assert seen.record["manifest"] == read_manifest(str(path)).summary()  # type: ignore[union-attr]
+    assert seen.record["manifest"] == read_manifest(path).summary()  # type: ignore[union-attr]
     assert seen.record["duration_s"] >= 0
-    assert attempts.read_attempt(str(path), 1)["outcome"] == "success"
-    assert not (path / LOCK).exists()
+    assert attempts.read_attempt(path, 1)["outcome"] == "success"
+    assert lease.holder_of(path) is None
 
 
-def test_while_it_is_made_it_is_running_and_has_a_holder(store: Store, path: Path) -> None:
+def test_while_it_is_made_it_is_running_and_has_a_holder(store: Store, path: str) -> None:
     held = claim(store)
     seen = store.look([X])[X]
     assert (seen.status, seen.done) == (Status.RUNNING, False)
-    assert seen.holder == held.lease.holder
-    assert attempts.read_attempt(str(path), 1)["run_id"] == "run-1"
+    assert seen.holder is not None
+    assert (seen.holder.owner, seen.holder.run_id) == (held.lease.holder.owner, "run-1")
+    assert attempts.read_attempt(path, 1)["run_id"] == "run-1"
     held.lease.release()
 
 
@@ -88,22 +110,22 @@ def test_a_second_claim_is_refused_while_the_first_lives(store: Store) -> None:
     held = claim(store)
     with pytest.raises(LeaseHeldError) as caught:
         claim(store, 2)
-    assert caught.value.holder == held.lease.holder
+    assert caught.value.holder.owner == held.lease.holder.owner
     held.lease.release()
 
 
-def test_a_failure_is_recorded_and_frees_the_output(store: Store, path: Path) -> None:
+def test_a_failure_is_recorded_and_frees_the_output(store: Store, path: str) -> None:
     store.fail(claim(store), {"name": "raw/x"}, "ValueError: no", "Traceback …")
     seen = store.look([X])[X]
     assert (seen.status, seen.done, seen.holder) == (Status.FAILED, False, None)
     assert seen.record is not None
     assert seen.record["error"] == "ValueError: no"
-    assert attempts.read_attempt(str(path), 1)["traceback"] == "Traceback …"
+    assert attempts.read_attempt(path, 1)["traceback"] == "Traceback …"
     make(store, attempt=2)
     assert store.look([X])[X].done
 
 
-def test_what_is_complete_is_not_claimed_and_its_record_never_rewritten(store: Store, path: Path) -> None:
+def test_what_is_complete_is_not_claimed_and_its_record_never_rewritten(store: Store, path: str) -> None:
     make(store)
     before = snapshot(path)
     with pytest.raises(AlreadyDoneError, match="is complete by now"):
@@ -118,80 +140,137 @@ def test_an_attempts_number_is_given_once(store: Store) -> None:
     claim(store, 2).lease.release()
 
 
-def test_a_lost_lease_publishes_nothing(store: Store, path: Path) -> None:
+def test_a_lease_that_vanished_publishes_nothing_on_a_disk(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
     held = claim(store)
-    (path / LOCK).unlink()
+    os.unlink(join(held.path, lease.NAME))
     with pytest.raises(LeaseLostError):
         store.publish(held, {}, {})
     assert store.look([X])[X].status is Status.RUNNING
     with pytest.raises(LeaseLostError):
         store.fail(held, {}, "e", "t")
+    held.lease.release()
 
 
-def test_a_resumable_step_goes_on_with_what_is_there(store: Store, path: Path) -> None:
+def test_a_writer_that_was_taken_for_dead_publishes_nothing(store: Store, path: str) -> None:
+    """It has not noticed yet: its lease was taken over, and its next heartbeat is far away."""
+    late = claim(store)
+    write(path, "data.txt", "late")
+    if is_local(path):
+        os.unlink(join(path, lease.NAME))  # the kernel's lock cannot be taken over; without its file it counts no more
+        late.lease.check = lambda: None  # type: ignore[method-assign]
+    newer = claim(store, 2, stale=stale_lease(path))
+    with pytest.raises(LeaseLostError, match=r"Attempt 1 at .* may not publish: attempt 2 has taken it over"):
+        store.publish(late, {}, {})
+    with pytest.raises(LeaseLostError, match="was taken over by another"):
+        store.fail(late, {}, "ValueError: late", "")
+    assert status.read_status(path) is Status.RUNNING
+    write(path, "data.txt", "newer")
+    store.publish(newer, {}, {"by": 2})
+    late.lease.release()
+    assert store.look([X])[X].result == {"by": 2}
+    assert store.look([X])[X].holder is None
+
+
+def test_a_late_failure_does_not_overwrite_what_is_complete(store: Store, path: str) -> None:
+    late = claim(store)
+    store.publish(late, {"name": "raw/x"}, {"documents": 3})
+    before = snapshot(path)
+    late.lease.check = lambda: None  # type: ignore[method-assign]
+    store.fail(late, {}, "ValueError: after the fact", "")
+    seen = store.look([X])[X]
+    assert seen.done
+    assert seen.result == {"documents": 3}
+    assert {n: s.data for n, s in snapshot(path).items() if s} == {n: s.data for n, s in before.items() if s}
+
+
+def test_a_resumable_step_goes_on_with_what_is_there(store: Store, path: str) -> None:
     held = claim(store)
-    (path / "checkpoint").write_text("1")
-    (path / ".marin/shards").mkdir()
+    write(path, "checkpoint", "1")
+    write(path, ".marin/shards/note.json", "{}")
     held.lease.release()
     held = claim(store, 2, resumable=True)
-    assert (path / "checkpoint").read_text() == "1"
-    assert (path / ".marin/shards").exists()
+    assert read(path, "checkpoint") == "1"
+    assert exists(join(path, ".marin/shards/note.json"))
     held.lease.release()
 
 
-def test_what_another_step_cannot_go_on_with_is_moved_aside(store: Store, path: Path) -> None:
+def test_what_another_step_cannot_go_on_with_is_moved_aside(store: Store, path: str) -> None:
     held = claim(store)
-    (path / "sub").mkdir()
-    (path / "sub/part").write_text("half")
-    (path / ".marin/shards").mkdir()
-    (path / ".marin/shards/k.json").write_text("{}")
+    write(path, "sub/part", "half")
+    write(path, ".marin/shards/k.json", "{}")
     held.lease.release()
     held = claim(store, 2)
-    assert take_manifest(str(path)).files == ()
-    assert not (path / ".marin/shards").exists()
-    assert (path / ".marin/aside/1/sub/part").read_text() == "half"
-    assert (path / ".marin/aside/1/shards/k.json").exists()
-    assert (path / ".marin/attempts/1.json").exists()
-    (path / "data").write_text("whole")
+    assert take_manifest(path).files == ()
+    assert not exists(join(path, ".marin/shards/k.json"))
+    assert read(path, ".marin/aside/1/sub/part") == "half"
+    assert exists(join(path, ".marin/aside/1/shards/k.json"))
+    assert exists(join(path, ".marin/attempts/1.json"))
+    write(path, "data", "whole")
     store.publish(held, {}, {})
-    assert read_manifest(str(path)).files == (("data", 5),)  # type: ignore[union-attr]
+    assert read_manifest(path).files == (("data", 5),)  # type: ignore[union-attr]
 
 
-def test_leftovers_are_moved_aside_time_after_time(store: Store, path: Path) -> None:
+def test_a_claimant_that_is_late_moves_nothing_of_a_newer_attempts_aside(gcs_prefix: str) -> None:
+    """It was paused between its claim and the move; what it had listed has been written anew since."""
+    store = Store(gcs_prefix)
+    path = store.locate(X)
+    held = claim(store)
+    write(path, "part", "1")
+    held.lease.release()
+    listed = find_leftovers(path, 1)
+    newer = claim(store, 2)
+    write(path, "part", "2")
+    move_aside(path, listed, 1, newer.lease)
+    assert read(path, "part") == "2"
+    newer.lease.release()
+
+
+def test_leftovers_are_moved_aside_time_after_time(store: Store, path: str) -> None:
     for attempt in (1, 2, 3):
         held = claim(store, attempt)
-        (path / "part").write_text(str(attempt))
+        write(path, "part", str(attempt))
         held.lease.release()
-    assert {p.parent.name: p.read_text() for p in (path / ".marin/aside").rglob("part")} == {"1": "1", "2": "2"}
+    assert [read(path, f".marin/aside/{n}/part") for n in (1, 2)] == ["1", "2"]
+
+
+def test_a_resumable_step_goes_on_although_the_next_attempt_died_before_it_began(store: Store, path: str) -> None:
+    held = claim(store)
+    write(path, "checkpoint", "1")
+    held.lease.release()
+    assert work(store, 2, "commit claimed") == -signal.SIGKILL
+    held = claim(store, 3, resumable=True, stale=stale_lease(path))
+    assert read(path, "checkpoint") == "1"
+    held.lease.release()
 
 
 def test_a_resumable_step_does_not_go_on_with_another_versions_leftovers(store: Store) -> None:
     first, second = (output(identity * 64, override="one/place") for identity in "ab")
     held = claim(store, what=first)
-    Path(held.path, "checkpoint").write_text("1")
+    write(held.path, "checkpoint", "1")
     held.lease.release()
     held = claim(store, 2, second, resumable=True)
-    assert not Path(held.path, "checkpoint").exists()
+    assert not exists(join(held.path, "checkpoint"))
     held.lease.release()
 
 
-def test_foreign_files_are_refused_and_untouched(store: Store, path: Path) -> None:
-    path.mkdir(parents=True)
-    (path / "thesis.txt").write_text("mine")
-    before = snapshot(Path(store.prefix))
-    with pytest.raises(StoreError, match=r"holds 'thesis.txt' and no mark of an attempt of ours, so it is not touched"):
+def test_foreign_files_are_refused_and_untouched(store: Store, path: str) -> None:
+    write(path, "thesis.txt", "mine")
+    before = snapshot(store.prefix)
+    with pytest.raises(StoreError, match=r"holds 'thesis.txt' and no mark of an attempt, so it is not touched"):
         claim(store)
-    assert snapshot(Path(store.prefix)) == before
+    assert {n: s for n, s in snapshot(store.prefix).items() if not n.endswith(lease.NAME)} == before
     assert store.look([X])[X].status is None
 
 
-def test_a_file_in_the_outputs_place_is_refused_and_untouched(store: Store, path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_text("mine")
+def test_a_file_in_the_outputs_place_is_refused_and_untouched(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+    path = store.locate(X)
+    write_bytes(path, b"mine")
     assert store.look([X])[X].status is None
     with pytest.raises((StoreError, OSError), match="x-abc123"):
         claim(store)
-    assert path.read_text() == "mine"
+    assert control.read(path).data == b"mine"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("override", [None, "one/place"])
@@ -208,91 +287,129 @@ def test_another_versions_output_at_the_path_is_refused_and_untouched(store: Sto
     assert store.look([first])[first].done
 
 
-def test_an_output_of_marins_is_reused_as_it_is(store: Store, path: Path) -> None:
-    path.mkdir(parents=True)
-    (path / "data.txt").write_text("data")
-    (path / ".executor_status").write_text("SUCCESS")
+def test_an_output_of_marins_is_reused_as_it_is(store: Store, path: str) -> None:
+    write(path, "data.txt", "data")
+    write(path, ".executor_status", "SUCCESS")
     seen = store.look([X])[X]
     assert (seen.done, seen.match) == (True, Match.UNVERIFIED)
     with pytest.raises(AlreadyDoneError):
         claim(store)
 
 
-def test_a_stopped_attempt_says_why(store: Store, path: Path) -> None:
+def test_a_record_that_marin_rewrote_is_read_from_the_commit(store: Store, path: str) -> None:
+    """Marin writes the records of all steps of its DAG anew when it starts, also of those that are done."""
+    make(store)
+    record_path = join(path, record.NAME)
+    control.put(record_path, b'{"name": "raw/x", "config": {}, "version": {"name": "raw/x"}}')
+    seen = store.look([X])[X]
+    assert (seen.done, seen.match, seen.result) == (True, Match.SAME, {"documents": 3})
+
+
+def test_a_stopped_attempt_says_why(store: Store, path: str) -> None:
     claim(store).lease.release()
     store.mark_stopped(X, 1, "by Ctrl-C")
     assert store.look([X])[X].status is Status.FAILED
-    assert attempts.read_attempt(str(path), 1)["error"] == "by Ctrl-C"
+    assert attempts.read_attempt(path, 1)["error"] == "by Ctrl-C"
 
 
-def test_a_stop_that_comes_late_changes_nothing(store: Store, path: Path) -> None:
+def test_a_dead_workers_lease_is_taken_from_it_at_once(store: Store, path: str) -> None:
+    """Its orchestrator knows that it is dead, so nobody waits for the lease to become stale."""
+    assert work(store, 1, "function returned") == -signal.SIGKILL
+    store.mark_stopped(X, 1, "its worker died")
+    seen = store.look([X])[X]
+    assert (seen.status, seen.holder) == (Status.FAILED, None)
+    make(store, attempt=2)
+
+
+def test_a_stop_that_comes_late_changes_nothing(store: Store, path: str) -> None:
     claim(store).lease.release()
     second = claim(store, 2)
     before = snapshot(path)
     store.mark_stopped(X, 1, "late")
-    store.mark_stopped(X, 2, "while it works")
     assert snapshot(path) == before
+    assert store.look([X])[X].holder is not None
     second.lease.release()
     store.mark_stopped(output("c" * 64, override="never/begun"), 1, "never begun")
 
 
-DIE = """
-import os, sys
+def test_a_commit_of_a_newer_format_is_refused(store: Store, path: str) -> None:
+    write(path, ".marin/manifest.json", '{"format_version": 99}')
+    with pytest.raises(ValueError, match="has format version 99 and this software knows up to 2"):
+        claim(store)
+
+
+def test_an_output_that_has_a_manifest_of_names_and_sizes_is_complete(store: Store, path: str) -> None:
+    """Format 1, as earlier versions wrote it."""
+    write(path, "data.txt", "data")
+    digest = Manifest(entries=(Entry(name="data.txt", size=4),)).digest
+    entries = [{"name": "data.txt", "size": 4}]
+    manifest = {"format_version": 1, "files": 1, "bytes": 4, "digest": digest, "entries": entries}
+    write(path, ".marin/manifest.json", json.dumps(manifest))
+    write(path, ".executor_status", "SUCCESS")
+    assert store.look([X])[X].done
+    assert read_manifest(path).files == (("data.txt", 4),)  # type: ignore[union-attr]
+    with pytest.raises(AlreadyDoneError):
+        claim(store)
+
+
+WORK = """
+import sys
 from marin_resources.output import Output
+from marin_resources.storage import fault_points
+from marin_resources.storage.files import join, write_bytes
 from marin_resources.storage.store import Store
-prefix, when, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
-replace, calls = os.replace, 0
-def dying(source, target):
-    global calls
-    calls += 1
-    if calls == number and when == "before":
-        os._exit(9)
-    replace(source, target)
-    if calls == number:
-        os._exit(9)
-os.replace = dying
-store = Store(prefix)
-claim = store.claim(Output(name="raw/x", version="abc123", identity="a" * 64), attempt=1, resumable=False, run_id=None)
-with open(claim.path + "/data.txt", "w") as file:
-    file.write("data")
+store, attempt = Store(sys.argv[1]), int(sys.argv[2])
+output = Output(name="raw/x", version="abc123", identity="a" * 64)
+claim = store.claim(output, attempt=attempt, resumable=False, run_id=None)
+write_bytes(join(claim.path, "data.txt"), b"data")
+fault_points.reach("function returned")
 store.publish(claim, {"name": "raw/x"}, {"documents": 3})
-os._exit(0)
 """
-WRITES = ("status RUNNING", "manifest", "record", "status SUCCESS", "end of attempt")
+OF_THE_STORE = [p for p in fault_points.POINTS if not p.startswith(("file", "shard", "leftovers"))]
+COMMITTED = OF_THE_STORE[OF_THE_STORE.index("commit published") :]
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("number", range(1, len(WRITES) + 1), ids=WRITES)
-def test_a_worker_that_dies_while_writing_leaves_nothing_half_that_is_called_complete(
-    store: Store, path: Path, number: int, when: str
+def work(store: Store, attempt: int, die_at: str) -> int:
+    env = {**os.environ, fault_points.VARIABLE: die_at}
+    return subprocess.run([sys.executable, "-c", WORK, store.prefix, str(attempt)], check=False, env=env).returncode
+
+
+@pytest.mark.parametrize("point", OF_THE_STORE)
+def test_a_worker_killed_at_any_point_leaves_an_output_that_the_next_completes(
+    store: Store, path: str, point: str
 ) -> None:
-    died = subprocess.run([sys.executable, "-c", DIE, store.prefix, when, str(number)], check=False)
-    assert died.returncode == 9
+    assert work(store, 1, point) == -signal.SIGKILL
     seen = store.look([X])[X]
-    assert seen.holder is None
-    if number > 4 or (number == 4 and when == "after"):
-        assert seen.done
-        assert seen.result == {"documents": 3}
-        assert read_manifest(str(path)) == take_manifest(str(path))
-        with pytest.raises(AlreadyDoneError):
-            claim(store, 2)
+    assert seen.done == (point in COMMITTED[2:])  # "commit published" and "record written" come before SUCCESS
+    latest = attempts.latest_attempt(path)
+    assert latest == (0 if point == "lease taken" else 1)
+    if point in COMMITTED:
+        with pytest.raises(AlreadyDoneError):  # what lacks its record or its status is given them, without any work
+            claim(store, latest + 1, stale=stale_lease(path))
     else:
-        assert seen.status is (None if (number, when) == (1, "before") else Status.RUNNING)
-        make(store, attempt=2)
-        assert json.loads((path / ".executor_info").read_text())["attempt"] == 2
-        assert read_manifest(str(path)).files == (("data.txt", 4),)  # type: ignore[union-attr]
-        assert store.look([X])[X].done
+        make(store, attempt=latest + 1, stale=stale_lease(path))
+    seen = store.look([X])[X]
+    assert seen.done
+    assert seen.result == {"documents": 3}
+    assert read_manifest(path) == take_manifest(path)
+    assert seen.record["attempt"] == attempts.latest_attempt(path)  # type: ignore[index]
 
 
-def test_all_writes_of_a_publication_are_hit(store: Store) -> None:
-    done = subprocess.run([sys.executable, "-c", DIE, store.prefix, "before", str(len(WRITES) + 1)], check=False)
-    assert done.returncode == 0
+@pytest.mark.parametrize("point", ["commit claimed", "leftovers moved", "manifest taken"])
+def test_leftovers_survive_a_kill_while_they_are_moved(disk_prefix: str, point: str) -> None:
+    store = Store(disk_prefix)
+    path = store.locate(X)
+    assert work(store, 1, "function returned") == -signal.SIGKILL
+    assert work(store, 2, point) == -signal.SIGKILL
+    make(store, attempt=3)
+    assert store.look([X])[X].done
+    assert read_manifest(path).files == (("data.txt", 4),)  # type: ignore[union-attr]
 
 
-def test_a_failure_after_success_changes_nothing(store: Store, path: Path) -> None:
+def test_a_failure_after_success_changes_nothing(store: Store, path: str) -> None:
     held = claim(store)
-    Path(held.path, "data.txt").write_text("data")
-    (path / ".marin/attempts/1.json").write_text("not JSON")  # what comes after SUCCESS cannot be noted
+    write(path, "data.txt", "data")
+    write(path, ".marin/attempts/1.json", "not JSON")  # what comes after SUCCESS cannot be noted
     with pytest.raises(ValueError, match="is not JSON"):
         store.publish(held, {"name": X.name}, {"documents": 3})
     store.fail(held, {"name": X.name}, "ValueError: is not JSON", "")
