@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -40,7 +39,7 @@ def op_name(name: str) -> str:
 
 def check_results(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
     """What the checks say of the output as it is recorded."""
-    return [_check_complete(key, observed.path), *_check_expectations(step, key, observed.result)]
+    return [_check_complete(key, observed.path), *_check_expectations(step, key, observed)]
 
 
 def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:
@@ -70,15 +69,19 @@ def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:
     )
 
 
-def _check_expectations(step: Step, key: dg.AssetKey, result: Mapping[str, Any]) -> list[dg.AssetCheckResult]:
+def _check_expectations(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
+    """Marin records no results, so of its outputs nothing can be told: a warning, which fails no run."""
+    result, known = observed.result, "result" in (observed.record or {})
+    absent = "missing" if known else "not recorded"
     return [
         dg.AssetCheckResult(
             check_name=expectation.name,
             asset_key=key,
             passed=expectation.holds(result),
+            severity=dg.AssetCheckSeverity.ERROR if known else dg.AssetCheckSeverity.WARN,
             metadata={
                 "expected": expectation.describe(),
-                "value": "missing" if (value := expectation.value_in(result)) is None else value,
+                "value": absent if (value := expectation.value_in(result)) is None else value,
             },
         )
         for expectation in step.expectations

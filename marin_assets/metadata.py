@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,16 @@ from marin_resources.drift import Drift, Kind, worth_telling
 from marin_resources.output import Match, Observed
 from marin_resources.produce import Produced
 from marin_resources.storage.attempts import latest_attempt, log_path
+from marin_resources.storage.budget import spent
 from marin_resources.storage.files import exists, filesystem_of, is_local, join
 
 MAX_PLOT_BYTES = 400_000
 """A larger picture stays a path: metadata rows live in Dagster's database."""
+
+TAKEN = frozenset({"path", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by"}) | {
+    *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers")
+}
+"""Names that the page has in any case."""
 
 
 def materialization_metadata(
@@ -30,6 +37,7 @@ def materialization_metadata(
         **_plots(observed),
         **_numbers(observed.result),
         **_sizes(record),
+        **_transfers(observed.path, record),
         "log": dg.MetadataValue.path(log_path(observed.path, record.get("attempt") or latest_attempt(observed.path))),
     }
     if observed.match is Match.UNVERIFIED:
@@ -65,12 +73,19 @@ def _sizes(record: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
+def _transfers(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """What the step has read from other regions, if its config has anything that may be."""
+    if "mirror://" not in json.dumps(record.get("config")):
+        return {}
+    moved = spent(path)
+    shown: dict[str, Any] = {"transferred_bytes": moved["bytes"], "transferred_dollars": moved["dollars"]}
+    return shown | ({"transfers": dg.MetadataValue.json(list(moved["transfers"]))} if moved["transfers"] else {})
+
+
 def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers of the result, each under its own name; Dagster has one namespace, so a clash gets a prefix."""
-    taken = {"files", "bytes", "duration_s", "path", "reused", "log", "config", "results", "made_by"}
-    taken |= {"drift", "drift_count", "drift_unknown"}
     numbers = {k: v for k, v in result.items() if isinstance(v, int | float) and not isinstance(v, bool)}
-    return {f"result_{key}" if key in taken else key: value for key, value in numbers.items()}
+    return {f"result_{key}" if key in TAKEN else key: value for key, value in numbers.items()}
 
 
 def _plots(observed: Observed) -> dict[str, Any]:

@@ -72,7 +72,8 @@ def _ended(instance: dg.DagsterInstance, run_id: str, result: Any) -> Ended:
         failures = (events[0],)
     elif not failures and run is not None and run.status is not dg.DagsterRunStatus.SUCCESS:
         failures = ("The run failed outside of its steps.",)
-    checks = [check for check in result.get_asset_check_evaluations() if not check.passed]
+    failing = (check for check in result.get_asset_check_evaluations() if not check.passed)
+    checks = [check for check in failing if check.severity is dg.AssetCheckSeverity.ERROR]
     return Ended(
         run_id=run_id,
         computed=len(materialized) - reused,

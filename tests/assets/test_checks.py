@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 from toy_steps import toy
 
+from marin_assets import expect
 from marin_assets.checks import check_results
 from marin_resources.output import Observed, Output
 from marin_resources.storage.files import join, remove, write_bytes
@@ -68,3 +69,11 @@ def test_an_output_of_marins_passes_and_the_check_says_why(path: str) -> None:
     remove(join(path, NAME))
     result = complete(path)
     assert (result.passed, shown(result, "manifest")) == (True, "none, the output is Marin's")
+
+
+def test_what_marin_has_not_recorded_is_a_warning_and_not_a_failure(path: str) -> None:
+    step = toy("x", expectations=[expect("value", at_least=1)])
+    [_, told] = check_results(step, dg.AssetKey("x"), Observed(path=path, record={"name": "x", "config": {}}))
+    assert (told.passed, told.severity, shown(told, "value")) == (False, dg.AssetCheckSeverity.WARN, "not recorded")
+    [_, missing] = check_results(step, dg.AssetKey("x"), Observed(path=path, record={"result": {}}))
+    assert (missing.passed, missing.severity) == (False, dg.AssetCheckSeverity.ERROR)
