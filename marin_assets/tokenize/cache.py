@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
-from marin_resources.storage.files import filesystem_of, is_local, join, read_json, write_bytes, write_json
+from marin_resources.storage.files import exists, is_local, join, read_json, write_bytes, write_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,21 +51,31 @@ class Names:
 def write_shard(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, metadata: Mapping[str, Any]) -> None:
     """Write one shard, which appears at `path` by a rename (in a bucket: by its ledger, which is written last).
 
-    `tokens` is int32 (tokens,), `ends` int64 (documents,): where each document ends in it.
+    `tokens` is int32 (tokens,), `ends` int64 (documents,): where each document ends in it. In a bucket a shard that is
+    finished stays as it is: raises FileExistsError if it is another one.
     """
+    name = os.path.basename(path)
+    ledger = _ledger({name: len(ends)}, {name: {FIELD: len(tokens)}}, metadata, layout="consolidated")
+    if not is_local(path):
+        _write_parts(path, tokens, ends, names, ledger)
+        return
+    final = path.removeprefix("file://")
+    place = join(os.path.dirname(final), f".{name}.tmp")
+    for leftover in (final, place):
+        shutil.rmtree(leftover, ignore_errors=True)
+    _write_parts(place, tokens, ends, names, ledger)
+    os.rename(place, final)
+
+
+def _write_parts(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, ledger: Mapping[str, Any]) -> None:
+    """Removes nothing: a writer that was given up, and comes late, takes nothing from what another has written."""
     import numpy as np
 
-    name = os.path.basename(path)
-    place = join(os.path.dirname(path), f".{name}.tmp") if is_local(path) else path
-    for leftover in {path, place}:
-        _remove(leftover)
-    _write_array(join(place, FIELD, "data"), tokens)
-    _write_array(join(place, FIELD, "offsets"), np.concatenate([[len(ends)], ends]).astype(np.int64))
-    write_bytes(join(place, NAMES), json.dumps({"ids": names.ids, "pages": names.pages}).encode())
-    counts = {FIELD: len(tokens)}
-    write_json(join(place, LEDGER), _ledger({name: len(ends)}, {name: counts}, metadata, layout="consolidated"))
-    if place != path:
-        os.rename(place, path)
+    if not exists(join(path, LEDGER)):
+        _write_array(join(path, FIELD, "data"), tokens)
+        _write_array(join(path, FIELD, "offsets"), np.concatenate([[len(ends)], ends]).astype(np.int64))
+        write_bytes(join(path, NAMES), json.dumps({"ids": names.ids, "pages": names.pages}).encode())
+    write_json(join(path, LEDGER), ledger, replace=False)
 
 
 def write_split(path: str, shards: Sequence[str], metadata: Mapping[str, Any]) -> dict[str, int]:
@@ -125,31 +135,33 @@ def _write_array(path: str, values: np.ndarray) -> None:
     # The shape is Levanter's, which appends; what is in use is told by the offsets.
     metadata = {"data_type": values.dtype.name, "shape": [2**54], "chunk_grid": grid, "codecs": [sharding]}
     spec = {"driver": "zarr3", "kvstore": _kvstore(path), "metadata": metadata}
-    ts.open(spec, create=True, delete_existing=True).result()[: len(values)].write(values).result()
+    ts.open(spec, create=True, open=True).result()[: len(values)].write(values).result()
 
 
 def _open(path: str) -> ts.TensorStore:
     import tensorstore as ts
 
+    from marin_resources.storage.mirror import local_path_of
+
     # Without a pool of memory every document read would unpack its chunk anew.
     context = ts.Context({"cache_pool": {"total_bytes_limit": READ_CACHE_BYTES}})
-    return ts.open({"driver": "zarr3", "kvstore": _kvstore(path)}, open=True, read=True, context=context).result()
+    kvstore = _kvstore(local_path_of(path))
+    return ts.open({"driver": "zarr3", "kvstore": kvstore}, open=True, read=True, context=context).result()
 
 
 def _kvstore(path: str) -> dict[str, str]:
+    """Where tensorstore finds `path`."""
     if is_local(path):
         return {"driver": "file", "path": os.path.abspath(path.removeprefix("file://")) + "/"}
     url = urlparse(path)
     drivers = {"gs": "gcs", "s3": "s3"}
     if url.scheme not in drivers:
         raise CacheError(f"A cache cannot lie at {path!r}: tensorstore knows local paths, gs:// and s3://. Use one.")
-    return {"driver": drivers[url.scheme], "bucket": url.netloc, "path": url.path.lstrip("/") + "/"}
+    place = {"driver": drivers[url.scheme], "bucket": url.netloc, "path": url.path.lstrip("/") + "/"}
+    return {**place, **_s3_settings()} if url.scheme == "s3" else place
 
 
-def _remove(path: str) -> None:
-    if is_local(path):
-        shutil.rmtree(path.removeprefix("file://"), ignore_errors=True)
-        return
-    fs, p = filesystem_of(path)
-    if fs.exists(p):
-        fs.rm(p, recursive=True)
+def _s3_settings() -> dict[str, str]:
+    """What tensorstore does not read from the environment, and everything else that speaks to S3 does."""
+    names = {"endpoint": "AWS_ENDPOINT_URL", "aws_region": "AWS_DEFAULT_REGION"}
+    return {setting: os.environ[name] for setting, name in names.items() if os.environ.get(name)}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import list_shards, read_documents
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_assets.tokenize.cache import Names, read_documents_of, read_names, write_shard, write_split
+from marin_assets.tokenize.cache import LEDGER, Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.tokenize.split import SPLITS, TRAIN, VALIDATION, check_fraction, page_of, split_of
 from marin_resources.ray_tpu.map_shards import map_shards
 from marin_resources.storage.files import exists, filesystem_of, join, read_json
@@ -61,6 +61,15 @@ class DocumentShard:
     cache_path: str
     name: str
     validation_fraction: float
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return SPLITS if self.validation_fraction else (TRAIN,)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What is there if the shard is finished: of each split the ledger, which is written last."""
+        return tuple(join(self.cache_path, split, self.name, LEDGER) for split in self.splits)
 
 
 def tokenize(config: TokenizeConfig) -> dict[str, Any]:
@@ -127,7 +136,7 @@ def tokenizer_digest(tokenizer_path: str) -> str:
 def tokenize_shard(shard: DocumentShard) -> dict[str, int]:
     """Tokenize one shard into a shard of each split's cache, and read a sample back."""
     tokenizer, bos, eos = _load_tokenizer(shard.tokenizer_path)
-    splits = {split: _Rows() for split in (SPLITS if shard.validation_fraction else (TRAIN,))}
+    splits = {split: _Rows() for split in shard.splits}
     size = 0
     documents = read_documents(shard.documents_path)
     while batch := list(islice(documents, BATCH)):

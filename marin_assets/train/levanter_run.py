@@ -4,8 +4,9 @@ What we add to Levanter, all by its own points of extension:
 * a tracker, which writes the metrics and tells the progress;
 * an adaptor, which it calls once with the trainer before the first step: evaluates the untrained model, and exports
   at the end to one stable place;
-* a checkpointer config, for two things: a checkpoint is begun after the evaluation of its step, so that a run that
-  goes on from it has lost no number; and the last one, written in the background, can be waited for.
+* a checkpointer config, for two things: a checkpoint is begun after the evaluation of its step, and after the metrics
+  are saved, so that a run that goes on from it has lost no number; and the last one, written in the background, can be
+  waited for.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import fsspec
 import haliax as hax
 import jax
 import jmp
@@ -53,6 +55,9 @@ JAX_CONFIG = {
     "jax_persistent_cache_min_entry_size_bytes": -1,
 }
 
+BUCKETS = ("gs", "gcs", "s3", "s3a")
+"""As fsspec names their kinds."""
+
 QUIET = {
     # It compares what a cache says of its tokenizer with a path. Ours name its digest, which was checked.
     "levanter.store.cache": logging.ERROR,
@@ -64,11 +69,12 @@ QUIET = {
 def run(config: TrainLmConfig, metrics: MetricsFile, *, tokenizer: str, log_dir: str, resumed_at: int | None) -> int:
     """Train and export; returns the number of parameters. `resumed_at` is the step of the checkpoint there is."""
     levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
+    levanter_config.trainer.checkpointer.before_each = metrics.save
     progress = Progress(config.num_train_steps, config.train_batch_size * config.model.max_seq_len)
     tracker = MetricsTracker(metrics, progress, finished=resumed_at == config.num_train_steps - 1)
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
     levanter_config.adapter = ExportAndEvaluate(levanter_config, join(config.output_path, "hf"), resumed_at is None)
-    with _logging_as_it_is(), warnings.catch_warnings():
+    with _logging_as_it_is(), listings_not_remembered(), warnings.catch_warnings():
         # The second run in one process. Levanter has no way to take the first one's tracker away.
         warnings.filterwarnings("ignore", message="Global tracker is already set")
         train_lm.main(levanter_config)
@@ -142,7 +148,17 @@ class LateCheckpointerConfig(CheckpointerConfig):
 
     def create(self, run_id: str) -> Any:
         self.made: Checkpointer = super().create(run_id)
+        save = self.made.save_checkpoint
+
+        def save_after_metrics(*args: Any, **kwargs: Any) -> None:
+            self.before_each()
+            save(*args, **kwargs)
+
+        self.made.save_checkpoint = save_after_metrics  # type: ignore[method-assign]
         return NoCheckpointer()
+
+    def before_each(self) -> None:
+        """Called before a checkpoint is begun; `run` puts its own here, which is no field that Levanter would copy."""
 
 
 class NoCheckpointer:
@@ -234,6 +250,21 @@ def _evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer:
         mp=trainer.mp,
     )
     evaluate(SimpleNamespace(step=UNTRAINED_STEP, model=model, state=SimpleNamespace(model_averaging=None)))
+
+
+@contextmanager
+def listings_not_remembered() -> Iterator[None]:
+    """Let Levanter see what is in a bucket: its file systems are fsspec's own, which remember a listing for ever.
+
+    A process that has looked there before would not know what another one has done to the checkpoints since.
+    """
+    before = {store: dict(fsspec.config.conf.get(store, {})) for store in BUCKETS}
+    for store in BUCKETS:
+        fsspec.config.conf[store] = {**before[store], "use_listings_cache": False}
+    try:
+        yield
+    finally:
+        fsspec.config.conf.update(before)
 
 
 @contextmanager

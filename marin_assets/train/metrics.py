@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 
 
 class MetricsFile:
-    """Rows by step. On a local disk a row is in the file at once; in a bucket, the file is sent once a minute."""
+    """Rows by step. On a local disk a row is in the file at once; in a bucket, the file is sent once a minute, and by
+    `save`, which is to be called before each checkpoint: a run that goes on from it has the rows up to its step."""
 
     def __init__(self, path: str, *, keep_up_to: int | None = None) -> None:
         """Keep the rows up to and including the step `keep_up_to` of an earlier run, and drop what follows."""
@@ -58,11 +59,15 @@ class MetricsFile:
             row.update(new)
             self._save_row()
 
+    def save(self) -> None:
+        """See to it that the rows so far are where a run that goes on finds them."""
+        if not self._file:
+            self._upload()
+
     def close(self) -> None:
+        self.save()
         if self._file:
             self._file.close()
-        else:
-            self._upload()
 
     def _save_row(self) -> None:
         if self._file:

@@ -8,6 +8,7 @@ Out, below the output path:
      plots/loss.png  train and validation loss
 
 The same call after a crash goes on from the last checkpoint, to the same weights bit for bit on the same hardware.
+On a disk and in a bucket (gs://, s3://) the outputs are the same, but for names that TensorStore draws by chance.
 Runs on what jax finds: TPU, GPU or CPU. Asks no hub: nothing is read but the caches and the tokenizer folder.
 Levanter needs local folders for the tokenizer and its log, so a temporary folder is made for these.
 """
@@ -18,14 +19,16 @@ import logging
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_assets.train.checkpoints import last_checkpoint_step, remove_unfinished
 from marin_assets.train.inputs import check_inputs, stage_tokenizer
 from marin_assets.train.loss_plot import plot_losses
 from marin_assets.train.metrics import UNTRAINED_STEP, MetricsFile, Row, read_metrics
-from marin_resources.storage.files import exists, join, list_files, read_json
+from marin_resources.storage.files import join
+from marin_resources.storage.mirror import local_path_of
 
 CHECKPOINTS, EXPORT, METRICS, PLOT = "checkpoints", "hf", "metrics.jsonl", "plots/loss.png"
 MIN_HEAD_DIM = 32
@@ -104,7 +107,11 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
     from marin_assets.train import levanter_run
 
-    done = last_checkpoint_step(join(config.output_path, CHECKPOINTS))
+    # TensorStore reads plain paths alone; what lies in another region is copied here, on the step's budget.
+    config = replace(config, components={name: local_path_of(path) for name, path in config.components.items()})
+    checkpoints = join(config.output_path, CHECKPOINTS)
+    remove_unfinished(checkpoints)
+    done = last_checkpoint_step(checkpoints)
     if done is not None:
         log.info("resuming from the checkpoint of step %d of %d", done, config.num_train_steps)
     metrics = MetricsFile(join(config.output_path, METRICS), keep_up_to=done)
@@ -115,6 +122,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
             parameters = levanter_run.run(config, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done)
     finally:
         metrics.close()
+    remove_unfinished(checkpoints, also_temporary=True)
     log.info("trained and exported in %.1f s", time.monotonic() - started)
     rows = read_metrics(metrics.path)
     plot_losses(rows, join(config.output_path, PLOT))
@@ -137,13 +145,6 @@ def check_shape(config: TrainLmConfig) -> None:
         )
     if config.num_train_steps < 2:
         raise TrainError(f"num_train_steps is {config.num_train_steps}, expected at least 2: Levanter exports no less.")
-
-
-def last_checkpoint_step(path: str) -> int | None:
-    """The step of the newest complete checkpoint below `path`: metadata.json is written last."""
-    if not exists(path):
-        return None
-    return max((read_json(file)["step"] for file in list_files(path, "/metadata.json")), default=None)
 
 
 def _result(config: TrainLmConfig, rows: list[Row], parameters: int, done: int | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pytest
 from marin_assets.evaluate.held_out import HeldOutConfig, make_held_out_set
 from marin_assets.evaluate.lm_eval import EvaluationError, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.storage.files import filesystem_of
 
 QUESTIONS = 40
 
@@ -94,19 +95,17 @@ def test_results_hold_numbers_only_and_the_picture_is_there(scored: Scored) -> N
 
 
 def test_the_same_evaluation_from_a_bucket_is_the_same_bytes(
-    scored: Scored, model_path: str, held_out_path: str
+    scored: Scored, model_path: str, held_out_path: str, gcs_prefix: str
 ) -> None:
-    import fsspec
-
-    fs = fsspec.filesystem("memory")
-    fs.put(model_path, "/eval/hf", recursive=True)
-    fs.put(held_out_path, "/eval/held_out", recursive=True)
-    fields: dict[str, Any] = {"held_out_path": "memory://eval/held_out", "output_path": "memory://eval/scores"}
-    config = LmEvalConfig(model_path="memory://eval/hf", **fields)
+    fs, root = filesystem_of(gcs_prefix)
+    fs.put(model_path, f"{root}/hf", recursive=True)
+    fs.put(held_out_path, f"{root}/held_out", recursive=True)
+    fields: dict[str, Any] = {"held_out_path": f"{gcs_prefix}/held_out", "output_path": f"{gcs_prefix}/scores"}
+    config = LmEvalConfig(model_path=f"{gcs_prefix}/hf", **fields)
     result = evaluate_with_lm_eval(unwrap_versioned_value(config))
     assert result == scored[1]
     for name in ("results.json", "samples.jsonl", "plots/scores.png"):
-        assert fs.cat_file(f"/eval/scores/{name}") == (scored[0] / name).read_bytes()
+        assert fs.cat_file(f"{root}/scores/{name}") == (scored[0] / name).read_bytes()
 
 
 def test_tasks_of_ones_own_run_and_the_environment_is_as_before(model_path: str, tmp_path: Path) -> None:

@@ -70,12 +70,17 @@ def test_a_line_cut_short_by_a_kill_is_left_out(tmp_path: Path) -> None:
     assert [row["step"] for row in read_metrics(str(path))] == [0, 1]
 
 
-def test_in_a_bucket_the_file_is_there_at_the_end() -> None:
-    metrics = MetricsFile("memory://bucket/run/metrics.jsonl")
+def test_in_a_bucket_the_rows_are_there_when_they_are_saved_and_at_the_end(gcs_prefix: str) -> None:
+    path = f"{gcs_prefix}/run/metrics.jsonl"
+    metrics = MetricsFile(path)
     for step in range(3):
         metrics.add(step, {"train/loss": 1.0})
+    assert read_metrics(path) == []
+    metrics.save()
+    metrics.add(3, {"train/loss": 1.0})
+    assert [row["step"] for row in read_metrics(path)] == [0, 1, 2]
     metrics.close()
-    assert [row["step"] for row in read_metrics("memory://bucket/run/metrics.jsonl")] == [0, 1, 2]
+    assert [row["step"] for row in read_metrics(path)] == [0, 1, 2, 3]
 
 
 def test_only_finite_numbers_of_known_kinds_are_kept() -> None:

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from marin_assets.step.values import unwrap_versioned_value
+from marin_assets.train.checkpoints import last_checkpoint_step
 from marin_assets.train.inputs import InputError
 from marin_assets.train.metrics import read_metrics
-from marin_assets.train.train_lm import LlamaSpec, TrainError, TrainLmConfig, last_checkpoint_step, train_lm
+from marin_assets.train.train_lm import LlamaSpec, TrainError, TrainLmConfig, train_lm
 from marin_resources.ray_tpu.config_json import decode, encode
 
 STEPS = 12

@@ -1,0 +1,74 @@
+"""The stages that the quickstart does not have, on each store: the same files with the same bytes, the same counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+
+from marin_assets.documents import Document, write_documents
+from marin_assets.download.files import DownloadFilesConfig, download_files
+from marin_assets.sample.count_documents import CountDocumentsConfig, count_documents
+from marin_assets.sample.sample_documents import SampleDocumentsConfig, sample_documents
+from marin_assets.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
+from marin_assets.sample.split_documents import SplitDocumentsConfig, split_documents
+from marin_assets.step.values import unwrap_versioned_value
+from marin_assets.transform.ingest import IngestConfig, ingest
+from marin_resources.storage.files import filesystem_of, join, sizes_below, stored_files
+
+SHARDS = 3
+LEFT = {".marin", ".checksums"}
+"""Hidden folders that stages leave: notes of what is finished."""
+
+
+def write_source(folder: str) -> None:
+    pages = [Document(id=name, text=text, source="topics") for name, text in sorted(topics.items())]
+    for i in range(SHARDS):
+        write_documents(join(folder, f"part {i}, of pydoc=é.jsonl.zst"), pages[i::SHARDS])
+
+
+def make_all(prefix: str) -> dict[str, Any]:
+    """Each stage's output below the prefix; what the stages say."""
+    write_source(join(prefix, "source"))
+    documents = join(prefix, "documents")
+    made: list[tuple[str, Callable[[Any], Any], Any]] = [
+        ("raw", download_files, DownloadFilesConfig(source=join(prefix, "source"))),
+        ("documents", ingest, IngestConfig(input_path=join(prefix, "raw"), id_column="id", metadata_columns="all")),
+        ("parquet", ingest, IngestConfig(input_path=join(prefix, "raw"), output_format=".parquet")),
+        ("counted", count_documents, CountDocumentsConfig(documents_path=join(prefix, "parquet"))),
+        ("sampled", sample_documents, SampleDocumentsConfig(documents_path=documents, count=20)),
+        ("split", split_documents, SplitDocumentsConfig(documents_path=documents)),
+        ("shuffled", shuffle_documents, ShuffleDocumentsConfig(documents_path=documents, shards=4)),
+    ]
+    told = {}
+    for name, stage, config in made:
+        told[name] = stage(unwrap_versioned_value(replace(config, output_path=join(prefix, name))))
+    return told
+
+
+def contents(prefix: str) -> dict[str, bytes]:
+    fs, _ = filesystem_of(prefix)
+    return {file.name: fs.cat_file(filesystem_of(file.path)[1]) for file in stored_files(prefix)}
+
+
+@pytest.fixture(scope="module")
+def on_disk(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, bytes]]:
+    prefix = str(tmp_path_factory.mktemp("prefix"))
+    return make_all(prefix), contents(prefix)
+
+
+def test_files_and_counts_are_those_of_a_disk(
+    any_prefix: str, on_disk: tuple[dict[str, Any], dict[str, bytes]]
+) -> None:
+    told = make_all(any_prefix)
+    assert contents(any_prefix) == on_disk[1]
+    assert without_places(told) == without_places(on_disk[0])
+    hidden = {part for name in sizes_below(any_prefix) for part in name.split("/") if part.startswith(".")}
+    assert hidden <= LEFT
+
+
+def without_places(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: {key: v for key, v in said.items() if not isinstance(v, str)} for name, said in told.items()}
