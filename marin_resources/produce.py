@@ -99,7 +99,7 @@ async def produce(
             return await _confirm(request.output, store, waited_s, lost)
         if outcome.end in (End.FAILED, End.LOST):
             # a worker that was ended from outside has not said so beside the output
-            await asyncio.to_thread(store.mark_stopped, request.output, attempt, outcome.error)
+            await asyncio.to_thread(_mark_stopped, store, request.output, attempt, outcome.error, say)
         if outcome.end is End.FAILED:
             raise ProduceError(_failed_sentence(name, outcome, observed.path, attempt), outcome.traceback)
         if outcome.end is End.LOST:
@@ -162,8 +162,16 @@ async def _compute(
     except asyncio.CancelledError:
         # No await from here on: the loop is being cancelled and would not come back.
         backend.stop(handle, "the run was stopped")
-        store.mark_stopped(task.output, task.attempt, "stopped with its run, by Ctrl-C or Terminate")
+        _mark_stopped(store, task.output, task.attempt, "stopped with its run, by Ctrl-C or Terminate", say)
         raise
+
+
+def _mark_stopped(store: Store, output: Output, attempt: int, reason: str, say: Callable[[str], None]) -> None:
+    """Where the store is away just then, the lease becomes stale by itself, and the next claim takes it over."""
+    try:
+        store.mark_stopped(output, attempt, reason)
+    except OSError as error:
+        say(f"{output.name}: that attempt {attempt} has stopped could not be noted ({error})")
 
 
 async def _confirm(output: Output, store: Store, waited_s: float, lost: int) -> Produced:

@@ -44,7 +44,7 @@ def read_attempt(output_path: str, attempt: int) -> dict[str, Any]:
 
 
 def latest_identity(output_path: str, latest: int) -> str | None:
-    """What the newest attempt that got as far as its mark was making; its mark is put when the folder is ready for it."""
+    """What the newest attempt with a mark was making; the mark is put when the folder is ready for it."""
     for attempt in range(latest, 0, -1):
         try:
             return read_attempt(output_path, attempt).get("identity")

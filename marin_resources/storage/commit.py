@@ -109,7 +109,8 @@ def publish_commit(output_path: str, claimed: Commit, manifest: Manifest, record
         now = read_commit(output_path)
         whose = f"attempt {now.fence} has taken it over" if now else "its mark was removed"
         raise LeaseLostError(
-            f"Attempt {claimed.fence} at {output_path!r} may not publish: {whose}. Run again; what is complete is reused."
+            f"Attempt {claimed.fence} at {output_path!r} may not publish: {whose}. "
+            "Run again; what is complete is reused."
         ) from None
 
 

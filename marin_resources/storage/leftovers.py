@@ -47,7 +47,7 @@ def find_leftovers(path: str, latest: int) -> Leftovers:
 
 
 def move_aside(path: str, leftovers: Leftovers, attempt: int, held: lease.Lease) -> None:
-    """Move what attempt `attempt` left to `.marin/aside/<attempt>`. Raises LeaseLostError when it is not ours to move."""
+    """Move what attempt `attempt` left to `.marin/aside/<attempt>`. Raises LeaseLostError if it is not ours to move."""
     aside = join(path, ".marin/aside", str(attempt))
     if is_local(path):
         for name in leftovers.names:

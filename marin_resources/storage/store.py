@@ -100,7 +100,8 @@ class Store:
     def fail(self, claim: Claim, facts: Mapping[str, Any], error: str, traceback: str) -> bool:
         """Record why the output is not complete, and give the claim up. False if it is complete after all.
 
-        It is if the answer to its publication was lost, and then stays as it is. Raises LeaseLostError if the claim is not ours any more; then the failure is nobody's business.
+        It is if the answer to its publication was lost, and then stays as it is. Raises LeaseLostError if the claim is
+        not ours any more; then the failure is nobody's business.
         """
         ending = self._ending(claim)
         told = {"outcome": "failed", "error": error, "traceback": traceback, "finished_at": ending["finished_at"]}
@@ -120,10 +121,10 @@ class Store:
         lives after all, it loses its lease and stops.
         """
         path = self.locate(output)
-        if attempts.latest_attempt(path) != attempt:
-            return
         holder = lease.holder_of(path)
         stale = holder.generation if holder is not None and holder.attempt == attempt else None
+        if stale is None and attempts.latest_attempt(path) != attempt:
+            return
         try:
             held = lease.acquire(path, None, attempt=attempt, stale=stale)
         except lease.LeaseHeldError:
@@ -239,7 +240,11 @@ class Store:
 
 def _note_stopped(path: str, attempt: int, reason: str) -> None:
     """Add how an attempt ended, unless its worker has said so itself before it went."""
-    if "outcome" not in attempts.read_attempt(path, attempt):
+    try:
+        marked = attempts.read_attempt(path, attempt)
+    except FileNotFoundError:
+        return  # it died before it had put its mark, and has no history
+    if "outcome" not in marked:
         ended = {"outcome": "stopped", "error": reason, "finished_at": datetime.now(UTC).isoformat()}
         attempts.end_attempt(path, attempt, ended)
 
