@@ -84,9 +84,11 @@ def judge_shard(shard: FileShard) -> Counts:
     return dict(counts)
 
 
-def write_verdicts(path: str, verdicts: Iterable[tuple[str, Verdict]], counts: Counter[str]) -> None:
+def write_verdicts(
+    path: str, verdicts: Iterable[tuple[str, Verdict]], counts: Counter[str], *, replace: bool = False
+) -> None:
     """Write one shard of attributes from (id, verdict) in the documents' order, and count them."""
-    write_rows(path, (_row(id, _counted(verdict, counts)) for id, verdict in verdicts))
+    write_rows(path, (_row(id, _counted(verdict, counts)) for id, verdict in verdicts), replace=replace)
 
 
 def read_attributes(path: str) -> Iterator[tuple[str, Verdict]]:

@@ -131,7 +131,7 @@ def consolidate_shard(shard: FileShard) -> Counts:
             AttributeRows(applied, attribute.path if attribute else None, file.path)
             for applied, attribute in zip(ask.attributes, attributes, strict=True)
         ]
-        write_documents(target, _kept(file.path, rows, measure, counts, samples))
+        write_documents(target, _kept(file.path, rows, measure, counts, samples), replace=False)
     samples.write(samples_path)
     return dict(counts)
 

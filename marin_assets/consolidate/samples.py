@@ -44,7 +44,8 @@ class RejectedSample:
 
     def write(self, path: str) -> None:
         """One shard's sample, to be read by `read`."""
-        write_rows(path, (sample for key in sorted(self._samples) for sample in self._smallest(self._samples[key])))
+        samples = (sample for key in sorted(self._samples) for sample in self._smallest(self._samples[key]))
+        write_rows(path, samples, replace=False)
 
     def read(self, path: str) -> None:
         """Take in another shard's sample. Raises DocumentError for a file that is damaged."""

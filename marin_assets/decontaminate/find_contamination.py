@@ -193,7 +193,8 @@ def find_shard(shard: FileShard) -> Mapping[str, int | float]:
     for file, target, findings in zip(shard.inputs, shard.outputs[:half], shard.outputs[half:], strict=True):
         finder = Finder(shard.config)
         write_verdicts(target, _verdicts(finder, file.path, counts), counts)
-        write_bytes(findings, json.dumps(finder.findings()).encode())  # compact: ten times as fast as write_json
+        compact = json.dumps(finder.findings()).encode()  # ten times as fast as write_json
+        write_bytes(findings, compact, replace=False)
     return dict(counts)
 
 

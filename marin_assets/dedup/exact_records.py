@@ -42,7 +42,7 @@ def write_records(path: str, blocks: Iterable[Array], partitions: int, partition
 
     index: list[Array] = []
     records = record_bytes = 0
-    with open_atomic(path) as out:
+    with open_atomic(path, replace=False) as out:
         for block in blocks:
             where = partition_of(block)
             order = np.argsort(where, kind="stable")

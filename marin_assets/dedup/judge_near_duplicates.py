@@ -99,7 +99,7 @@ def write_candidates(shard: FileShard) -> dict[str, int]:
     count = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         rows = _with_values(_table(file.path), file.name, shard.config.attributes_path)
-        with open_atomic(target) as out:
+        with open_atomic(target, replace=False) as out:
             for chunk in in_chunks(candidate(shard.config, row, value) for row, value in rows):
                 out.write(chunk.tobytes())
                 count += len(chunk)

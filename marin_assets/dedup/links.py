@@ -50,7 +50,7 @@ def link_band(shard: FileShard) -> dict[str, int]:
     [index], [target] = shard.inputs, shard.outputs
     files = [StoredFile(path=path, name="", size_bytes=size, stamp="") for path, size in read_json(index.path)]
     links = links_among(*band_of(files, config))
-    with open_atomic(target) as out:
+    with open_atomic(target, replace=False) as out:
         out.write(links.astype("<u8").tobytes())
     return {"links": len(links)}
 

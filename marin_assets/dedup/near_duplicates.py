@@ -115,7 +115,7 @@ def write_table(shard: FileShard) -> dict[str, int]:
     count = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         members = read_of_shard(shard.config.members_path, file.name)
-        count += write_rows(target, _rows(file.path, members))
+        count += write_rows(target, _rows(file.path, members), replace=False)
     return {"documents_in_clusters": count}
 
 

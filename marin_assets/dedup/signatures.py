@@ -31,7 +31,7 @@ def sign_shard(shard: FileShard) -> dict[str, int]:
     signer = Signer(shard.config.minhash)
     counts = Counter(documents=0, documents_without_words=0)
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
-        with open_atomic(target) as out:
+        with open_atomic(target, replace=False) as out:
             for keys, rows in blocks_of(read_documents(file.path), signer, counts):
                 write_block(out, keys, rows, signer.minhash)
     return dict(counts)

@@ -69,14 +69,14 @@ def _require(path: str, there: Sequence[str], wanted: Sequence[str]) -> None:
             )
 
 
-def write_parquet(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
+def write_parquet(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool = True) -> int:
     """Every value as text, a number or a truth; a mapping or a list as JSON text. Columns are those of all rows, with
     the type that fits all: groups of rows wait in a temporary file until it is known."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     schemas, starts, count = [], [], 0
-    with tempfile.TemporaryFile() as spool, open_atomic(path) as raw:
+    with tempfile.TemporaryFile() as spool, open_atomic(path, replace=replace) as raw:
         try:
             for group in _row_groups(rows):
                 names = list(dict.fromkeys(name for row in group for name in row))

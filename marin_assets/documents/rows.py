@@ -54,12 +54,15 @@ def read_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple
             yield number, _parsed(line)
 
 
-def write_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write one file of rows, whole or not at all; returns how many. The same rows are the same bytes."""
+def write_rows(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool = True) -> int:
+    """Write one file of rows, whole or not at all; returns how many. The same rows are the same bytes.
+
+    A function of `map_shards` passes `replace=False`: what is there by then is of a newer writer, and stays.
+    """
     if format_of(path) == ".parquet":
-        return write_parquet(path, rows)
+        return write_parquet(path, rows, replace=replace)
     count = 0
-    with open_atomic(path) as raw, _compressed(path, raw) as out:
+    with open_atomic(path, replace=replace) as raw, _compressed(path, raw) as out:
         for row in rows:
             count += 1
             out.write(_line(path, count, row))

@@ -54,9 +54,9 @@ def output_name(file: StoredFile, suffix: str) -> str:
     return file.name.removesuffix(format_of(file.name)) + suffix
 
 
-def write_documents(path: str, documents: Iterable[Document]) -> int:
-    """Write one shard, whole or not at all; returns how many documents it holds."""
-    return write_rows(path, (document.row() for document in documents))
+def write_documents(path: str, documents: Iterable[Document], *, replace: bool = True) -> int:
+    """Write one shard, whole or not at all; returns how many documents it holds. `replace` is as in `write_rows`."""
+    return write_rows(path, (document.row() for document in documents), replace=replace)
 
 
 def read_documents(path: str) -> Iterator[Document]:

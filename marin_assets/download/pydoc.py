@@ -60,6 +60,10 @@ class PydocShard:
     topics: list[str]
     python_version: str
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.path,)
+
 
 def render_pydoc(config: PydocConfig) -> dict[str, int | float]:
     """Render the running Python's own documentation as HTML pages.
@@ -122,7 +126,7 @@ def render_shard(shard: PydocShard) -> dict[str, int]:
     failed = [row for row in rows if "failed" in row]
     for row in failed:
         log.info("no page for the module %s: %s", row["name"], row["failed"])
-    write_documents(shard.path, pages)
+    write_documents(shard.path, pages, replace=False)
     return {
         "pages": len(pages),
         "modules": sum(page.source == "pydoc" for page in pages),

@@ -117,6 +117,10 @@ class HeldOutShard:
     max_documents: int
     seed: int
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.target,)
+
 
 def sample_shard(shard: HeldOutShard) -> Mapping[str, int]:
     """Write a sample of one shard's held-out documents; counts of all and of the held-out ones."""
@@ -129,7 +133,7 @@ def sample_shard(shard: HeldOutShard) -> Mapping[str, int]:
                 counts["documents_held_out"] += 1
                 yield document
 
-    write_documents(shard.target, sample(held_out(), shard.max_documents, shard.seed))
+    write_documents(shard.target, sample(held_out(), shard.max_documents, shard.seed), replace=False)
     return counts
 
 

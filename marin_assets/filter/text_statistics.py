@@ -66,7 +66,7 @@ def measure_shard(shard: FileShard) -> dict[str, int]:
             {"id": document.id, **measures(TextStatistics(document.text, splitter), families)}
             for document in read_documents(file.path)
         )
-        documents += write_rows(target, map(sample.add, measured))
+        documents += write_rows(target, map(sample.add, measured), replace=False)
         write_rows(_sample_path(target), sample.rows())
     return {"documents": documents}
 

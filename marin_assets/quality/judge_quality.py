@@ -129,7 +129,7 @@ def score_shard(shard: FileShard) -> Mapping[str, int]:
     scored = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         rows = ({"id": d.id, "value": classifier.score(d.text, label)} for d in read_documents(file.path))
-        scored += write_rows(target, rows)
+        scored += write_rows(target, rows, replace=False)
     return {"scored": scored}
 
 

@@ -79,7 +79,7 @@ def label_shard(shard: FileShard) -> dict[str, int]:
     half = len(shard.inputs)
     for label, targets in zip(LABELS, (shard.outputs[:half], shard.outputs[half:]), strict=True):
         for file, target in zip(shard.inputs, targets, strict=True):
-            write_documents(target, _examples_of(file.path, label, shard.config, counts))
+            write_documents(target, _examples_of(file.path, label, shard.config, counts), replace=False)
     counts["lines_unsure"] = counts["lines"] - counts["lines_positive"] - counts["lines_negative"]
     return dict(counts)
 

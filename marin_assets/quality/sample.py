@@ -47,7 +47,7 @@ def sample_shard(shard: FileShard) -> Mapping[str, int]:
             line = one_line(document.text, lowercase=shard.config.lowercase)
             rank = hashlib.sha256(f"{shard.config.seed}\n{line}".encode()).hexdigest()
             chosen.offer(rank, document.id, {"page": page_of(document), "line": line})
-        write_rows(target, ({"rank": rank, "id": id, **row} for rank, id, row in chosen.rows()))
+        write_rows(target, ({"rank": rank, "id": id, **row} for rank, id, row in chosen.rows()), replace=False)
     return {"examples_read": read}
 
 

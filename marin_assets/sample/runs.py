@@ -35,10 +35,10 @@ def write_run_file(path: str, lines: Iterable[bytes], buckets: int) -> None:
     """Write lines as runs, and then the index, in flat memory."""
     runs: list[list[int]] = []
     sizes = [0] * buckets
-    with open_atomic(path) as out:
+    with open_atomic(path, replace=False) as out:
         for run in _runs(lines):
             runs.append(_write_run(out, run, runs[-1][-1] if runs else 0, sizes))
-    write_json(path + INDEX, {"format_version": FORMAT_VERSION, "runs": runs, "bytes": sizes})
+    write_json(path + INDEX, {"format_version": FORMAT_VERSION, "runs": runs, "bytes": sizes}, replace=False)
 
 
 def read_index(path: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def write_lines(path: str, lines: Iterable[bytes]) -> None:
     import zstandard
 
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
-    with open_atomic(path) as raw, compressor.stream_writer(raw, closefd=False) as out:
+    with open_atomic(path, replace=False) as raw, compressor.stream_writer(raw, closefd=False) as out:
         for line in lines:
             out.write(line[DIGITS:])
 

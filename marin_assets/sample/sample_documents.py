@@ -108,7 +108,7 @@ def find_smallest(shard: FileShard) -> Counts:
     for file, output in zip(shard.inputs, shard.outputs, strict=True):
         counted = Counter[str]()
         smallest = heapq.nsmallest(asked.count, _orders(file.path, asked, counted))
-        write_rows(output, ({"order": order} for order in smallest))
+        write_rows(output, ({"order": order} for order in smallest), replace=False)
         documents += counted["documents"]
     return {"documents": documents}
 
@@ -155,7 +155,7 @@ def _write(shard: FileShard, is_taken: Callable[[int, int, Document], bool]) -> 
     totals = ("documents", "kept", "rejected", NOT_SAMPLED, "bytes_in", "bytes_kept")
     counts: Counter[str] = Counter(dict.fromkeys(totals, 0))
     for number, (file, output) in enumerate(zip(shard.inputs, shard.outputs, strict=True)):
-        write_documents(output, _taken(number, file.path, is_taken, counts))
+        write_documents(output, _taken(number, file.path, is_taken, counts), replace=False)
     return dict(counts)
 
 

@@ -103,7 +103,7 @@ def split_shard(shard: FileShard) -> Counts:
     for file in shard.inputs:
         for number, name in enumerate(names):
             documents = _counted(file.path, counts) if number == 0 else read_documents(file.path)
-            write_documents(next(outputs), _part(documents, split, name, counts))
+            write_documents(next(outputs), _part(documents, split, name, counts), replace=False)
     return dict(counts)
 
 

@@ -74,7 +74,7 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
     names = ["pages", "pages_kept", "rejected", *(f"rejected_{r}" for r in REASONS), "documents", "markup_left"]
     counts = Counter(dict.fromkeys([*names, "bytes_in", "bytes_out"], 0))
     for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
-        write_documents(documents, convert_pages(pages.path, shard.config, counts))
+        write_documents(documents, convert_pages(pages.path, shard.config, counts), replace=False)
     return dict(counts)
 
 

@@ -102,7 +102,7 @@ def ingest_shard(shard: FileShard) -> Counts:
     names = ("documents", "kept", "rejected", *(f"rejected_{r}" for r in REASONS), "bytes", "whitespace_runs_cut")
     counts = Counter(dict.fromkeys(names, 0))
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
-        write_documents(target, documents_of(file.path, shard.config, counts))
+        write_documents(target, documents_of(file.path, shard.config, counts), replace=False)
     return dict(counts)
 
 

@@ -63,7 +63,7 @@ def map_shards(
         done[index] = counts
         progress.advance(index, counts)
     if largest_first:
-        notes.tidy()
+        notes.close()
     return _added_up(done[index] for index in range(len(asked)))
 
 

@@ -34,6 +34,10 @@ Counts = dict[str, int | float]
 log = logging.getLogger(__name__)
 
 
+class ShardLostError(RuntimeError):
+    """The output of a finished shard is gone or another's: one sentence."""
+
+
 class ShardNotes:
     """The notes of one function below one output, for the shards that are asked now."""
 
@@ -42,6 +46,8 @@ class ShardNotes:
         self._folder = f"{FOLDER}/{reference.rpartition(':')[2]}"
         self._notes = [f"{self._folder}/{_key(reference, text)}.json" for text in asked]
         self._outputs = [self._names(shard) for shard in shards]
+        self._finished: dict[str, int] = {}
+        """Bytes of the outputs of finished shards, by name."""
 
     def finished(self) -> dict[int, Counts]:
         """Counts of the shards that are finished, by their index.
@@ -56,6 +62,7 @@ class ShardNotes:
             note = self._read(name) if name in there else None
             if note and _is_whole(note["outputs"], self._outputs[index], there):
                 done[index] = note["counts"]
+                self._finished |= note["outputs"]
             else:
                 self._remove_outputs(index, there)
         return done
@@ -67,12 +74,25 @@ class ShardNotes:
     def write(self, index: int, counts: Counts, seconds: float) -> None:
         """Note that a shard is finished. Raises FileNotFoundError if one of its outputs is not there."""
         there = {name: _size(join(self._output_path, name)) for name in self._outputs[index]}
+        self._finished |= there
         note = {"format_version": FORMAT_VERSION, "fn": self._reference, "outputs": there, "counts": counts}
         write_json(join(self._output_path, self._notes[index]), {**note, "seconds": round(seconds, 3)})
 
-    def tidy(self) -> None:
-        """Remove what workers that were lost meanwhile had begun to write."""
-        _remove_temporaries(self._there())
+    def close(self) -> None:
+        """Remove what workers that were lost meanwhile had begun to write.
+
+        Raises ShardLostError if an output of a finished shard is not there as its shard left it: an earlier writer that
+        woke up late has removed it.
+        """
+        there = self._there()
+        for name, size_bytes in self._finished.items():
+            if name not in there or there[name].size_bytes != size_bytes:
+                now = f"{there[name].size_bytes} bytes large" if name in there else "gone"
+                raise ShardLostError(
+                    f"{name!r} below {self._output_path!r} is {now}, and its shard left {size_bytes} bytes. Someone else "
+                    "changes this output; run again."
+                )
+        _remove_temporaries(there)
 
     def _names(self, shard: Any) -> list[str]:
         """A shard tells its outputs by an attribute of that name, if it has any."""

@@ -9,47 +9,53 @@ from toy_judge import Length, length_judge
 from marin_assets.attributes import KEPT, Verdict, read_attributes, write_attributes
 from marin_assets.documents import Document, DocumentError, read_rows, write_documents
 from marin_resources.ray_tpu.map_shards import ShardError
+from marin_resources.storage.files import join, list_files, read_from, write_bytes
 
 
 @pytest.fixture
-def documents(tmp_path: Path) -> Path:
+def documents(any_prefix: str) -> str:
+    """A folder of documents, on each store."""
     texts = [["one", "one two three", "a b c d"], ["x", "y", "z z z"], []]
     for index, shard in enumerate(texts):
         rows = [Document(id=f"{index}/{i}", text=text) for i, text in enumerate(shard)]
-        write_documents(str(tmp_path / "documents" / f"deep/{index}.jsonl.gz"), rows)
-    return tmp_path / "documents"
+        write_documents(join(any_prefix, f"documents/deep/{index}.jsonl.gz"), rows)
+    return join(any_prefix, "documents")
 
 
-def judged(documents: Path, **changes: object) -> dict[str, int | float]:
-    return write_attributes(str(documents), str(documents.parent / "out"), length_judge, Length(**changes))  # type: ignore[arg-type]
+def judged(documents: str, **changes: object) -> dict[str, int | float]:
+    return write_attributes(documents, out(documents), length_judge, Length(**changes))  # type: ignore[arg-type]
 
 
-def test_every_document_has_one_verdict_in_its_place(where: str, documents: Path) -> None:
+def out(documents: str) -> str:
+    return documents.removesuffix("documents") + "out"
+
+
+def test_every_document_has_one_verdict_in_its_place(where: str, documents: str) -> None:
     counts = judged(documents)
     assert counts == {"documents": 6, "kept": 3, "rejected": 3, "rejected_too_short": 3}
-    written = sorted((documents.parent / "out").rglob("[!.]*.jsonl.zst"))
-    assert [p.name for p in written] == ["0.jsonl.zst", "1.jsonl.zst", "2.jsonl.zst"]
+    written = list_files(out(documents))
+    assert written == [join(out(documents), f"deep/{index}.jsonl.zst") for index in range(3)]
     short = Verdict(keep=False, reason="too_short", value=1)
-    assert list(read_attributes(str(written[0]))) == [("0/0", short), ("0/1", KEPT), ("0/2", KEPT)]
-    assert list(read_attributes(str(written[1]))) == [("1/0", short), ("1/1", short), ("1/2", KEPT)]
-    assert list(read_attributes(str(written[2]))) == []
+    assert list(read_attributes(written[0])) == [("0/0", short), ("0/1", KEPT), ("0/2", KEPT)]
+    assert list(read_attributes(written[1])) == [("1/0", short), ("1/1", short), ("1/2", KEPT)]
+    assert list(read_attributes(written[2])) == []
 
 
-def test_a_row_is_what_the_page_about_attributes_says(documents: Path) -> None:
+def test_a_row_is_what_the_page_about_attributes_says(documents: str) -> None:
     judged(documents)
-    [row, *_] = [row for _, row in read_rows(str(documents.parent / "out/deep/0.jsonl.zst"))]
+    [row, *_] = [row for _, row in read_rows(join(out(documents), "deep/0.jsonl.zst"))]
     assert row == {"id": "0/0", "keep": False, "reason": "too_short", "value": 1}
     assert json.dumps(row) == '{"id": "0/0", "keep": false, "reason": "too_short", "value": 1}'
 
 
-def test_cuts_are_written_counted_and_read_back(documents: Path) -> None:
+def test_cuts_are_written_counted_and_read_back(documents: str) -> None:
     counts = judged(documents, cut_first_word=True)
     assert (counts["documents_cut"], counts["characters_cut"]) == (3, 5)
-    verdicts = dict(read_attributes(str(documents.parent / "out/deep/0.jsonl.zst")))
+    verdicts = dict(read_attributes(join(out(documents), "deep/0.jsonl.zst")))
     assert verdicts["0/1"] == Verdict(keep=True, cut=((0, 3),))
 
 
-def test_a_rejection_without_a_reason_fails_the_stage(documents: Path) -> None:
+def test_a_rejection_without_a_reason_fails_the_stage(documents: str) -> None:
     with pytest.raises(ShardError, match="rejected without a reason"):
         judged(documents, without_reason=True)
 
@@ -62,8 +68,8 @@ def test_a_line_that_is_no_attribute_is_told_with_its_place(tmp_path: Path) -> N
         next(attributes)
 
 
-def test_a_damaged_shard_of_documents_fails_the_stage_with_its_place(documents: Path) -> None:
-    shard = documents / "deep/0.jsonl.gz"
-    shard.write_bytes(shard.read_bytes()[:-9])
+def test_a_damaged_shard_of_documents_fails_the_stage_with_its_place(documents: str) -> None:
+    shard = join(documents, "deep/0.jsonl.gz")
+    write_bytes(shard, read_from(shard, 0)[:-9])
     with pytest.raises(ShardError, match=r"0\.jsonl\.gz' is damaged or cut short"):
         judged(documents)

@@ -56,7 +56,7 @@ class Corpus:
                 self.write(attribute, name, [(d.id, judge(d)) for d in part])
 
     def write(self, attribute: str, shard: str, rows: list[tuple[str, Verdict]]) -> None:
-        write_verdicts(f"{self.folder}/{attribute}/{shard}", rows, Counter())
+        write_verdicts(f"{self.folder}/{attribute}/{shard}", rows, Counter(), replace=True)
 
     def rows(self, attribute: str, shard: str) -> list[tuple[str, Verdict]]:
         return list(read_attributes(f"{self.folder}/{attribute}/{shard}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from marin_assets.documents import (
     FORMATS,
+    BadRow,
     Document,
     DocumentError,
     document_shards,
@@ -25,6 +27,7 @@ from marin_assets.documents import (
     write_documents,
     write_rows,
 )
+from marin_resources.storage.files import join, read_from, sizes_below, write_bytes
 
 TEXT = st.text() | st.sampled_from(
     ["\u2028\u2029\x85", "\0", "a\rb\r\nc\x0b", "\ufeffx", "\U0001f600" * 3, "x" * 400_000]
@@ -53,14 +56,26 @@ def test_documents_come_back_as_they_were_and_are_the_same_bytes_each_time(
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_no_rows_are_no_rows(tmp_path: Path, format: str) -> None:
-    path = str(tmp_path / f"a{format}")
+def test_documents_in_a_bucket_are_the_same_bytes_as_on_a_disk(any_prefix: str, tmp_path: Path, format: str) -> None:
+    rows = [Document(id=f"{n}", text="\u2028ü" * n, metadata={"n": n}) for n in range(2000)]
+    stored, local = join(any_prefix, f"a b=c,ü/{format}"), str(tmp_path / f"local{format}")
+    for path in (stored, local):
+        assert write_documents(path, rows, replace=False) == 2000
+    assert list(read_documents(stored)) == rows
+    assert read_from(stored, 0) == read_from(local, 0)
+    write_documents(stored, rows[:1])
+    assert list(read_documents(stored)) == rows[:1]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_rows_are_no_rows(any_prefix: str, format: str) -> None:
+    path = join(any_prefix, f"a{format}")
     assert write_rows(path, []) == 0
     assert list(read_rows(path)) == []
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_columns_that_come_later_are_kept(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_that_come_later_are_kept(any_prefix: str, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
     rows: list[dict[str, Any]] = [
         {"id": "a", "n": None},
@@ -68,7 +83,7 @@ def test_columns_that_come_later_are_kept(tmp_path: Path, format: str, monkeypat
         {"id": "c", "n": 2.5, "metadata": {"k": 1}},
         {"id": "d", "n": 3, "metadata": {"other": []}, "new": None},
     ]
-    path = str(tmp_path / f"a{format}")
+    path = join(any_prefix, f"a{format}")
     write_rows(path, rows)
     read = [row for _, row in read_rows(path)]
     assert [{k: v for k, v in row.items() if v is not None} for row in read if isinstance(row, dict)] == [
@@ -78,22 +93,34 @@ def test_columns_that_come_later_are_kept(tmp_path: Path, format: str, monkeypat
         {"id": "d", "n": 3, "metadata": '{"other": []}' if format == ".parquet" else {"other": []}},
     ]
     if format == ".parquet":
-        assert pq.ParquetFile(path).num_row_groups == 4
+        assert pq.ParquetFile(io.BytesIO(read_from(path, 0))).num_row_groups == 4
 
 
-def test_columns_of_several_types_are_an_error_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_several_types_are_an_error_in_parquet(any_prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for group_bytes in (1, 1000):
         monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", group_bytes)
         with pytest.raises(DocumentError, match="cannot be written as parquet"):
-            write_rows(str(tmp_path / "a.parquet"), [{"n": 1, "s": "x"}, {"n": "text", "s": "y"}])
-    assert list(tmp_path.iterdir()) == []
+            write_rows(join(any_prefix, "a.parquet"), [{"n": 1, "s": "x"}, {"n": "text", "s": "y"}])
+    assert sizes_below(any_prefix) == {}
 
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), float("inf")])
-def test_what_json_cannot_hold_is_an_error_with_the_row_and_leaves_no_file(tmp_path: Path, value: object) -> None:
+def test_what_json_cannot_hold_is_an_error_with_the_row_and_leaves_no_file(any_prefix: str, value: object) -> None:
     with pytest.raises(DocumentError, match=r"Row 2 of .*a\.jsonl.zst' cannot be written"):
-        write_rows(str(tmp_path / "a.jsonl.zst"), [{"v": 1}, {"v": value}])
-    assert list(tmp_path.iterdir()) == []
+        write_rows(join(any_prefix, "a.jsonl.zst"), [{"v": 1}, {"v": value}])
+    assert sizes_below(any_prefix) == {}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_shard_in_a_bucket_that_is_cut_short_is_told_with_its_name(any_prefix: str, format: str) -> None:
+    path = join(any_prefix, f"a{format}")
+    write_rows(path, [{"id": str(n), "text": "x" * n} for n in range(500)])
+    write_bytes(path, read_from(path, 0)[:-9])
+    if format == ".jsonl":
+        assert isinstance([row for _, row in read_rows(path)][-1], BadRow)
+        return
+    with pytest.raises(DocumentError, match=rf"a\{format}' is "):
+        list(read_rows(path))
 
 
 def test_gzip_members_and_zstd_frames_follow_each_other(tmp_path: Path) -> None:
@@ -114,11 +141,12 @@ def test_blank_lines_hold_nothing_and_are_counted_as_lines(tmp_path: Path) -> No
     assert list(read_rows(str(tmp_path / "a.jsonl"))) == [(2, {"n": 1}), (4, {"n": 2})]
 
 
-def test_shards_in_nested_folders_keep_their_names(tmp_path: Path) -> None:
+def test_shards_in_nested_folders_keep_their_names(any_prefix: str) -> None:
+    folder = join(any_prefix, "in")
     for name in ("b.jsonl", "deep/er/a.parquet", "deep/b.jsonl.gz", ".marin/x.jsonl", "deep/.y.jsonl", "readme.txt"):
         if name.endswith(FORMATS):
-            write_rows(str(tmp_path / "in" / name), [{"id": name, "text": ""}])
-    groups = document_shards(str(tmp_path / "in"), "/out", None)
+            write_rows(join(folder, name), [{"id": name, "text": ""}])
+    groups = document_shards(folder, "/out", None)
     assert [file.name for group in groups for file in group.inputs] == [
         "b.jsonl",
         "deep/b.jsonl.gz",
@@ -129,7 +157,8 @@ def test_shards_in_nested_folders_keep_their_names(tmp_path: Path) -> None:
         "/out/deep/b.jsonl.zst",
         "/out/deep/er/a.jsonl.zst",
     ]
-    assert [Path(path).name for path in list_shards(str(tmp_path / "in"))] == ["b.jsonl", "b.jsonl.gz", "a.parquet"]
+    assert [file.path for group in groups for file in group.inputs] == list_shards(folder)
+    assert [path.rpartition("/")[2] for path in list_shards(folder)] == ["b.jsonl", "b.jsonl.gz", "a.parquet"]
 
 
 def test_twins_that_differ_in_their_format_alone_are_an_error(tmp_path: Path) -> None:

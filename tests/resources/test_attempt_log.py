@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from marin_resources.ray_tpu.attempt_log import LogFollower
+from marin_resources.ray_tpu.log_spool import spool_of
+from marin_resources.storage.files import join, read_from, sizes_below
 
 PRINTER = """
 import logging, os, subprocess, sys
@@ -31,15 +34,17 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", PRINTER, *arguments], capture_output=True, text=True)
 
 
-def test_all_that_a_process_and_its_children_print_is_in_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "attempts" / "1.log"
-    done = run(str(path))
+def test_all_that_a_process_and_its_children_print_is_in_the_file(any_prefix: str) -> None:
+    path = join(any_prefix, "attempts/1.log")
+    done = run(path)
     assert (done.stdout, done.stderr) == ("before\nafter\n", "after error\n")
-    lines = path.read_text().splitlines()
+    lines = read_from(path, 0).decode().splitlines()
     for line in ("from print", "to stderr", "from C", "from a child", "child error"):
         assert line in lines
     assert any(line.endswith("INFO stage: from logging") for line in lines)
     assert "before" not in lines
+    assert list(sizes_below(any_prefix)) == ["attempts/1.log"]
+    assert not os.path.exists(spool_of(path))
 
 
 def test_a_second_process_appends(tmp_path: Path) -> None:
@@ -49,10 +54,10 @@ def test_a_second_process_appends(tmp_path: Path) -> None:
     assert path.read_text().splitlines().count("from C") == 2
 
 
-def test_the_log_is_whole_when_the_process_is_told_to_go(tmp_path: Path) -> None:
-    path = tmp_path / "1.log"
-    assert run(str(path), "exit").returncode == 3
-    assert "from print" in path.read_text()
+def test_the_log_is_whole_when_the_process_is_told_to_go(any_prefix: str) -> None:
+    path = join(any_prefix, "1.log")
+    assert run(path, "exit").returncode == 3
+    assert b"from print" in read_from(path, 0)
 
 
 @pytest.fixture

@@ -1,27 +1,38 @@
 from __future__ import annotations
 
 import importlib
-import json
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marin_resources.ray_tpu import shard_notes
 from marin_resources.ray_tpu.file_shards import LEAST_GROUPS, MAX_GROUP_BYTES, FileShard, file_shards
 from marin_resources.ray_tpu.map_shards import Counts, ShardError, map_shards
-from marin_resources.storage.files import StoredFile, stored_files
+from marin_resources.ray_tpu.shard_notes import ShardLostError
+from marin_resources.storage.files import (
+    StoredFile,
+    join,
+    read_from,
+    read_json,
+    remove,
+    sizes_below,
+    stored_files,
+    write_bytes,
+)
 
 STAGE = '''
 """Upper case, file by file; `calls` tells which files were worked on."""
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from marin_resources.storage.files import read_from, remove, write_bytes
 
 @dataclass(frozen=True)
 class Ask:
@@ -32,13 +43,19 @@ class Ask:
     forget: bool = False
 
 def die_writing_once(shard):
-    name = Path(shard.outputs[0])
-    marker = Path(shard.config.calls + "." + name.name)
+    folder, _, name = shard.outputs[0].rpartition("/")
+    marker = Path(shard.config.calls + "." + name)
     if not marker.exists():
         marker.touch()
-        name.parent.mkdir(parents=True, exist_ok=True)
-        (name.parent / f".{name.name}.0123abcd.tmp").write_text("half")
+        write_bytes(f"{folder}/.{name}.0123abcd.tmp", b"half")
+        write_bytes(shard.outputs[0], b"what nobody has noted")
         os._exit(9)
+    return shout(shard)
+
+def rob_the_first(shard):
+    folder, _, name = shard.outputs[0].rpartition("/")
+    if name == "b.txt":
+        remove(f"{folder}/a.txt")
     return shout(shard)
 
 def shout(shard):
@@ -48,11 +65,10 @@ def shout(shard):
             calls.write(file.name + "\\n")
         if file.name == shard.config.poison:
             raise ValueError("this one is bad")
-        text = Path(file.path).read_text()
+        text = read_from(file.path, 0).decode()
         words += len(text.split())
         if not shard.config.forget:
-            Path(output).parent.mkdir(parents=True, exist_ok=True)
-            Path(output).write_text(text.upper() + shard.config.suffix)
+            write_bytes(output, (text.upper() + shard.config.suffix).encode(), replace=False)
     return {"documents": words, "kept": words - shard.config.lost, "rejected": 0}
 '''
 
@@ -71,45 +87,54 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
 class Folder:
     """Input files, an output, and who was worked on since the last question."""
 
-    root: Path
+    prefix: str
+    local: Path
     stage: ModuleType
 
     def write(self, name: str, text: str) -> None:
-        path = self.root / "in" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_bytes(join(self.prefix, name), text.encode())
 
     def run(self, fn: str = "shout", **changes: object) -> Counts:
-        files = stored_files(str(self.root / "in"))
-        ask = self.stage.Ask(calls=str(self.root / "calls"), **changes)
-        outputs = [str(self.root / "out" / file.name) for file in files]
-        return map_shards(self.stage.shout, file_shards(files, outputs, config=ask), output_path=str(self.root / "out"))
+        files, out = stored_files(join(self.prefix, "in")), join(self.prefix, "out")
+        ask = self.stage.Ask(calls=str(self.local / "calls"), **changes)
+        outputs = [join(out, file.name) for file in files]
+        return map_shards(getattr(self.stage, fn), file_shards(files, outputs, config=ask), output_path=out)
 
     def worked_on(self) -> list[str]:
-        calls = self.root / "calls"
+        calls = self.local / "calls"
         lines = sorted(calls.read_text().split()) if calls.exists() else []
         calls.write_text("")
         return lines
 
     def outputs(self) -> dict[str, str]:
-        out = self.root / "out"
-        return {str(p.relative_to(out)): p.read_text() for p in sorted(out.rglob("[!.]*.txt"))}
+        return {file.name: read_from(file.path, 0).decode() for file in stored_files(join(self.prefix, "out"))}
 
-    def notes(self) -> list[Path]:
-        return sorted((self.root / "out/.marin/shards/shout").glob("*.json"))
+    def notes(self) -> list[dict[str, Any]]:
+        folder = join(self.prefix, "out/.marin/shards/shout")
+        return [read_json(join(folder, name)) for name in sizes_below(folder)]
+
+    def temporaries(self) -> list[str]:
+        return [name for name in sizes_below(join(self.prefix, "out")) if name.endswith(".tmp")]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, stage: ModuleType) -> Folder:
-    folder = Folder(tmp_path, stage)
+def folder(any_prefix: str, tmp_path: Path, stage: ModuleType) -> Folder:
+    folder = Folder(any_prefix, tmp_path, stage)
     for name, text in {"a.txt": "one two", "b.txt": "three", "deep/c.txt": "four five six"}.items():
-        folder.write(name, text)
+        folder.write(f"in/{name}", text)
     return folder
 
 
 def test_every_file_has_its_output_and_the_counts_are_added_up(where: str, folder: Folder) -> None:
     assert folder.run() == {"documents": 6, "kept": 6, "rejected": 0}
     assert folder.outputs() == {"a.txt": "ONE TWO!", "b.txt": "THREE!", "deep/c.txt": "FOUR FIVE SIX!"}
+
+
+def test_a_finished_shard_whose_output_somebody_removed_meanwhile_is_missed(folder: Folder) -> None:
+    with pytest.raises(ShardLostError, match=r"'a.txt' below .* is gone, and its shard left 8 bytes"):
+        folder.run("rob_the_first")
+    folder.run()
+    assert folder.outputs()["a.txt"] == "ONE TWO!"
 
 
 def test_a_finished_shard_is_not_worked_on_again(where: str, folder: Folder) -> None:
@@ -122,10 +147,7 @@ def test_a_finished_shard_is_not_worked_on_again(where: str, folder: Folder) -> 
 def test_an_input_that_changed_is_worked_on_again_and_no_other(folder: Folder) -> None:
     folder.run()
     folder.worked_on()
-    path = folder.root / "in/b.txt"
-    before = path.stat()
-    path.write_text("tree!")  # as long as before
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    folder.write("in/b.txt", "tree!")  # as long as before
     folder.run()
     assert folder.worked_on() == ["b.txt"]
     assert folder.outputs()["b.txt"] == "TREE!!"
@@ -135,8 +157,7 @@ def test_an_input_that_changed_is_worked_on_again_and_no_other(folder: Folder) -
 def test_an_output_that_is_gone_or_of_another_size_is_made_again(folder: Folder, damage: str) -> None:
     folder.run()
     folder.worked_on()
-    output = folder.root / "out/b.txt"
-    output.unlink() if damage == "missing" else output.write_text("TH")
+    remove(join(folder.prefix, "out/b.txt")) if damage == "missing" else folder.write("out/b.txt", "TH")
     folder.run()
     assert folder.worked_on() == ["b.txt"]
     assert folder.outputs()["b.txt"] == "THREE!"
@@ -153,25 +174,64 @@ def test_a_shard_finished_under_another_config_is_never_reused(folder: Folder) -
 
 def test_what_other_work_left_below_the_output_is_removed(folder: Folder) -> None:
     folder.run()
-    (folder.root / "in/b.txt").unlink()
-    (folder.root / "out/.b.txt.0123abcd.tmp").write_text("a killed worker was writing this")
+    remove(join(folder.prefix, "in/b.txt"))
+    folder.write("out/.b.txt.0123abcd.tmp", "a killed worker was writing this")
     folder.run()
     assert list(folder.outputs()) == ["a.txt", "deep/c.txt"]
     assert len(folder.notes()) == 2
-    assert not list((folder.root / "out").glob(".*.tmp"))
+    assert not folder.temporaries()
 
 
-def test_what_a_lost_worker_was_writing_is_removed_when_its_shard_is_done(shared_ray: None, folder: Folder) -> None:
+def test_what_a_lost_worker_has_written_is_removed_and_its_shard_made_again(shared_ray: None, folder: Folder) -> None:
     folder.run(fn="die_writing_once")
     assert folder.outputs() == {"a.txt": "ONE TWO!", "b.txt": "THREE!", "deep/c.txt": "FOUR FIVE SIX!"}
-    assert not list((folder.root / "out").rglob("*.tmp"))
+    assert not folder.temporaries()
+
+
+def test_what_is_there_of_a_shard_without_a_note_is_removed_before_it_is_worked_on(folder: Folder) -> None:
+    folder.write("out/b.txt", "what a killed stage has left")
+    folder.write("out/other.txt", "what no shard of this function writes")
+    folder.run()
+    assert folder.outputs()["b.txt"] == "THREE!"
+    assert "other.txt" in folder.outputs()
+
+
+def test_what_a_newer_writer_has_made_meanwhile_is_not_removed(
+    gcs_prefix: str, tmp_path: Path, stage: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(gcs_prefix, tmp_path, stage)
+    folder.write("in/b.txt", "three")
+    folder.write("out/b.txt", "what a killed stage has left")
+
+    def after_a_long_pause(file: StoredFile, why: str) -> None:
+        folder.write("out/b.txt", "a newer writer's")
+        remove_unfinished(file, why)
+
+    remove_unfinished = shard_notes._remove
+    monkeypatch.setattr(shard_notes, "_remove", after_a_long_pause)
+    with pytest.raises(ShardError, match=r"b\.txt' is there already, with other bytes"):
+        folder.run()
+    assert folder.outputs() == {"b.txt": "a newer writer's"}
+
+
+def test_a_writer_that_comes_too_late_changes_nothing(folder: Folder) -> None:
+    folder.run()
+    before = stored_files(join(folder.prefix, "out"))
+    late = FileShard(
+        inputs=tuple(stored_files(join(folder.prefix, "in"))),
+        outputs=tuple(file.path for file in before),
+        config=folder.stage.Ask(calls=str(folder.local / "calls"), suffix="?"),
+    )
+    with pytest.raises(FileExistsError, match=r"a\.txt' is there already, with other bytes"):
+        folder.stage.shout(late)
+    assert stored_files(join(folder.prefix, "out")) == before
 
 
 def test_what_failed_is_worked_on_again_and_what_was_finished_is_not(folder: Folder) -> None:
     with pytest.raises(ShardError, match="this one is bad"):
         folder.run(poison="a.txt")  # the largest goes first, the smallest last
     folder.worked_on()
-    finished = {name for note in folder.notes() for name in json.loads(note.read_text())["outputs"]}
+    finished = {name for note in folder.notes() for name in note["outputs"]}
     assert finished == {"deep/c.txt"}
 
 
