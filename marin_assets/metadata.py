@@ -30,6 +30,7 @@ def materialization_metadata(
 ) -> dict[str, Any]:
     """Metadata of one materialization. Names are stable, so that Dagster plots numbers over time."""
     observed, record = produced.observed, produced.observed.record or {}
+    transfers = _transfers(observed.path, record)
     shown: dict[str, Any] = {  # in the order of the page: what one looks for first, what is long last
         "reused": produced.reused,
         **_drifts(drift, not_recorded),
@@ -37,7 +38,7 @@ def materialization_metadata(
         **_plots(observed),
         **_numbers(observed.result),
         **_sizes(record),
-        **_transfers(observed.path, record),
+        **{key: value for key, value in transfers.items() if key != "transfers"},
         "log": dg.MetadataValue.path(log_path(observed.path, record.get("attempt") or latest_attempt(observed.path))),
     }
     if observed.match is Match.UNVERIFIED:
@@ -46,6 +47,8 @@ def materialization_metadata(
         shown["waited_s"] = round(produced.waited_s, 1)
     if produced.lost_workers:
         shown["lost_workers"] = produced.lost_workers
+    if transfers.get("transfers"):
+        shown["transfers"] = dg.MetadataValue.json(list(transfers["transfers"]))
     shown["results"] = dg.MetadataValue.json(dict(observed.result))
     shown["config"] = dg.MetadataValue.json(record.get("config") or {})
     shown["made_by"] = dg.MetadataValue.json({k: record.get(k) for k in ("user", "host", "git", "dagster_run_id")})
@@ -78,8 +81,11 @@ def _transfers(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
     if "mirror://" not in json.dumps(record.get("config")):
         return {}
     moved = spent(path)
-    shown: dict[str, Any] = {"transferred_bytes": moved["bytes"], "transferred_dollars": moved["dollars"]}
-    return shown | ({"transfers": dg.MetadataValue.json(list(moved["transfers"]))} if moved["transfers"] else {})
+    return {
+        "transferred_bytes": moved["bytes"],
+        "transferred_dollars": moved["dollars"],
+        "transfers": moved["transfers"],
+    }
 
 
 def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,8 +89,8 @@ class ShardNotes:
             if name not in there or there[name].size_bytes != size_bytes:
                 now = f"{there[name].size_bytes} bytes large" if name in there else "gone"
                 raise ShardLostError(
-                    f"{name!r} below {self._output_path!r} is {now}, and its shard left {size_bytes} bytes. Someone else "
-                    "changes this output; run again."
+                    f"{name!r} below {self._output_path!r} is {now}, and its shard left {size_bytes} bytes. "
+                    "Someone else changes this output; run again."
                 )
         _remove_temporaries(there)
 

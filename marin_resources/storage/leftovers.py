@@ -12,10 +12,20 @@ from dataclasses import dataclass
 
 from marin_resources.storage import control, fault_points, lease, record, status
 from marin_resources.storage.control import ConflictError
-from marin_resources.storage.files import StoredFile, filesystem_of, is_local, join, move, stored_files
+from marin_resources.storage.files import (
+    TEMPORARY_SUFFIX,
+    StoredFile,
+    filesystem_of,
+    is_local,
+    join,
+    move,
+    remove,
+    stored_files,
+)
 
 SHARDS = ".marin/shards"
 """Of `.marin` everything stays but what belongs to the data: the notes of finished shards."""
+CONTROL_FOLDERS = ("", ".marin", ".marin/attempts")
 REQUESTS_AT_ONCE = 16
 _CONTROL = {status.NAME, record.NAME, lease.NAME, ".marin"}
 
@@ -67,6 +77,17 @@ def move_aside(path: str, leftovers: Leftovers, attempt: int, held: lease.Lease)
 
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         list(pool.map(move_object, leftovers.objects))
+
+
+def remove_temporaries(path: str) -> None:
+    """Remove what a killed process had begun to write of a control file. A bucket shows nothing of an upload."""
+    if not is_local(path):
+        return
+    for folder in (join(path, name) for name in CONTROL_FOLDERS):
+        place = folder.removeprefix("file://")
+        for name in os.listdir(place) if os.path.isdir(place) else ():
+            if name.startswith(".") and name.endswith(TEMPORARY_SUFFIX):
+                remove(join(folder, name))
 
 
 def _on_disk(path: str) -> Leftovers:

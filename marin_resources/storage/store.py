@@ -21,7 +21,7 @@ from marin_resources.storage.commit import Commit, CommitError, State
 from marin_resources.storage.control import ConflictError, UnavailableError
 from marin_resources.storage.files import is_local, join
 from marin_resources.storage.lease import LeaseLostError
-from marin_resources.storage.leftovers import StoreError, find_leftovers, move_aside
+from marin_resources.storage.leftovers import StoreError, find_leftovers, move_aside, remove_temporaries
 from marin_resources.storage.record import RecordError
 from marin_resources.storage.status import StatusError
 
@@ -157,6 +157,7 @@ class Store:
     def _begin(
         self, output: Output, path: str, attempt: int, resumable: bool, run_id: str | None, held: lease.Lease
     ) -> Claim:
+        remove_temporaries(path)
         before = self._refuse_done(output, path)
         latest = before.fence if before is not None and before.fence else attempts.latest_mark(path)
         if attempt != latest + 1:

@@ -13,6 +13,8 @@ from marin_assets.assemble import resources
 from marin_assets.factory import build_assets
 from marin_resources.console import failure_sentence, short_console
 from marin_resources.executor import marin_executor
+from marin_resources.storage.attempts import latest_attempt
+from marin_resources.storage.files import join, sizes_below
 
 
 @pytest.fixture
@@ -30,6 +32,11 @@ def run(instance: dg.DagsterInstance, *assets: dg.AssetsDefinition, only: str = 
         loggers={"console": short_console},
     )
     return run_job(definitions, "job", instance)
+
+
+def iter_outputs(prefix: str, start: str) -> Iterator[str]:
+    names = {name.partition("/")[0] for name in sizes_below(prefix)}
+    return (join(prefix, name) for name in names if name.startswith(start))
 
 
 def sentences(result) -> list[str]:
@@ -62,6 +69,27 @@ def test_a_value_comes_back_as_it_was(instance: dg.DagsterInstance, prefix: Path
     [folder] = (prefix / "notes").iterdir()
     assert folder.name.startswith("value-")
     assert (folder / ".executor_status").read_text() == "SUCCESS"
+
+
+def test_a_value_is_stored_in_a_bucket_and_read_from_it(
+    instance: dg.DagsterInstance, gcs_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARIN_PREFIX", gcs_prefix)
+    seen: list[object] = []
+
+    @dg.asset(code_version="1")
+    async def written():
+        return {"a": 1}
+
+    @dg.asset(code_version="1")
+    async def reader(written) -> str:
+        seen.append(written)
+        return "read"
+
+    assert run(instance, written, reader).success
+    assert run(instance, written, reader).success
+    assert seen == [{"a": 1}, {"a": 1}]
+    assert latest_attempt(next(iter_outputs(gcs_prefix, "written-"))) == 1
 
 
 def test_a_reader_of_a_step_gets_its_path(instance: dg.DagsterInstance, prefix: Path, shared_ray: None) -> None:

@@ -1,30 +1,34 @@
+"""The status on each kind of store: a local disk, GCS and S3."""
+
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import re
 
 import pytest
 
 from marin_resources.output import Status
+from marin_resources.storage import control
+from marin_resources.storage.files import join, write_bytes
 from marin_resources.storage.status import NAME, StatusError, read_status, write_status
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_a_status_comes_back_as_it_was_written(tmp_path: Path, status: Status) -> None:
-    write_status(str(tmp_path), status)
-    assert (tmp_path / NAME).read_text() == status.value
-    assert read_status(str(tmp_path)) is status
+def test_a_status_comes_back_as_it_was_written(any_prefix: str, status: Status) -> None:
+    write_status(any_prefix, status)
+    assert control.read(join(any_prefix, NAME)).data == status.value.encode()  # type: ignore[union-attr]
+    assert read_status(any_prefix) is status
 
 
-def test_nothing_there_is_no_status(tmp_path: Path) -> None:
-    assert read_status(str(tmp_path / "nowhere")) is None
-    (tmp_path / NAME).write_text("\n")
-    assert read_status(str(tmp_path)) is None
+def test_nothing_there_is_no_status(any_prefix: str) -> None:
+    assert read_status(join(any_prefix, "nowhere")) is None
+    write_bytes(join(any_prefix, NAME), b"\n")
+    assert read_status(any_prefix) is None
 
 
-def test_a_file_where_the_folder_should_be_has_no_status(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("data")
-    assert read_status(str(tmp_path / "file")) is None
+def test_a_file_where_the_folder_should_be_has_no_status(any_prefix: str) -> None:
+    write_bytes(join(any_prefix, "file"), b"data")
+    assert read_status(join(any_prefix, "file")) is None
 
 
 def events(*statuses: str) -> str:
@@ -44,18 +48,20 @@ def events(*statuses: str) -> str:
         (["UNKNOWN"], None),
     ],
 )
-def test_of_marins_event_log_the_last_line_counts(tmp_path: Path, statuses: list[str], expected: Status | None) -> None:
-    (tmp_path / NAME).write_text(events(*statuses))
-    assert read_status(str(tmp_path)) is expected
+def test_of_marins_event_log_the_last_line_counts(
+    any_prefix: str, statuses: list[str], expected: Status | None
+) -> None:
+    write_bytes(join(any_prefix, NAME), events(*statuses).encode())
+    assert read_status(any_prefix) is expected
 
 
-def test_a_status_with_a_newline_is_read(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text("SUCCESS\n")
-    assert read_status(str(tmp_path)) is Status.SUCCESS
+def test_a_status_with_a_newline_is_read(any_prefix: str) -> None:
+    write_bytes(join(any_prefix, NAME), b"SUCCESS\n")
+    assert read_status(any_prefix) is Status.SUCCESS
 
 
 @pytest.mark.parametrize("text", ["DONE", "success", events("EXPLODED"), '{"no": "status"}', '{"cut off'])
-def test_an_unknown_status_is_an_error_that_names_the_path(tmp_path: Path, text: str) -> None:
-    (tmp_path / NAME).write_text(text)
-    with pytest.raises(StatusError, match=str(tmp_path)):
-        read_status(str(tmp_path))
+def test_an_unknown_status_is_an_error_that_names_the_path(any_prefix: str, text: str) -> None:
+    write_bytes(join(any_prefix, NAME), text.encode())
+    with pytest.raises(StatusError, match=re.escape(any_prefix)):
+        read_status(any_prefix)

@@ -226,6 +226,15 @@ def test_a_claimant_that_is_late_moves_nothing_of_a_newer_attempts_aside(gcs_pre
     newer.lease.release()
 
 
+def test_what_a_killed_process_had_begun_to_write_of_a_control_file_is_removed(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+    path = store.locate(X)
+    assert work(store, 1, "file written aside@5") == -signal.SIGKILL
+    assert [name for name in sizes_below(path) if name.endswith(".tmp")]
+    make(store, attempt=attempts.latest_attempt(path) + 1)
+    assert [name for name in sizes_below(path) if name.endswith(".tmp")] == []
+
+
 def test_leftovers_are_moved_aside_time_after_time(store: Store, path: str) -> None:
     for attempt in (1, 2, 3):
         held = claim(store, attempt)
