@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
 from marin_assets.experiment_record import write_experiment
 from marin_assets.facts import manifest_digest
 from marin_assets.node_drift import drift_of
@@ -28,8 +29,8 @@ from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.ray_tpu.config_json import EncodeError
 from marin_resources.ray_tpu.reference import UnimportableError
-from marin_resources.settings import SettingError, default_prefix, ensure_dagster_home
-from marin_resources.storage.control import refuse_store_without_conditions
+from marin_resources.settings import SettingError, ensure_dagster_home
+from marin_resources.storage.control import UnavailableError, refuse_store_without_conditions
 from marin_resources.storage.store import UNREADABLE, Store
 
 SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, *UNREADABLE)
@@ -44,11 +45,12 @@ def executor_main(
     Returns step name -> output path. Exits with 2 and a sentence for a wrong option, name or config, and with 1 if a
     step failed or a check did not hold.
     """
-    options = _parse(description, max_concurrent)
     try:
-        return _run(steps, description, options)
-    except SENTENCES as error:
-        _quit(str(error))
+        return _run(steps, description, _parse(description, max_concurrent))
+    except (OptionError, *SENTENCES) as error:
+        _quit(str(error), 2)
+    except UnavailableError as error:
+        _quit(str(error), 1)
 
 
 def select(graph: Graph, patterns: Sequence[str]) -> list[Node]:
@@ -70,10 +72,8 @@ def select(graph: Graph, patterns: Sequence[str]) -> list[Node]:
 
 
 def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:
-    if options.prefix:
-        os.environ["MARIN_PREFIX"] = options.prefix
-    refuse_store_without_conditions(default_prefix())
-    store = Store(default_prefix())
+    store = Store(prefix_of(options))
+    refuse_store_without_conditions(store.prefix)
     graph = build_graph(steps)
     nodes = select(graph, options.run_only)
     for sentence in graph.drift:
@@ -135,8 +135,8 @@ def _experiment_name() -> str:
 
 
 def _parse(description: str | None, max_concurrent: int | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
-    parser.add_argument("--prefix", help="where outputs lie: a folder or a URL (default: MARIN_PREFIX, or outputs/)")
+    parser = OptionParser(prog=os.path.basename(sys.argv[0]), description=description)
+    add_prefix(parser)
     parser.add_argument("--dry-run", "--dry_run", action="store_true", help="say what would run and why, run nothing")
     parser.add_argument(
         "--run-only", "--run_only", action="append", default=[], metavar="PATTERN", help="part of a step's name"
@@ -159,6 +159,6 @@ def _finds(pattern: str, name: str) -> bool:
         raise ConfigError(f"--run-only {pattern!r} is not a pattern ({error}). Give part of a name.") from None
 
 
-def _quit(sentence: str) -> NoReturn:
+def _quit(sentence: str, code: int) -> NoReturn:
     print(sentence, file=sys.stderr)
-    raise SystemExit(2)
+    raise SystemExit(code)

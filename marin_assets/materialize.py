@@ -24,6 +24,7 @@ from marin_resources.ray_tpu.reference import reference_to
 from marin_resources.ray_tpu.resource import RayTPUResource
 from marin_resources.ray_tpu.task import Task
 from marin_resources.settings import SettingError
+from marin_resources.storage.control import UnavailableError
 from marin_resources.storage.store import UNREADABLE, Store
 from marin_resources.store_resource import StoreResource
 
@@ -48,7 +49,7 @@ async def materialize(
         raise failure(f"Step {node.name!r} was stopped with its run. Materialize it again to go on.") from None
     except ProduceError as error:
         raise failure(str(error), error.traceback) from None
-    except (UnmeetableError, MissingRequirementError, SettingError, *UNREADABLE) as error:
+    except (UnmeetableError, MissingRequirementError, SettingError, UnavailableError, *UNREADABLE) as error:
         raise failure(f"Step {node.name!r}: {error}" if repr(node.name) not in str(error) else str(error)) from None
     run_id, observed = context.run.run_id, produced.observed
     remember(run_id, node, observed)

@@ -28,7 +28,6 @@ from marin_assets.train.inputs import check_inputs, stage_tokenizer
 from marin_assets.train.loss_plot import plot_losses
 from marin_assets.train.metrics import UNTRAINED_STEP, MetricsFile, Row, read_metrics
 from marin_resources.storage.files import join
-from marin_resources.storage.mirror import local_path_of
 
 CHECKPOINTS, EXPORT, METRICS, PLOT = "checkpoints", "hf", "metrics.jsonl", "plots/loss.png"
 MIN_HEAD_DIM = 32
@@ -106,6 +105,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     check_shape(config)
     check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
     from marin_assets.train import levanter_run
+    from marin_resources.storage.mirror import local_path_of
 
     # TensorStore reads plain paths alone; what lies in another region is copied here, on the step's budget.
     config = replace(config, components={name: local_path_of(path) for name, path in config.components.items()})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import filecmp
 import json
+import logging
 import os
 import tempfile
 import uuid
@@ -37,6 +38,7 @@ def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
         from marin_resources.storage.mirror import mirror_filesystem
 
         return mirror_filesystem(), path.removeprefix("mirror://").strip("/")
+    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it logs a traceback of each error that it also raises
     # A listing that is remembered hides what another process has written or removed since.
     return fsspec.core.url_to_fs(path, use_listings_cache=False)
 

@@ -18,7 +18,7 @@ from marin_resources.output import Match, Observed, Output, Status
 from marin_resources.settings import normalize_prefix
 from marin_resources.storage import attempts, commit, fault_points, lease, manifest, record, status
 from marin_resources.storage.commit import Commit, CommitError, State
-from marin_resources.storage.control import ConflictError, UnavailableError
+from marin_resources.storage.control import ConflictError
 from marin_resources.storage.files import is_local, join
 from marin_resources.storage.lease import LeaseLostError
 from marin_resources.storage.leftovers import StoreError, find_leftovers, move_aside, remove_temporaries
@@ -26,8 +26,8 @@ from marin_resources.storage.record import RecordError
 from marin_resources.storage.status import StatusError
 
 LOOK_THREADS = 32
-UNREADABLE = (RecordError, StatusError, CommitError, UnavailableError)
-"""What a look may raise: a control file that cannot be read, or a store that does not answer. Each is a sentence."""
+UNREADABLE = (RecordError, StatusError, CommitError)
+"""What a look may raise of a control file that cannot be read. Each is a sentence."""
 OVERTAKEN_TRIES = 5
 
 

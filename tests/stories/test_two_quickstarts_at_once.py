@@ -31,8 +31,9 @@ def start(prefix: str, folder: Path) -> subprocess.Popen[str]:
     return start_script(script, env={"MARIN_PREFIX": prefix, "DAGSTER_HOME": str(folder), "PYTHONPATH": str(ROOT)})
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("store", ["gcs", pytest.param("disk", marks=pytest.mark.long)])
+@pytest.mark.parametrize("store", ["gcs", "disk"])
 def test_each_step_is_made_once_and_both_end_well(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     prefix = request.getfixturevalue(f"{store}_prefix")
     runs = [start(prefix, tmp_path / name) for name in ("one", "other")]
