@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from fake_gcs.bucket_for_tests import BucketForTests
 
 from marin_resources.output import Match, Output, Status
 from marin_resources.storage import attempts, control, fault_points, lease, record, status
@@ -94,6 +95,18 @@ def test_what_is_published_is_complete_with_record_manifest_and_attempt(store: S
     assert seen.record["duration_s"] >= 0
     assert attempts.read_attempt(path, 1)["outcome"] == "success"
     assert lease.holder_of(path) is None
+
+
+def test_what_is_done_is_seen_without_a_listing(gcs_bucket: BucketForTests) -> None:
+    """A listing may be late, and says nothing of generations: control files are asked for one by one."""
+    store = Store(gcs_bucket.prefix)
+    make(store)
+    before = len(gcs_bucket.listings())
+    assert store.look([X])[X].done
+    with pytest.raises(AlreadyDoneError):
+        claim(store, 2)
+    store.mark_stopped(X, 1, "late")
+    assert len(gcs_bucket.listings()) == before
 
 
 def test_while_it_is_made_it_is_running_and_has_a_holder(store: Store, path: str) -> None:
