@@ -21,9 +21,7 @@ from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import output_of
 from marin_resources.output import Observed
 from marin_resources.storage.largest_first import map_largest_first
-from marin_resources.storage.record import RecordError
-from marin_resources.storage.status import StatusError
-from marin_resources.storage.store import LOOK_THREADS, Store
+from marin_resources.storage.store import LOOK_THREADS, UNREADABLE, Store
 from marin_resources.storage.verdict import Finding, Problem, Verdict
 from marin_resources.storage.verify import verify_outputs
 
@@ -80,7 +78,7 @@ def _look_at(store: Store, node: Node) -> Observed | Verdict:
     output = output_of(node)
     try:
         return store.look([output])[output]
-    except (RecordError, StatusError) as error:
+    except UNREADABLE as error:
         finding = Finding(name="", problem=Problem.UNREADABLE, expected="control files", found=str(error))
         return Verdict(path=store.locate(output), findings=(finding,))
 
