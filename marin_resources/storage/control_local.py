@@ -21,7 +21,7 @@ class LocalControlFiles:
 
     def write(self, path: str, data: bytes, expected: str | None) -> str:
         place = _local(path)
-        with _locked(os.path.dirname(place)):
+        with locked(os.path.dirname(place)):
             if _generation_at(place) != expected:
                 raise ConflictError(path)
             write_bytes(place, data)
@@ -29,7 +29,7 @@ class LocalControlFiles:
 
     def delete(self, path: str, expected: str) -> None:
         place = _local(path)
-        with _locked(os.path.dirname(place)):
+        with locked(os.path.dirname(place)):
             if _generation_at(place) != expected:
                 raise ConflictError(path)
             os.unlink(place)
@@ -52,7 +52,8 @@ def _generation_at(path: str) -> str | None:
 
 
 @contextmanager
-def _locked(folder: str) -> Iterator[None]:
+def locked(folder: str) -> Iterator[None]:
+    """While the block runs, no process here writes a control file of the folder."""
     os.makedirs(folder, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from marin_resources.storage import control, fault_points, lease, record, status
 from marin_resources.storage.control import ConflictError
+from marin_resources.storage.control_local import locked
 from marin_resources.storage.files import (
     TEMPORARY_SUFFIX,
     StoredFile,
@@ -85,9 +86,12 @@ def remove_temporaries(path: str) -> None:
         return
     for folder in (join(path, name) for name in CONTROL_FOLDERS):
         place = folder.removeprefix("file://")
-        for name in os.listdir(place) if os.path.isdir(place) else ():
-            if name.startswith(".") and name.endswith(TEMPORARY_SUFFIX):
-                remove(join(folder, name))
+        if not os.path.isdir(place):
+            continue
+        with locked(place):
+            for name in os.listdir(place):
+                if name.startswith(".") and name.endswith(TEMPORARY_SUFFIX):
+                    remove(join(folder, name))
 
 
 def _on_disk(path: str) -> Leftovers:

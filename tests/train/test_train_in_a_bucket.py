@@ -66,6 +66,7 @@ def inputs_in_a_bucket(inputs: Any, gcs_prefix: str) -> Any:
     return type(inputs)(f"{gcs_prefix}/inputs/tokenizer", components, inputs.tokens)
 
 
+@pytest.mark.long
 def test_a_cache_in_another_region_is_trained_on(
     inputs: Any, inputs_in_a_bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
