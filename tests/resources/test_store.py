@@ -5,26 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 from fake_gcs.bucket_for_tests import BucketForTests
+from one_output import X, claim, make, output, snapshot, stale_lease, work, write
 
-from marin_resources.output import Match, Output, Status
+from marin_resources.output import Match, Status
 from marin_resources.storage import attempts, control, fault_points, lease, record, status
-from marin_resources.storage.files import exists, filesystem_of, is_local, join, sizes_below, write_bytes
+from marin_resources.storage.files import is_local, join, sizes_below
 from marin_resources.storage.lease import LeaseHeldError, LeaseLostError
-from marin_resources.storage.leftovers import find_leftovers, move_aside
 from marin_resources.storage.manifest import Entry, Manifest, read_manifest, take_manifest
-from marin_resources.storage.store import AlreadyDoneError, Claim, Store, StoreError
-
-
-def output(identity: str = "a" * 64, override: str | None = None, partition: str | None = None) -> Output:
-    return Output(name="raw/x", version="abc123", identity=identity, override=override, partition=partition)
-
-
-X = output()
+from marin_resources.storage.store import AlreadyDoneError, Store, StoreError
 
 
 @pytest.fixture
@@ -35,37 +26,6 @@ def store(any_prefix: str) -> Store:
 @pytest.fixture
 def path(store: Store) -> str:
     return store.locate(X)
-
-
-def claim(store: Store, attempt: int = 1, what: Output = X, resumable: bool = False, stale: str | None = None) -> Claim:
-    return store.claim(what, attempt=attempt, resumable=resumable, run_id="run-1", stale_lease=stale)
-
-
-def make(store: Store, what: Output = X, attempt: int = 1, stale: str | None = None) -> str:
-    held = claim(store, attempt, what, stale=stale)
-    write(held.path, "data.txt", "data")
-    store.publish(held, {"name": what.name}, {"documents": 3})
-    return held.path
-
-
-def write(path: str, name: str, text: str) -> None:
-    write_bytes(join(path, name), text.encode())
-
-
-def read(path: str, name: str) -> str:
-    fs, p = filesystem_of(join(path, name))
-    return fs.cat_file(p).decode()
-
-
-def stale_lease(path: str) -> str | None:
-    """The generation of a dead process's lease, as one who has watched it for its time to live would know it."""
-    holder = lease.holder_of(path)
-    return holder.generation if holder else None
-
-
-def snapshot(folder: str) -> dict[str, control.Snapshot | None]:
-    """Content and generation of every file."""
-    return {name: control.read(join(folder, name)) for name in sizes_below(folder) if name != lease.NAME}
 
 
 def test_an_output_lies_below_the_prefix_or_where_it_is_overridden() -> None:
@@ -197,104 +157,6 @@ def test_a_late_failure_does_not_overwrite_what_is_complete(store: Store, path: 
     assert {n: s.data for n, s in snapshot(path).items() if s} == {n: s.data for n, s in before.items() if s}
 
 
-def test_a_resumable_step_goes_on_with_what_is_there(store: Store, path: str) -> None:
-    held = claim(store)
-    write(path, "checkpoint", "1")
-    write(path, ".marin/shards/note.json", "{}")
-    held.lease.release()
-    held = claim(store, 2, resumable=True)
-    assert read(path, "checkpoint") == "1"
-    assert exists(join(path, ".marin/shards/note.json"))
-    held.lease.release()
-
-
-def test_what_another_step_cannot_go_on_with_is_moved_aside(store: Store, path: str) -> None:
-    held = claim(store)
-    write(path, "sub/part", "half")
-    write(path, ".marin/shards/k.json", "{}")
-    held.lease.release()
-    held = claim(store, 2)
-    assert take_manifest(path).files == ()
-    assert not exists(join(path, ".marin/shards/k.json"))
-    assert read(path, ".marin/aside/1/sub/part") == "half"
-    assert exists(join(path, ".marin/aside/1/shards/k.json"))
-    assert exists(join(path, ".marin/attempts/1.json"))
-    write(path, "data", "whole")
-    store.publish(held, {}, {})
-    assert read_manifest(path).files == (("data", 5),)  # type: ignore[union-attr]
-
-
-def test_a_claimant_that_is_late_moves_nothing_of_a_newer_attempts_aside(gcs_prefix: str) -> None:
-    """It was paused between its claim and the move; what it had listed has been written anew since."""
-    store = Store(gcs_prefix)
-    path = store.locate(X)
-    held = claim(store)
-    write(path, "part", "1")
-    held.lease.release()
-    listed = find_leftovers(path, 1)
-    newer = claim(store, 2)
-    write(path, "part", "2")
-    move_aside(path, listed, 1, newer.lease)
-    assert read(path, "part") == "2"
-    newer.lease.release()
-
-
-def test_what_a_killed_process_had_begun_to_write_of_a_control_file_is_removed(disk_prefix: str) -> None:
-    store = Store(disk_prefix)
-    path = store.locate(X)
-    assert work(store, 1, "file written aside@5") == -signal.SIGKILL
-    assert [name for name in sizes_below(path) if name.endswith(".tmp")]
-    make(store, attempt=attempts.latest_attempt(path) + 1)
-    assert [name for name in sizes_below(path) if name.endswith(".tmp")] == []
-
-
-def test_leftovers_are_moved_aside_time_after_time(store: Store, path: str) -> None:
-    for attempt in (1, 2, 3):
-        held = claim(store, attempt)
-        write(path, "part", str(attempt))
-        held.lease.release()
-    assert [read(path, f".marin/aside/{n}/part") for n in (1, 2)] == ["1", "2"]
-
-
-def test_a_resumable_step_goes_on_although_the_next_attempt_died_before_it_began(store: Store, path: str) -> None:
-    held = claim(store)
-    write(path, "checkpoint", "1")
-    held.lease.release()
-    assert work(store, 2, "commit claimed") == -signal.SIGKILL
-    held = claim(store, 3, resumable=True, stale=stale_lease(path))
-    assert read(path, "checkpoint") == "1"
-    held.lease.release()
-
-
-def test_a_resumable_step_does_not_go_on_with_another_versions_leftovers(store: Store) -> None:
-    first, second = (output(identity * 64, override="one/place") for identity in "ab")
-    held = claim(store, what=first)
-    write(held.path, "checkpoint", "1")
-    held.lease.release()
-    held = claim(store, 2, second, resumable=True)
-    assert not exists(join(held.path, "checkpoint"))
-    held.lease.release()
-
-
-def test_foreign_files_are_refused_and_untouched(store: Store, path: str) -> None:
-    write(path, "thesis.txt", "mine")
-    before = snapshot(store.prefix)
-    with pytest.raises(StoreError, match=r"holds 'thesis.txt' and no mark of an attempt, so it is not touched"):
-        claim(store)
-    assert {n: s for n, s in snapshot(store.prefix).items() if not n.endswith(lease.NAME)} == before
-    assert store.look([X])[X].status is None
-
-
-def test_a_file_in_the_outputs_place_is_refused_and_untouched(disk_prefix: str) -> None:
-    store = Store(disk_prefix)
-    path = store.locate(X)
-    write_bytes(path, b"mine")
-    assert store.look([X])[X].status is None
-    with pytest.raises((StoreError, OSError), match="x-abc123"):
-        claim(store)
-    assert control.read(path).data == b"mine"  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize("override", [None, "one/place"])
 def test_another_versions_output_at_the_path_is_refused_and_untouched(store: Store, override: str | None) -> None:
     first, second = (output(identity * 64, override=override) for identity in "ab")
@@ -374,26 +236,10 @@ def test_an_output_that_has_a_manifest_of_names_and_sizes_is_complete(store: Sto
         claim(store)
 
 
-WORK = """
-import sys
-from marin_resources.output import Output
-from marin_resources.storage import fault_points
-from marin_resources.storage.files import join, write_bytes
-from marin_resources.storage.store import Store
-store, attempt = Store(sys.argv[1]), int(sys.argv[2])
-output = Output(name="raw/x", version="abc123", identity="a" * 64)
-claim = store.claim(output, attempt=attempt, resumable=False, run_id=None)
-write_bytes(join(claim.path, "data.txt"), b"data")
-fault_points.reach("function returned")
-store.publish(claim, {"name": "raw/x"}, {"documents": 3})
-"""
 OF_THE_STORE = [p for p in fault_points.POINTS if not p.startswith(("file", "shard", "leftovers"))]
+
+
 COMMITTED = OF_THE_STORE[OF_THE_STORE.index("commit published") :]
-
-
-def work(store: Store, attempt: int, die_at: str) -> int:
-    env = {**os.environ, fault_points.VARIABLE: die_at}
-    return subprocess.run([sys.executable, "-c", WORK, store.prefix, str(attempt)], check=False, env=env).returncode
 
 
 @pytest.mark.parametrize("point", OF_THE_STORE)
@@ -415,17 +261,6 @@ def test_a_worker_killed_at_any_point_leaves_an_output_that_the_next_completes(
     assert seen.result == {"documents": 3}
     assert read_manifest(path) == take_manifest(path)
     assert seen.record["attempt"] == attempts.latest_attempt(path)  # type: ignore[index]
-
-
-@pytest.mark.parametrize("point", ["commit claimed", "leftovers moved", "manifest taken"])
-def test_leftovers_survive_a_kill_while_they_are_moved(disk_prefix: str, point: str) -> None:
-    store = Store(disk_prefix)
-    path = store.locate(X)
-    assert work(store, 1, "function returned") == -signal.SIGKILL
-    assert work(store, 2, point) == -signal.SIGKILL
-    make(store, attempt=3)
-    assert store.look([X])[X].done
-    assert read_manifest(path).files == (("data.txt", 4),)  # type: ignore[union-attr]
 
 
 def test_a_failure_after_success_changes_nothing(store: Store, path: str) -> None:
