@@ -156,6 +156,7 @@ def test_on_a_disk(disk_prefix: str, nursery: Nursery, point: str, resumable: bo
     check(disk_prefix, nursery, point, resumable)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("point", "resumable"), points(IN_A_BUCKET, "shard noted@2", "shard written@3"))
 def test_on_gcs(gcs_prefix: str, nursery: Nursery, point: str, resumable: bool) -> None:
     check(gcs_prefix, nursery, point, resumable)

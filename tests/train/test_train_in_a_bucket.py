@@ -79,6 +79,7 @@ def test_a_cache_in_another_region_is_trained_on(
     assert (tmp_path / "cache" / next(iter(inputs.components)) / "train").is_dir()
 
 
+@pytest.mark.long
 def test_a_run_killed_in_a_bucket_goes_on_to_the_numbers_of_a_run_on_a_disk(
     inputs: Any, inputs_in_a_bucket: Any, gcs_prefix: str, tmp_path: Path
 ) -> None:
