@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -84,6 +85,9 @@ def build_task(
         resources=step.resources,
         extras=tuple(step.extras),
         env=tuple(step.env),
+        packages=tuple(step.packages),
+        timeout_s=step.timeout_s,
+        submitted_at=datetime.now(UTC).isoformat(),
         attempt=attempt,
         resumable=step.resumable,
         mirror_budget_bytes=None if (gb := mirror_budget_gb(step)) is None else round(gb * 10**9),

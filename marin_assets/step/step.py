@@ -36,6 +36,10 @@ class Step:
     """Extras of pyproject.toml that the function needs, for example ("train",)."""
     env: Sequence[str] = ()
     """Names of environment variables that the function may see on the worker. Values are never stored."""
+    packages: Sequence[str] = ()
+    """Requirements that the function needs beyond the extras, for example ("lxml>=5",)."""
+    timeout_s: float | None = None
+    """Seconds that the function may take; None lets it take as long as it does."""
     key: Sequence[str] | None = None
     """Asset key in Dagster; the name's segments if None."""
     resumable: bool = False
@@ -57,8 +61,10 @@ class Step:
                 f"Step {self.name!r} has config={self.config!r}, expected an instance of a dataclass. "
                 "Declare the config's fields in a @dataclass(frozen=True, kw_only=True)."
             )
-        if isinstance(self.extras, str) or isinstance(self.env, str):
-            raise ConfigError(f"Step {self.name!r} has a text for extras or env, expected a tuple of names.")
+        if any(isinstance(names, str) for names in (self.extras, self.env, self.packages)):
+            raise ConfigError(f"Step {self.name!r} has a text for extras, env or packages, expected a tuple of names.")
+        if self.timeout_s is not None and not self.timeout_s > 0:
+            raise ConfigError(f"Step {self.name!r} has timeout_s={self.timeout_s!r}, expected seconds above 0 or None.")
         if not isinstance(self.resources, Resources):
             raise ConfigError(f"Step {self.name!r} has resources={self.resources!r}, expected cpu(), gpu() or tpu().")
 

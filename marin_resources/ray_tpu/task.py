@@ -28,6 +28,10 @@ class Task:
     extras: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     """Names of environment variables; never their values."""
+    packages: tuple[str, ...] = ()
+    """Requirements beyond the extras, such as "lxml>=5"."""
+    timeout_s: float | None = None
+    """How long the function may take."""
     attempt: int = 1
     resumable: bool = False
     mirror_budget_bytes: int | None = None
@@ -35,6 +39,8 @@ class Task:
     stale_lease: str | None = None
     """Generation of a lease whose holder is gone, and that the worker may take over."""
     run_id: str | None = None
+    submitted_at: str | None = None
+    """ISO 8601, UTC, by the submitter's clock."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the record says that is known before the work: name, config, version, dependencies, code, …"""
 
@@ -45,7 +51,7 @@ class Task:
 
     def to_json(self) -> str:
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        own = {"output", "resources", "extras", "env"}
+        own = {"output", "resources", "extras", "env", "packages"}
         encoded = {name: encode(value) if name in own else value for name, value in fields.items()}
         return json.dumps({"format_version": FORMAT_VERSION, **encoded})
 
@@ -56,5 +62,5 @@ class Task:
         version = fields.pop("format_version")
         if version > FORMAT_VERSION:
             raise ValueError(f"A task has format version {version!r}, and this worker knows up to {FORMAT_VERSION}.")
-        own = {"output", "resources", "extras", "env"}
+        own = {"output", "resources", "extras", "env", "packages"}
         return Task(**{name: decode(value) if name in own else value for name, value in fields.items()})
