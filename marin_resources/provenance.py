@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import platform
 import subprocess
 from functools import cache
 from typing import Any
 
+from marin_resources.process import user_name
 from marin_resources.settings import project_root
 
 
 @cache
 def provenance() -> dict[str, Any]:
     """Facts about this process's code, the same for every record it has a part in. Asked once a process."""
-    return {"git": _git(), "environment": environment(), "user": _user()}
+    return {"git": _git(), "environment": environment(), "user": user_name()}
 
 
 @cache
@@ -42,10 +42,3 @@ def _ask_git(*words: str) -> str | None:
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
-
-
-def _user() -> str | None:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
-        return None

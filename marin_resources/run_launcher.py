@@ -7,24 +7,24 @@ as failed whose process has died. Runs of other machines are left alone.
 
 from __future__ import annotations
 
-import os
-
 from dagster import DagsterRun
 from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
+
+from marin_resources.process import process_is_gone, this_process
 
 TAG = ".dagster/marin_process"
 """Dagster's UI does not show tags that begin so."""
 
 
 def process_tag() -> dict[str, str]:
-    """This process, so that it can be told from a later one of the same number: "host/pid/seconds since 1970"."""
-    return {TAG: f"{os.uname().nodename}/{os.getpid()}/{_started(os.getpid())}"}
+    """This process, as a tag of its run."""
+    return {TAG: this_process()}
 
 
-def process_is_gone(tag: str) -> bool:
-    """Whether the process that made the tag has ended. False for a process of another machine: that cannot be seen."""
-    host, pid, started = tag.split("/")
-    return host == os.uname().nodename and _started(int(pid)) != started
+def is_over(run: DagsterRun) -> bool:
+    """Whether a run has ended, or its process has without saying so."""
+    tag = run.tags.get(TAG)
+    return run.is_finished or (tag is not None and process_is_gone(tag))
 
 
 class LocalRunLauncher(DefaultRunLauncher):
@@ -42,14 +42,3 @@ class LocalRunLauncher(DefaultRunLauncher):
                 "The process of this run is gone. What is complete stays; materialize the same again to go on.",
             )
         return CheckRunHealthResult(WorkerStatus.RUNNING)
-
-
-def _started(pid: int) -> str | None:
-    """When the process began; None if there is none, or only its zombie."""
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"
-    except psutil.NoSuchProcess:
-        return None
