@@ -99,3 +99,33 @@ def test_a_letter_cut_in_two_is_put_together(tmp_path: Path, lines: list[str]) -
         file.write(letter[1:] + b"\xff\n")
         follower.poll()
     assert lines == ["ü�"]
+
+
+def test_secrets_are_hidden_on_the_way_to_a_log_also_in_a_bucket(any_prefix: str) -> None:
+    path = join(any_prefix, "attempts/7.log")
+    code = """
+import subprocess, sys
+from marin_resources.ray_tpu.attempt_log import redirect_output
+with redirect_output(sys.argv[1], secrets=["hf_secret"], tee=True):
+    print("token hf_secret", flush=True)
+    subprocess.run(["sh", "-c", "echo a child: $HF_TOKEN; printf 'loading '"], env={"HF_TOKEN": "hf_secret"})
+"""
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    kept = [line for line in read_from(path, 0).decode().splitlines(keepends=True) if " INFO " not in line]
+    assert kept == ["token ***\n", "a child: ***\n", "loading \n"]
+    first, _, others = done.stdout.partition("\n")
+    assert first == f"--- marin: attempt 7, its log is {path} ---"
+    assert "token ***\na child: ***\n" in others
+    assert not os.path.exists(spool_of(path))
+
+
+def test_without_secrets_no_process_is_between_a_worker_and_its_log(tmp_path: Path) -> None:
+    code = """
+import os, sys
+from marin_resources.ray_tpu.attempt_log import is_pumped, redirect_output
+with redirect_output(sys.argv[1]):
+    print(is_pumped(), os.readlink("/proc/self/fd/1"), os.readlink("/proc/self/fd/2"))
+"""
+    path = str(tmp_path / "1.log")
+    subprocess.run([sys.executable, "-c", code, path], check=True)
+    assert Path(path).read_text() == f"False {path} {path}\n"
