@@ -6,14 +6,10 @@ so in the log of its attempt. Shards that it has given to Ray go too: Ray ends t
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import threading
 from datetime import UTC, datetime
 
-import psutil
-
+from marin_resources.ray_tpu.end_process import end_process, kill_children
 from marin_resources.ray_tpu.log_spool import upload_spool
 from marin_resources.storage import attempts
 from marin_resources.storage.files import is_local
@@ -28,17 +24,8 @@ NOTE_IN_A_LIFE = 0.1
 def stop_this_process(reason: str, output_path: str, attempt: int) -> None:
     """Kill this process and its children. Does not return."""
     os.write(2, f"The lease was lost: {reason}. This worker stops at once and publishes nothing.\n".encode())
-    _kill_children()
-    note = threading.Thread(target=_note, args=(reason, output_path, attempt), daemon=True)
-    note.start()
-    note.join(min(NOTE_TIMEOUT_S, NOTE_IN_A_LIFE * ttl_s()))
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _kill_children() -> None:
-    for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            child.kill()
+    kill_children()
+    end_process(lambda: _note(reason, output_path, attempt), min(NOTE_TIMEOUT_S, NOTE_IN_A_LIFE * ttl_s()))
 
 
 def _note(reason: str, output_path: str, attempt: int) -> None:
