@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests import what stands besid
 
 import object_stores  # it stands beside this file, and sets the environment for all that follows
 from fake_gcs.bucket_for_tests import BucketForTests
+from ray_cluster import Cluster
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -84,6 +85,13 @@ def shared_ray() -> Iterator[None]:
     )
     yield
     ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A Ray cluster of one head with 2 CPUs, for the tests of a session that do not hurt it."""
+    with Cluster(cpus=2) as cluster:
+        yield cluster
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,112 @@
+"""Where this machine keeps what it knows of its own Ray cluster: one record and one token in a folder of the user's.
+
+MARIN_STATE_DIR   the folder     default: $XDG_STATE_HOME/marin, else ~/.local/state/marin
+cluster.json      the record: where the cluster is, and which process is its head
+cluster.token     the token, for the user's eyes alone
+cluster.log       what the head printed
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from marin_resources.ray_tpu.cluster.errors import ClusterError
+
+
+class LocalClusterError(ClusterError):
+    """The cluster on this machine cannot be started or ended: one sentence, and the end of a log if that helps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalCluster:
+    """A Ray cluster of `marin cluster local up`."""
+
+    id: str
+    """All of its processes carry it in their environment."""
+    host: str
+    address: str
+    """Of the dashboard."""
+    cpus: int
+    gcs_port: int
+    dashboard_port: int
+    client_port: int
+    temp_dir: str
+    """Ray's files: logs, sockets, what jobs brought with them."""
+    token_path: str
+    log_path: str
+    """What the head printed."""
+    pid: int | None = None
+    """Of the head. None while it starts."""
+    started: float | None = None
+    """When that process began, in seconds since 1970: a later one of the same number is another."""
+
+
+def state_folder(state: Path | None = None) -> Path:
+    """The folder, made for this user alone if it is not there."""
+    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    folder = Path(state or os.environ.get("MARIN_STATE_DIR") or Path(home) / "marin").absolute()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """While the block runs, no other process starts or ends the cluster. The kernel lets go of it when we die."""
+    fd = os.open(folder / "cluster.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def read_cluster(folder: Path) -> LocalCluster | None:
+    path = folder / "cluster.json"
+    try:
+        cluster = LocalCluster(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise LocalClusterError(
+            f"The record '{path}' of the local cluster cannot be read ({error}). End its processes and delete the file."
+        ) from None
+    if cluster.host != os.uname().nodename:
+        raise LocalClusterError(
+            f"The local cluster of {str(folder)!r} belongs to the machine {cluster.host!r}, and this is "
+            f"{os.uname().nodename!r}. Set MARIN_STATE_DIR to another folder, or delete {str(path)!r} if that machine "
+            "is gone."
+        )
+    return cluster
+
+
+def write_cluster(folder: Path, cluster: LocalCluster) -> None:
+    _write_private(folder / "cluster.json", json.dumps(dataclasses.asdict(cluster), indent=2))
+
+
+def forget_cluster(folder: Path) -> None:
+    for name in ("cluster.json", "cluster.token"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def make_token(folder: Path) -> str:
+    """The path of a file with a fresh token."""
+    path = folder / "cluster.token"
+    _write_private(path, secrets.token_hex(32))
+    return str(path)
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Whole or not at all, and never readable by others."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w") as file:
+        file.write(text)
+    os.replace(beside, path)
