@@ -30,7 +30,7 @@ def read_source(references: Sequence[str], counts: Callable[[Module], bool]) -> 
     return {
         "function": _function(references[0], start[0]),
         "digest": _digest_of(modules.items()),
-        "files_digest": _files_digest(closure),
+        "files_digest": files_digest(closure),
         "modules": modules,
     }
 
@@ -55,7 +55,7 @@ def _is_unchanged(recorded: Mapping[str, Any], start: Sequence[Module], referenc
         recorded["function"] == _function(reference, start[0])
         and modules.start.keys() <= names.keys()
         and len(found) == len(names)
-        and recorded["files_digest"] == _files_digest(found)
+        and recorded["files_digest"] == files_digest(found)
     )
 
 
@@ -70,7 +70,8 @@ def _function(reference: str, module: Module) -> str:
     return f"{name_of_file(module.file)}:{reference.rpartition(':')[2]}"
 
 
-def _files_digest(modules: Iterable[Module]) -> str:
+def files_digest(modules: Iterable[Module]) -> str:
+    """The digest of the modules' files as they are, whatever they do."""
     return _digest_of((module.name, bytes_digest(module.file)) for module in modules)
 
 

@@ -1,0 +1,95 @@
+"""Whether the code on this node is the submitter's, as the record is going to say.
+
+In:  the digests of the modules that the step's function rests on, taken where it was submitted (`source_digest.py`).
+Out: nothing, if the modules that this process would import are the same; else SourceMismatchError.
+
+Nothing is imported for it, and nothing is parsed as long as the files are the same byte by byte.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from marin_resources.source_digest import files_digest
+from marin_resources.source_file import read_code
+from marin_resources.source_modules import Module, name_of_file
+
+MAX_NAMED = 3
+DIGITS = 8
+
+
+class SourceMismatchError(ValueError):
+    """Code here that is not the submitter's: one sentence with the modules."""
+
+
+def check_source(recorded: Mapping[str, Any] | None, references: Sequence[str]) -> None:
+    """Raise SourceMismatchError if a module differs or is missing. `references` may be scripts, which have no path."""
+    if not recorded:
+        return
+    finder = _Finder(references)
+    found = {name: finder.find(name) for name in recorded["modules"]}
+    modules = [Module(name=name, file=file) for name, file in found.items() if file]
+    if len(modules) == len(found) and files_digest(modules) == recorded.get("files_digest"):
+        return
+    digests = {name: read_code(file).digest if file else None for name, file in found.items()}
+    other = [name for name, digest in recorded["modules"].items() if digests[name] != digest]
+    if other:
+        phrases = [_phrase(name, recorded["modules"][name], digests[name], found[name]) for name in other[:MAX_NAMED]]
+        more = f" and {len(other) - MAX_NAMED} more" if len(other) > MAX_NAMED else ""
+        raise SourceMismatchError(
+            f"The code on this node is not what the step was submitted from: {', '.join(phrases)}{more}. "
+            "Submit from the code that is in the image, or have the code shipped with the job."
+        )
+
+
+def _phrase(name: str, theirs: str, ours: str | None, file: str | None) -> str:
+    here = f"is {ours[:DIGITS]} in {file!r} here" if ours else "is missing here"
+    return f"{name!r} was {theirs[:DIGITS]} there and {here}"
+
+
+class _Finder:
+    """Modules by name, as this process would import them."""
+
+    def __init__(self, references: Iterable[str]) -> None:
+        addresses = {reference.rpartition(":")[0] for reference in references}
+        self._scripts = {name_of_file(file): file for file in sorted(addresses) if file.endswith(".py")}
+        self._folders = [folder for file in self._scripts.values() for folder in _folders_of(file)]
+
+    def find(self, name: str) -> str | None:
+        """The module's file, None if there is none."""
+        return self._scripts.get(name) or next(self._look(name), None)
+
+    def _look(self, name: str) -> Iterator[str]:
+        top, *inside = name.split(".")
+        for folder in self._folders:
+            yield from _files_below(folder, [top, *inside])
+        spec = _spec_of(top)
+        if spec is None:
+            return
+        if not inside and spec.origin and spec.origin.endswith(".py"):
+            yield spec.origin
+        for folder in spec.submodule_search_locations or []:
+            yield from _files_below(folder, inside)
+
+
+def _folders_of(script: str) -> list[str]:
+    """What a script imports from beside the environment: its folder, and the one above its packages."""
+    stem = script.removesuffix(".py").removesuffix("/__init__")
+    return [os.path.dirname(script), stem.removesuffix("/" + name_of_file(script).replace(".", "/"))]
+
+
+def _files_below(folder: str, parts: Sequence[str]) -> Iterator[str]:
+    if parts:
+        path = os.path.join(folder, *parts)
+        yield from (file for file in (f"{path}/__init__.py", f"{path}.py") if os.path.isfile(file))
+
+
+def _spec_of(top: str) -> Any:
+    """Of a top-level name, for which nothing is imported."""
+    try:
+        return importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return None
