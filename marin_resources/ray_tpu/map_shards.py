@@ -4,8 +4,8 @@ In:  an importable function, and shards: `FileShard`s, or frozen dataclasses tha
 Out: the functions' counts, added up in the order of the shards; and notes of the finished shards (`shard_notes.py`).
 
 A stage that was killed and is run again skips the shards whose notes are there, and counts them all the same. Inside a
-Ray task the shards are Ray tasks, at most two for each place that the resources leave; elsewhere they run here, one
-after the other. Neither outputs nor counts depend on which.
+Ray task and inside a job on a cluster the shards are Ray tasks, at most two for each place that the resources leave;
+elsewhere they run here, one after the other. Neither outputs nor counts depend on which.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from marin_resources.hardware import Resources, cpu
 from marin_resources.ray_tpu.config_json import encode
 from marin_resources.ray_tpu.file_shards import FileShard
+from marin_resources.ray_tpu.job.held import held
 from marin_resources.ray_tpu.reference import reference_to
 from marin_resources.ray_tpu.shard_notes import Counts, ShardNotes
 from marin_resources.ray_tpu.shard_progress import Progress
@@ -54,9 +55,9 @@ def map_shards(
     done = notes.finished()
     progress = Progress(reference.rpartition(":")[2], sizes, list(done))
     largest_first = sorted((i for i in range(len(asked)) if i not in done), key=lambda i: -sizes[i])
-    run = run_on_ray if _ray_is_up() else run_here
-    to_do = {i: asked[i] for i in largest_first}
-    for index, counts, seconds in run(reference, to_do, resources or cpu(), notes.begin_again):
+    to_do, needed = {i: asked[i] for i in largest_first}, resources or cpu()
+    run = run_on_ray if _on_ray(len(to_do), needed) else run_here
+    for index, counts, seconds in run(reference, to_do, needed, notes.begin_again):
         fault_points.reach("shard written")
         notes.write(index, counts, seconds)
         fault_points.reach("shard noted")
@@ -72,6 +73,12 @@ def _added_up(counts: Any) -> Counts:
     for one in counts:
         total.update(one)
     return dict(total)
+
+
+def _on_ray(shards: int, resources: Resources) -> bool:
+    """A job on a cluster asks Ray for help if it has more to do than one shard that it can do itself."""
+    step = held()
+    return _ray_is_up() if step is None else shards > 1 or not step.covers(resources)
 
 
 def _ray_is_up() -> bool:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from marin_resources.hardware import Resources
-from marin_resources.ray_tpu.attempt_log import VARIABLE as ATTEMPT_LOG
-from marin_resources.ray_tpu.attempt_log import join_output
 from marin_resources.ray_tpu.config_json import decode
-from marin_resources.ray_tpu.reference import add_import_paths, import_paths, load
-from marin_resources.storage.account import Account, charged_to, current_account
+from marin_resources.ray_tpu.job.held import held
+from marin_resources.ray_tpu.reference import load
+from marin_resources.ray_tpu.shard_flights import Flights
+from marin_resources.ray_tpu.shard_process import LastLines, entered, prints_far_away, surroundings
 
 LOST_WORKER_RETRIES = 3
-STOP_TIMEOUT_S = 4.0
-IN_FLIGHT_FOR_EACH_PLACE = 2
-"""One that runs and one that is ready to."""
 
 Finished = tuple[int, dict[str, int | float], float]
 """Index of a shard, its counts, its seconds."""
@@ -47,44 +42,36 @@ def run_on_ray(
 ) -> Iterator[Finished]:
     """Ray tasks with the stage's resources, started in the order of `shards`. Ray itself retries nothing: a shard whose
     worker was lost is tried again after `begin_again`."""
-    import ray
+    from ray.exceptions import RayError, RayTaskError
 
-    from marin_resources.ray_tpu.request import ray_options
+    from marin_resources.ray_tpu.job.connection import connect
 
-    task = ray.remote(_run_elsewhere).options(max_retries=0, **ray_options(resources))
-    account = current_account()
-    where = (import_paths(), os.environ.get(ATTEMPT_LOG), vars(account) if account else None)
-    places = max(1, int(ray.cluster_resources().get("CPU", 1) / resources.cpus))
-    waiting, flying = deque(shards), dict[Any, int]()
-    lost: Counter[int] = Counter()
+    ray, where = connect(), surroundings()
+    flights = Flights(ray, _run_elsewhere, resources, held())
+    waiting, lost = deque(shards), Counter[int]()
     try:
-        while waiting or flying:
-            while waiting and len(flying) < IN_FLIGHT_FOR_EACH_PLACE * places:
-                index = waiting.popleft()
-                flying[task.remote(reference, shards[index], *where)] = index
-            [ready], _ = ray.wait(list(flying), num_returns=1)
-            index = flying.pop(ready)
-            try:
-                yield index, *ray.get(ready)
-            except ray.exceptions.RayTaskError as error:
-                raise _failed(reference, index, shards[index], error.cause) from error
-            except ray.exceptions.RayError as error:  # its worker or node is gone, or was out of memory
-                lost[index] += 1
-                if lost[index] > LOST_WORKER_RETRIES:
-                    raise _failed(reference, index, shards[index], error) from error
-                log.warning("shard %d of %s lost its worker (%s); again", index, reference, type(error).__name__)
-                begin_again(index)
-                waiting.appendleft(index)
+        with LastLines(len(ray.nodes())) as last_lines:
+            while waiting or flights:
+                flights.send(waiting, lambda index: (reference, shards[index], where), begin_again)
+                ended = flights.await_one()
+                if ended is None:
+                    continue
+                index, result = ended
+                try:
+                    counts, seconds, far_away = ray.get(result)
+                    last_lines.come |= far_away
+                    yield index, counts, seconds
+                except RayTaskError as error:
+                    raise _failed(reference, index, shards[index], error.cause) from error
+                except RayError as error:  # its worker or node is gone, or was out of memory
+                    lost[index] += 1
+                    if lost[index] > LOST_WORKER_RETRIES:
+                        raise _failed(reference, index, shards[index], error) from error
+                    log.warning("shard %d of %s lost its worker (%s); again", index, reference, type(error).__name__)
+                    begin_again(index)
+                    waiting.appendleft(index)
     finally:
-        _end(ray, list(flying))
-
-
-def _end(ray: Any, flying: list[Any]) -> None:
-    """Stop what is in flight, so that no writer outlives its stage."""
-    for task in flying:
-        ray.cancel(task, force=True)
-    if flying:
-        ray.wait(flying, num_returns=len(flying), timeout=STOP_TIMEOUT_S, fetch_local=False)
+        flights.end()
 
 
 def run_shard(reference: str, shard: str) -> tuple[dict[str, int | float], float]:
@@ -94,15 +81,10 @@ def run_shard(reference: str, shard: str) -> tuple[dict[str, int | float], float
     return counts, time.monotonic() - started
 
 
-def _run_elsewhere(
-    reference: str, shard: str, paths: Sequence[str], log_path: str | None, account: Mapping[str, Any] | None
-) -> tuple[dict[str, int | float], float]:
-    """A shard in another process: it imports what its stage imports, prints into the log of its attempt, and moves
-    bytes on the account of its step."""
-    add_import_paths(paths)
-    charged = charged_to(Account(**account) if account else None)
-    with charged, join_output(log_path) if log_path else nullcontext():
-        return run_shard(reference, shard)
+def _run_elsewhere(reference: str, shard: str, where: Mapping[str, Any]) -> tuple[dict[str, int | float], float, bool]:
+    """In another process. Also whether what it prints comes by Ray."""
+    with entered(where):
+        return *run_shard(reference, shard), prints_far_away(where)
 
 
 def _require_conserved(counts: Mapping[str, int | float]) -> None:
