@@ -17,13 +17,16 @@ from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import below, mirror_budget_gb, output_of
 from marin_assets.step.values import InputName, map_leaves
 from marin_resources.drift import Drift, Kind, tell
+from marin_resources.interruption import goes_on
 from marin_resources.output import Observed
-from marin_resources.produce import Produced, ProduceError, Request, produce
+from marin_resources.produce import Ears, Produced, ProduceError, Request, produce
 from marin_resources.ray_tpu.backend import UnmeetableError
-from marin_resources.ray_tpu.environment import MissingRequirementError, check_environment
+from marin_resources.ray_tpu.cluster.errors import ClusterError
+from marin_resources.ray_tpu.environment import MissingRequirementError
 from marin_resources.ray_tpu.reference import reference_to
 from marin_resources.ray_tpu.resource import RayTPUResource
 from marin_resources.ray_tpu.task import Task
+from marin_resources.run_jobs import forget_job, note_job
 from marin_resources.settings import SettingError
 from marin_resources.storage.control import UnavailableError
 from marin_resources.storage.store import UNREADABLE, Store
@@ -40,17 +43,24 @@ async def materialize(
         produced = await produce(
             request,
             store,
-            lambda: ray_tpu.backend,
-            say=context.log.info,
-            on_log=lambda line: print(f"[{node.name}] {line}", flush=True),
+            lambda: ray_tpu.backend(context.run, context.instance, context.log.info),
+            ears=_ears(context, node),
             lost_worker_budget=ray_tpu.lost_worker_budget,
             wait_for_others=storage.wait_for_others,
+            goes_on=lambda: goes_on(context.run.run_id),
         )
     except asyncio.CancelledError:
         raise failure(f"Step {node.name!r} was stopped with its run. Materialize it again to go on.") from None
     except ProduceError as error:
         raise failure(str(error), error.traceback) from None
-    except (UnmeetableError, MissingRequirementError, SettingError, UnavailableError, *UNREADABLE) as error:
+    except (
+        UnmeetableError,
+        ClusterError,
+        MissingRequirementError,
+        SettingError,
+        UnavailableError,
+        *UNREADABLE,
+    ) as error:
         raise failure(f"Step {node.name!r}: {error}" if repr(node.name) not in str(error) else str(error)) from None
     run_id, observed = context.run.run_id, produced.observed
     remember(run_id, node, observed)
@@ -59,15 +69,25 @@ async def materialize(
     return report(context, node, produced, *await asyncio.to_thread(_find_drift, run_id, node, graph, store, observed))
 
 
+def _ears(context: dg.AssetExecutionContext, node: Node) -> Ears:
+    run_id = context.run.run_id
+
+    def note(job: str | None) -> None:
+        if job is None:
+            forget_job(context.instance, run_id, node.name)
+        else:
+            note_job(context.instance, run_id, node.name, job)
+
+    return Ears(say=context.log.info, on_log=lambda line: print(f"[{node.name}] {line}", flush=True), on_job=note)
+
+
 def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) -> Request:
     """What `produce` needs to know of a node."""
-    output, step = output_of(node), node.step
     return Request(
-        output=output,
+        output=output_of(node),
         inputs={dependency.name: output_of(dependency) for dependency in node.dependencies},
         external=tuple(external_paths(node, store)),
         task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id),
-        check=lambda: check_environment(node.name, step.extras, step.env),
     )
 
 

@@ -54,8 +54,9 @@ def run_graph(
     )
     job = definitions.resolve_job_def(name)
     execution = {"execution": {"config": {"max_concurrent": max_concurrent}}} if max_concurrent else {}
-    held = {"resources": {"store": {"config": {"wait_for_others": wait_for_others}}}}
-    config = {**execution, **held, "loggers": {"console": {"config": {}}}}
+    asked = {"store": {"wait_for_others": wait_for_others}, "ray_tpu": {"ctrl_c_stops_jobs": True}}
+    resource_config = {"resources": {name: {"config": fields} for name, fields in asked.items()}}
+    config = {**execution, **resource_config, "loggers": {"console": {"config": {}}}}
     with dg.DagsterInstance.get() as instance:
         run = instance.create_run_for_job(job, run_config=config, execution_plan=create_execution_plan(job, config))
         result = execute_run(InMemoryJob(job), run, instance)
@@ -66,7 +67,7 @@ def _ended(instance: dg.DagsterInstance, run_id: str, result: Any) -> Ended:
     materialized = result.get_asset_materialization_events()
     reused = sum(event.materialization.tags.get("marin/reused") == "true" for event in materialized)
     run = instance.get_run_by_id(run_id)
-    events = [event.message for event in result.all_events if "is being stopped" in (event.message or "")]
+    events = [event.message for event in result.all_events if _is_interruption(event)]
     failures = tuple(failure_sentence(event) for event in result.all_events if event.is_step_failure)
     if events:
         failures = (events[0],)
@@ -86,6 +87,10 @@ def _ended(instance: dg.DagsterInstance, run_id: str, result: Any) -> Ended:
         ),
         stopped=bool(events),
     )
+
+
+def _is_interruption(event: dg.DagsterEvent) -> bool:
+    return event.is_engine_event and "steps_interrupted" in event.engine_event_data.metadata
 
 
 def _text(value: Any) -> str:

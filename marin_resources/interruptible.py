@@ -34,6 +34,7 @@ from dagster._core.execution.plan.state import KnownExecutionState
 from dagster._core.execution.plan.step import ExecutionStep
 from dagster_async_executor.executor import AsyncExecutor
 
+from marin_resources.interruption import Interruption, goes_on, note_interruption
 from marin_resources.run_launcher import process_tag
 
 _END = object()
@@ -93,7 +94,9 @@ class InterruptibleExecutor(AsyncExecutor):
                     yield item
             except DagsterExecutionInterruptedError:
                 active.mark_interrupted()
-                yield _interrupted_event(job_context, active, signals)
+                why = _why(job_context, signals)
+                note_interruption(job_context.run_id, why)
+                yield _interrupted_event(job_context, active, why)
                 task.cancel()
                 raise
             except BaseException:  # whatever ends the run ends the steps that are under way
@@ -203,18 +206,22 @@ def _asset_names(job_context: PlanExecutionContext, step_key: str) -> list[str]:
     return [key.to_user_string() for key in assets.keys] if assets is not None else [step_key]
 
 
-def _interrupted_event(job_context: PlanExecutionContext, active: ActiveExecution, signals: _Signals) -> DagsterEvent:
+def _why(job_context: PlanExecutionContext, signals: _Signals) -> Interruption:
     run = job_context.instance.get_run_by_id(job_context.run_id)
     if run is not None and run.status in (DagsterRunStatus.CANCELING, DagsterRunStatus.CANCELED):
-        why = "Terminated on request"
-    elif signals.last == signal.SIGTERM:
-        why = "This process was told to stop (SIGTERM)"
-    else:
-        why = "Interrupted by Ctrl-C"
+        return Interruption.TERMINATED
+    return Interruption.SIGTERM if signals.last == signal.SIGTERM else Interruption.CTRL_C
+
+
+def _interrupted_event(job_context: PlanExecutionContext, active: ActiveExecution, why: Interruption) -> DagsterEvent:
     steps = sorted(name for key in active._in_flight for name in _asset_names(job_context, key))
+    named = ", ".join(steps) or "no step"
+    if goes_on(job_context.run_id):
+        told = f"nobody waits for {named} any more, and what the cluster computes of it goes on. "
+    else:
+        told = f"the compute of {named} is being stopped. "
     return DagsterEvent.engine_event(
         job_context,
-        f"{why}: the compute of {', '.join(steps) or 'no step'} is being stopped. "
-        "What is complete stays; materialize the same again to go on.",
+        f"{why.value}: {told}What is complete stays; materialize the same again to go on.",
         event_specific_data=EngineEventData.interrupted(steps),
     )

@@ -1,13 +1,14 @@
 """The way of one output, as the orchestrator goes it: look, wait, check the inputs, submit, wait, confirm.
 
     1 look       done already -> reused: no task, no process
-    2 held       someone works on it -> wait, saying for whom, then look again; a holder that is gone is followed
+    2 held       someone works on it -> attach, if it is a job of ours; else wait, saying for whom, then look again; a
+                 holder that is gone is followed
     3 inputs     complete? else an error that names them
     4 submit     the worker claims, computes and publishes; its log is passed on
     5 outcome    done -> confirm; the worker died -> again, on a budget of its own; failed -> an error
 
 The orchestrator writes nothing of an output. Of an attempt whose worker is gone it notes how it ended. If it dies
-itself, what is running can be found again by what lies beside the output.
+itself, what is running is found again by what lies beside the output.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from marin_resources.output import Holder, Match, Observed, Output
-from marin_resources.ray_tpu.backend import Backend, End, Outcome
+from marin_resources.ray_tpu.backend import Backend, End, Handle, Outcome
 from marin_resources.ray_tpu.task import Task
-from marin_resources.storage.attempts import latest_attempt, log_path
+from marin_resources.storage.attempts import log_path
 from marin_resources.storage.files import exists, is_local
 from marin_resources.storage.lease_watch import LeaseWatch
 from marin_resources.storage.store import Store, other_version_sentence
@@ -51,8 +52,22 @@ class Request:
     """Paths that no step makes, and that must be there before."""
     task: Callable[[int, Mapping[str, Observed]], Task]
     """The task for attempt number n, from what was found of its inputs."""
-    check: Callable[[], None] = field(default=lambda: None)
-    """Raises if the environment lacks what the step needs. Called before each submission."""
+
+
+class LeftRunningError(ProduceError):
+    """Nobody waits for the output any more, and its compute goes on: a sentence that says how to come back to it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ears:
+    """What is told while an output is made."""
+
+    say: Callable[[str], None]
+    """Given each sentence of the orchestrator's."""
+    on_log: Callable[[str], None]
+    """Given each line that the step prints."""
+    on_job: Callable[[str | None], None] = lambda job: None
+    """Given the id of the cluster's job that is waited for; None when it is waited for no longer. May block."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,15 +83,16 @@ async def produce(
     store: Store,
     backend: Callable[[], Backend],
     *,
-    say: Callable[[str], None],
-    on_log: Callable[[str], None],
+    ears: Ears,
     lost_worker_budget: int = 3,
     wait_for_others: bool = True,
+    goes_on: Callable[[], bool] = lambda: False,
 ) -> Produced:
-    """See to it that the output is complete. Raises ProduceError; cancelling stops the compute first.
+    """See to it that the output is complete. Raises ProduceError.
 
     `backend` is called only if there is something to compute, so a reuse starts nothing. Without `wait_for_others` an
-    output that someone else is making is an error, and not waited for.
+    output that someone else is making is an error, and not waited for. Cancelling stops the compute first; if it can
+    outlive this process and `goes_on` says that it should, LeftRunningError is raised in place of CancelledError.
     """
     name = request.output.name
     waited_s, lost, stale = 0.0, 0, None
@@ -87,21 +103,28 @@ async def produce(
         if observed.holder is not None and observed.holder.generation != stale:
             if not wait_for_others:
                 raise ProduceError(_held_sentence(name, observed.holder))
-            seconds, stale = await _wait_for_holder(store, request.output, observed, say)
-            waited_s += seconds
-            continue
-        inputs = await _require_inputs(request, store)
-        request.check()
-        attempt = await asyncio.to_thread(latest_attempt, observed.path) + 1
-        task = dataclasses.replace(request.task(attempt, inputs), stale_lease=stale)
-        outcome = await _compute(task, store, backend(), say, on_log)
+            attempt = observed.holder.attempt
+            handle = await backend().attach(observed.path, observed.holder)
+            if handle is None:
+                seconds, stale = await _wait_for_holder(store, request.output, observed, ears.say)
+                waited_s += seconds
+                continue
+        else:
+            inputs = await _require_inputs(request, store)
+            attempt = await backend().attempt_for(observed.path)
+            task = dataclasses.replace(request.task(attempt, inputs), stale_lease=stale)
+            await asyncio.to_thread(backend().check, task)
+            handle = await _submit(task, backend(), ears)
+        where = Attempt(output=request.output, path=observed.path, number=attempt)
+        outcome = await _wait(where, handle, store, backend(), ears, goes_on)
         if outcome.end is End.SUCCESS:
             return await _confirm(request.output, store, waited_s, lost)
-        if outcome.end in (End.FAILED, End.LOST):
+        if outcome.end in (End.FAILED, End.LOST) and not outcome.may_live:
             # a worker that was ended from outside has not said so beside the output
-            await asyncio.to_thread(_mark_stopped, store, request.output, attempt, outcome.error, say)
+            await asyncio.to_thread(_mark_stopped, store, where, outcome.error, ears.say)
         if outcome.end is End.FAILED:
-            raise ProduceError(_failed_sentence(name, outcome, observed.path, attempt), outcome.traceback)
+            log = await asyncio.to_thread(_where_its_log_is, observed.path, attempt, handle)
+            raise ProduceError(_failed_sentence(name, outcome, log), outcome.traceback)
         if outcome.end is End.LOST:
             lost += 1
             if lost > lost_worker_budget:
@@ -109,7 +132,7 @@ async def produce(
                     f"Step {name!r} lost its worker {lost} times, the last time because {outcome.error}. "
                     f"Look at {log_path(observed.path, attempt)!r}; run again to go on."
                 )
-            say(f"{name}: {outcome.error}; trying again ({lost} of {lost_worker_budget})")
+            ears.say(f"{name}: {outcome.error}; trying again ({lost} of {lost_worker_budget})")
 
 
 async def _look(store: Store, output: Output) -> Observed:
@@ -152,26 +175,51 @@ async def _require_inputs(request: Request, store: Store) -> dict[str, Observed]
     return {name: found[output] for name, output in request.inputs.items()}
 
 
-async def _compute(
-    task: Task, store: Store, backend: Backend, say: Callable[[str], None], on_log: Callable[[str], None]
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    output: Output
+    path: str
+    number: int
+
+
+async def _submit(task: Task, backend: Backend, ears: Ears) -> Handle:
+    handle = await backend.submit(task)
+    where = f" {handle.describe()}" if handle.describe() else ""
+    log = log_path(task.path, task.attempt)
+    ears.say(f"{task.output.name}: computing {task.path}{where} (attempt {task.attempt}, log {log})")
+    return handle
+
+
+async def _wait(
+    attempt: Attempt, handle: Handle, store: Store, backend: Backend, ears: Ears, goes_on: Callable[[], bool]
 ) -> Outcome:
-    handle = await asyncio.to_thread(backend.submit, task)
-    say(f"{task.output.name}: computing {task.path} (attempt {task.attempt}, log {log_path(task.path, task.attempt)})")
     try:
-        return await backend.wait(handle, on_log)
+        await asyncio.to_thread(ears.on_job, handle.job)
+        outcome = await backend.wait(handle, ears.on_log)
+        await asyncio.to_thread(ears.on_job, None)
+        return outcome
+    except Exception:  # whatever it is, nobody waits for the job now
+        await asyncio.to_thread(ears.on_job, None)
+        raise
     except asyncio.CancelledError:
-        # No await from here on: the loop is being cancelled and would not come back.
-        backend.stop(handle, "the run was stopped")
-        _mark_stopped(store, task.output, task.attempt, "stopped with its run, by Ctrl-C or Terminate", say)
+        import anyio
+
+        with anyio.CancelScope(shield=True):  # the loop is being cancelled: nothing else would be waited for
+            left = await backend.leave(handle, wanted=goes_on())
+            if left is not None:
+                raise LeftRunningError(f"Step {attempt.output.name!r}: {left}") from None
+            await backend.stop(handle, "the run was stopped")
+            reason = "stopped with its run, by Ctrl-C or Terminate"
+            await asyncio.to_thread(_mark_stopped, store, attempt, reason, ears.say)
         raise
 
 
-def _mark_stopped(store: Store, output: Output, attempt: int, reason: str, say: Callable[[str], None]) -> None:
+def _mark_stopped(store: Store, attempt: Attempt, reason: str, say: Callable[[str], None]) -> None:
     """Where the store is away just then, the lease becomes stale by itself, and the next claim takes it over."""
     try:
-        store.mark_stopped(output, attempt, reason)
+        store.mark_stopped(attempt.output, attempt.number, reason)
     except OSError as error:
-        say(f"{output.name}: that attempt {attempt} has stopped could not be noted ({error})")
+        say(f"{attempt.output.name}: that attempt {attempt.number} has stopped could not be noted ({error})")
 
 
 async def _confirm(output: Output, store: Store, waited_s: float, lost: int) -> Produced:
@@ -191,8 +239,14 @@ def _held_sentence(name: str, holder: Holder) -> str:
     )
 
 
-def _failed_sentence(name: str, outcome: Outcome, path: str, attempt: int) -> str:
+def _failed_sentence(name: str, outcome: Outcome, log: str) -> str:
     return (
-        f"Step {name!r} failed: {outcome.error.rstrip('.')}. Its log: {log_path(path, attempt)}. "
+        f"Step {name!r} failed: {outcome.error.rstrip('.')}. Its log: {log}. "
         "Mend it and materialize again; what is complete is reused."
     )
+
+
+def _where_its_log_is(path: str, attempt: int, handle: Handle) -> str:
+    """The attempt's own log; that of its job, if it has ended before the attempt began."""
+    log = log_path(path, attempt)
+    return log if handle.job is None or exists(log) else f"`marin cluster logs {handle.job}`"

@@ -16,12 +16,16 @@ from marin_resources.ray_tpu.worker import outcome_to_json, run_task
 if __name__ == "__main__":
     text = sys.stdin.read()
     if "ray" in sys.argv:
+        from marin_resources.ray_tpu.backend import Outcome
         from marin_resources.ray_tpu.local import LocalBackend
         from marin_resources.ray_tpu.task import Task
 
         backend = LocalBackend(cpus=3)
-        outcome = asyncio.run(backend.wait(backend.submit(Task.from_json(text)), lambda line: None))
-        print(outcome_to_json(outcome), flush=True)
+
+        async def compute() -> Outcome:
+            return await backend.wait(await backend.submit(Task.from_json(text)), lambda line: None)
+
+        print(outcome_to_json(asyncio.run(compute())), flush=True)
         backend.shutdown()
     else:
         print(run_task(text), flush=True)

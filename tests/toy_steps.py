@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -53,6 +54,15 @@ def wait_at_gate(config: ToyConfig) -> dict[str, int]:
 def wait_with_a_child(config: ToyConfig) -> dict[str, int]:
     """The same, with a child process that would go on for ever."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    print(f"child {child.pid}", flush=True)
+    return wait_at_gate(config)
+
+
+def ignore_being_told_to_stop(config: ToyConfig) -> dict[str, int]:
+    """The same, and neither listens to SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    child = subprocess.Popen([sys.executable, "-c", code])
     print(f"child {child.pid}", flush=True)
     return wait_at_gate(config)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from marin_resources.output import Holder
 from marin_resources.ray_tpu.task import Task
@@ -33,20 +33,53 @@ class Outcome:
     traceback: str = ""
     """The function's own, as text."""
     holder: Holder | None = None
+    may_live: bool = False
+    """Of a lost worker: nobody knows whether it is dead. It is not to be declared so."""
 
 
 class UnmeetableError(RuntimeError):
     """What the step asks for is nowhere to be had: one sentence."""
 
 
-class Backend(Protocol):
+class Handle(Protocol):
+    """A task that was given to a back end."""
+
+    @property
+    def job(self) -> str | None:
+        """The id of its job on a cluster; None if it is none."""
+
+    def describe(self) -> str:
+        """Where it runs, as a phrase: "as job … on …", or nothing if that goes without saying."""
+
+
+H = TypeVar("H", bound=Handle)
+
+
+class Backend(Protocol[H]):
     """Where tasks run. The same task submitted twice is the same handle."""
 
-    def submit(self, task: Task) -> Any:
+    async def attempt_for(self, path: str) -> int:
+        """The number of the attempt to make at the output at `path`: a new one, or that of a task that has yet to
+        begin."""
+
+    async def attach(self, path: str, holder: Holder) -> H | None:
+        """The handle of the task that holds the lease of the output at `path`, if it is one of this back end's."""
+
+    def check(self, task: Task) -> None:
+        """Raise MissingRequirementError if what the task needs of its environment is known not to be there."""
+
+    async def submit(self, task: Task) -> H:
         """Start the task or join it; returns a handle. Raises UnmeetableError at once if no node can ever run it."""
 
-    async def wait(self, handle: Any, on_log: Callable[[str], None]) -> Outcome:
+    async def wait(self, handle: H, on_log: Callable[[str], None]) -> Outcome:
         """The task's outcome; `on_log` is given each line that it prints, as it is printed."""
 
-    def stop(self, handle: Any, reason: str) -> None:
+    async def leave(self, handle: H, *, wanted: bool) -> str | None:
+        """What to say of a task that goes on although this process waits for it no longer: because that is `wanted`, or
+        because another run waits for it. None if it has to be stopped."""
+
+    async def stop(self, handle: H, reason: str) -> None:
         """End the task and all that it started; returns when its worker is gone."""
+
+    def shutdown(self) -> None:
+        """This process needs it no longer."""

@@ -21,7 +21,7 @@ class MissingRequirementError(RuntimeError):
 
 def check_environment(step: str, extras: Sequence[str], env: Sequence[str]) -> None:
     """Raise MissingRequirementError for an extra that is unknown or not installed, or a variable that is not set."""
-    known = _extras()
+    known = known_extras()
     for extra in extras:
         if extra not in known:
             raise MissingRequirementError(
@@ -40,7 +40,7 @@ def check_environment(step: str, extras: Sequence[str], env: Sequence[str]) -> N
 
 
 @cache
-def _extras() -> dict[str, list[str]]:
+def known_extras() -> dict[str, list[str]]:
     """Extra -> names of the packages it stands for on this platform."""
     from packaging.requirements import Requirement
 

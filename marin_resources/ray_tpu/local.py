@@ -16,16 +16,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from marin_resources.output import Holder
 from marin_resources.ray_tpu.attempt_log import LogFollower
-from marin_resources.ray_tpu.backend import End, Outcome, UnmeetableError
+from marin_resources.ray_tpu.backend import Outcome, UnmeetableError
 from marin_resources.ray_tpu.config_json import references_in
-from marin_resources.ray_tpu.environment import FRESH_PROCESS_EXTRAS
+from marin_resources.ray_tpu.environment import FRESH_PROCESS_EXTRAS, check_environment
 from marin_resources.ray_tpu.log_spool import upload_spool
+from marin_resources.ray_tpu.outcomes import outcome_of_error
 from marin_resources.ray_tpu.reference import add_import_paths, import_paths
 from marin_resources.ray_tpu.request import ray_options, refuse_unmeetable
 from marin_resources.ray_tpu.task import Task
 from marin_resources.ray_tpu.worker import outcome_from_json, run_task
 from marin_resources.storage.attempts import log_path
+from marin_resources.storage.job_notes import first_free_attempt
 
 LOG_POLL_S = 0.25
 STOP_TIMEOUT_S = 4.0
@@ -40,6 +43,10 @@ class Handle:
     task: Task
     reference: Any
     """Ray's ObjectRef of the outcome."""
+    job: str | None = None
+
+    def describe(self) -> str:
+        return ""
 
 
 class LocalBackend:
@@ -53,7 +60,20 @@ class LocalBackend:
         # Ray's daemons are told to die with the thread that started them, so that thread has to live as long as they.
         self._owner = ThreadPoolExecutor(1, thread_name_prefix="ray-owner")
 
-    def submit(self, task: Task) -> Handle:
+    async def attempt_for(self, path: str) -> int:
+        return await asyncio.to_thread(first_free_attempt, path)
+
+    async def attach(self, path: str, holder: Holder) -> Handle | None:
+        """None: what another process computes is waited for by its lease."""
+        return None
+
+    def check(self, task: Task) -> None:
+        check_environment(task.output.name, task.extras, task.env)
+
+    async def submit(self, task: Task) -> Handle:
+        return await asyncio.to_thread(self._submit, task)
+
+    def _submit(self, task: Task) -> Handle:
         with self._lock:
             known = self._handles.get(task.id)
             if known is not None:
@@ -66,7 +86,7 @@ class LocalBackend:
                     "is reused."
                 )
             refuse_unmeetable(f"Step {task.output.name!r}", task.resources, nodes)
-            fresh = task.resources.gpu or task.resources.tpu or not FRESH_PROCESS_EXTRAS.isdisjoint(task.extras)
+            fresh = _needs_a_process_of_its_own(task)
             options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}
             paths = import_paths({task.fn, *references_in(task.config)})
             function = ray.remote(max_calls=1 if fresh else 0)(_run_task)
@@ -86,11 +106,19 @@ class LocalBackend:
                 await asyncio.to_thread(follower.poll)
             await asyncio.to_thread(follower.finish)
             await asyncio.to_thread(upload_spool, follower.path)  # of a worker that was killed
-            return self._outcome(handle, future)
+            error = future.exception()
+            return outcome_of_error(handle.task, error) if error else outcome_from_json(future.result())
         finally:
             self._handles.pop(handle.task.id, None)
 
-    def stop(self, handle: Handle, reason: str) -> None:
+    async def leave(self, handle: Handle, *, wanted: bool) -> str | None:
+        """None: Ray ends with this process."""
+        return None
+
+    async def stop(self, handle: Handle, reason: str) -> None:
+        await asyncio.to_thread(self._stop, handle, reason)
+
+    def _stop(self, handle: Handle, reason: str) -> None:
         import ray
 
         log.info("stopping %s: %s", handle.task.id, reason)
@@ -108,18 +136,6 @@ class LocalBackend:
                 self._owner.submit(ray.shutdown).result()
                 self._started = False
             self._owner.shutdown()
-
-    def _outcome(self, handle: Handle, future: asyncio.Future[str]) -> Outcome:
-        import ray
-
-        error = future.exception()
-        if error is None:
-            return outcome_from_json(future.result())
-        if isinstance(error, ray.exceptions.OutOfMemoryError):
-            return Outcome(end=End.FAILED, error=f"the machine ran out of memory: {_first_line(error)}")
-        if isinstance(error, ray.exceptions.RayTaskError):
-            return Outcome(end=End.FAILED, error=_first_line(error.cause), traceback=str(error))
-        return Outcome(end=End.LOST, error=f"its worker died ({type(error).__name__}: {_first_line(error)})")
 
     def _start(self) -> Any:
         os.environ["RAY_AUTH_MODE"] = "disabled"
@@ -140,11 +156,12 @@ class LocalBackend:
         return ray
 
 
+def _needs_a_process_of_its_own(task: Task) -> bool:
+    """For a device, libraries that keep memory, packages on the path, or a limit that is kept by ending the process."""
+    asked = task.resources.gpu or task.resources.tpu or task.packages or task.timeout_s
+    return bool(asked) or not FRESH_PROCESS_EXTRAS.isdisjoint(task.extras)
+
+
 def _run_task(text: str, paths: list[str]) -> str:
     add_import_paths(paths)
     return run_task(text)
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

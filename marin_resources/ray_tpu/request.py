@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marin_resources.hardware import GIB, Resources
@@ -25,6 +25,15 @@ def ray_options(resources: Resources) -> dict[str, Any]:
 
 def refuse_unmeetable(who: str, resources: Resources, nodes: list[Mapping[str, float]]) -> None:
     """Raise UnmeetableError, naming `who` and the largest there is, if no single node has what is asked."""
+    if short := shortcomings(resources, nodes):
+        raise UnmeetableError(
+            f"{who} asks for {resources.describe()}, which no node here has: {short}. "
+            "Ask for less, or run where there is more."
+        )
+
+
+def shortcomings(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> str:
+    """What is asked and what the largest node has, as a phrase; nothing if a single node has all that is asked."""
     wanted = {"CPU": resources.cpus, "memory": resources.memory_bytes or 0}
     if resources.gpu:
         wanted["GPU"] = resources.gpu.count
@@ -33,13 +42,10 @@ def refuse_unmeetable(who: str, resources: Resources, nodes: list[Mapping[str, f
     if resources.tpu:
         wanted[f"TPU-{resources.tpu.kind}-head"] = 1
     if any(all(node.get(key, 0) >= amount for key, amount in wanted.items()) for node in nodes):
-        return
+        return ""
     most = {key: max((node.get(key, 0) for node in nodes), default=0) for key in wanted}
     short = [_phrase(key, wanted[key], most[key]) for key in wanted if most[key] < wanted[key]]
-    raise UnmeetableError(
-        f"{who} asks for {resources.describe()}, which no node here has: {', '.join(short) or 'not on one node'}. "
-        "Ask for less, or run where there is more."
-    )
+    return ", ".join(short) or "not on one node"
 
 
 def _phrase(key: str, wanted: float, most: float) -> str:

@@ -20,7 +20,7 @@ from marin_assets import InputName, Step, gpu
 from marin_assets.materialize import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.output import Status
-from marin_resources.produce import Produced, ProduceError, produce
+from marin_resources.produce import Ears, Produced, ProduceError, produce
 from marin_resources.ray_tpu.backend import UnmeetableError
 from marin_resources.ray_tpu.environment import MissingRequirementError
 from marin_resources.ray_tpu.local import LocalBackend
@@ -50,7 +50,11 @@ class Orchestrator:
         graph = build_graph([step])
         request = build_request(graph[step], graph, self.store, "run-1")
         return await produce(
-            request, self.store, lambda: self.backend, say=self.said.append, on_log=self.log.append, **options
+            request,
+            self.store,
+            lambda: self.backend,
+            ears=Ears(say=self.said.append, on_log=self.log.append),
+            **options,
         )
 
 

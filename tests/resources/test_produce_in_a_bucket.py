@@ -18,7 +18,7 @@ from running import wait_until
 from marin_assets import Step
 from marin_assets.materialize import build_request
 from marin_assets.step.graph import build_graph
-from marin_resources.produce import Produced, Request, produce
+from marin_resources.produce import Ears, Produced, Request, produce
 from marin_resources.ray_tpu.local import LocalBackend
 from marin_resources.storage import lease
 from marin_resources.storage.attempts import log_path, read_attempt
@@ -57,7 +57,7 @@ class Orchestrator:
 
     async def produce(self) -> Produced:
         return await produce(
-            self.request(), self.store, lambda: self.backend, say=self.said.append, on_log=self.log.append
+            self.request(), self.store, lambda: self.backend, ears=Ears(say=self.said.append, on_log=self.log.append)
         )
 
 

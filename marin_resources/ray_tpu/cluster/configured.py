@@ -1,0 +1,142 @@
+"""Which Ray cluster this process uses, by its environment.
+
+MARIN_CLUSTER                   its dashboard, http://host:8265, or `local`     default: none, Ray in the run itself
+MARIN_CLUSTER_CODE              ship or image: which code a job runs             default: ship
+MARIN_CLUSTER_WORKING_DIR       what is shipped                                  default: the project's root
+MARIN_CLUSTER_IMAGE_ROOT        where an image has that folder                   default: its code is installed
+MARIN_CLUSTER_ENVIRONMENTS      python=extra+extra,python=extra: on the nodes    default: one `python` has them all
+MARIN_CLUSTER_START_TIMEOUT_S   how long a job may wait for its node             default: 600
+MARIN_CLUSTER_OUTAGE_TIMEOUT_S  how long a dashboard that is away is waited for  default: 1800
+MARIN_CLUSTER_TOKEN_SECRET      the token in Google's Secret Manager: projects/p/secrets/s
+RAY_AUTH_TOKEN_PATH             a file with the token, as Ray has it
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from marin_resources.ray_tpu.cluster.settings import LOCAL, ClusterSettings, CodeMode
+from marin_resources.ray_tpu.environment import known_extras
+from marin_resources.settings import SettingError
+
+VARIABLE = "MARIN_CLUSTER"
+
+
+def settings_of(cluster: str | None, **overrides: Any) -> ClusterSettings | None:
+    """The cluster, by its address or as MARIN_CLUSTER says; None for the Ray of the run itself.
+
+    `overrides` are fields of ClusterSettings that go before the environment; None leaves it to that.
+    Raises SettingError: one sentence with the variable and its value.
+    """
+    said = (cluster or os.environ.get(VARIABLE) or "").strip()
+    if not said:
+        return None
+    given = {name: value for name, value in overrides.items() if value is not None}
+    fields = {**_of_environment(os.environ), **given}
+    if said == LOCAL:
+        return ClusterSettings(**{**fields, **_local()})
+    return ClusterSettings(address=_address(said, VARIABLE if not cluster else "The Ray cluster's address"), **fields)
+
+
+def _local() -> dict[str, Any]:
+    from marin_resources.ray_tpu.cluster import local_cluster
+
+    found = local_cluster.find()
+    if found is None:
+        raise SettingError("There is no local cluster up on this machine. Start it: marin cluster local up")
+    return {"address": found.address, "token_path": found.token_path, "token_secret": None}
+
+
+def _address(said: str, what: str) -> str:
+    expected = f"expected {LOCAL!r} or the dashboard's URL, such as http://10.0.0.5:8265"
+    if "@" in said:
+        raise SettingError(f"{what} has a user or a password in it, {expected}, and the token in a file of its own.")
+    try:
+        url = urlsplit(said)
+        known = url.scheme in ("http", "https") and url.hostname and (url.port is None or url.port > 0)
+    except ValueError:
+        known = None
+    if not known:
+        raise SettingError(f"{what} is {said!r}, {expected}.")
+    if url.path.strip("/") or url.query or url.fragment:
+        raise SettingError(f"{what} is {said!r}, {expected}, without anything behind the port.")
+    return f"{url.scheme}://{url.netloc}"
+
+
+def _of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Fields of ClusterSettings that a variable is set for."""
+    readers = {
+        "code": ("MARIN_CLUSTER_CODE", _code),
+        "working_dir": ("MARIN_CLUSTER_WORKING_DIR", _folder),
+        "image_root": ("MARIN_CLUSTER_IMAGE_ROOT", _image_root),
+        "environments": ("MARIN_CLUSTER_ENVIRONMENTS", _environments),
+        "start_timeout_s": ("MARIN_CLUSTER_START_TIMEOUT_S", _seconds),
+        "outage_timeout_s": ("MARIN_CLUSTER_OUTAGE_TIMEOUT_S", _seconds),
+        "token_secret": ("MARIN_CLUSTER_TOKEN_SECRET", _secret),
+        "token_path": ("RAY_AUTH_TOKEN_PATH", lambda path, name: path),
+    }
+    return {
+        field: read(environ[name].strip(), name)
+        for field, (name, read) in readers.items()
+        if environ.get(name, "").strip()
+    }
+
+
+def _code(value: str, name: str) -> CodeMode:
+    if value not in list(CodeMode):
+        raise SettingError(f"{name} is {value!r}, expected 'ship' (this folder's code) or 'image' (the nodes' own).")
+    return CodeMode(value)
+
+
+def _folder(value: str, name: str) -> str:
+    path = os.path.abspath(os.path.expanduser(value))
+    if not os.path.isdir(path):
+        raise SettingError(f"{name} is {value!r}, which is no folder. Name the folder whose code jobs run.")
+    return path
+
+
+def _image_root(value: str, name: str) -> str:
+    if not value.startswith("/"):
+        raise SettingError(f"{name} is {value!r}, expected an absolute path on the nodes, such as '/app'.")
+    return value
+
+
+def _environments(value: str, name: str) -> dict[str, tuple[str, ...]]:
+    """ "/opt/train/bin/python=train+evaluate,/opt/vllm/bin/python=vllm" """
+    environments: dict[str, tuple[str, ...]] = {}
+    for item in filter(None, (item.strip() for item in value.split(","))):
+        python, equals, has = item.partition("=")
+        if not equals or not python or python in environments:
+            expected = "expected python=extra+extra,python=extra with each python once"
+            raise SettingError(f"{name} has {item!r} in it, {expected}, such as '/opt/train/bin/python=train'.")
+        environments[python] = tuple(filter(None, has.split("+")))
+        for extra in environments[python]:
+            if extra not in known_extras():
+                known = ", ".join(sorted(known_extras()))
+                raise SettingError(f"{name} has the extra {extra!r} in it, expected some of {known}.")
+    return environments
+
+
+def _seconds(value: str, name: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise SettingError(f"{name} is {value!r}, expected seconds above 0.")
+    return seconds
+
+
+def _secret(value: str, name: str) -> str:
+    parts = value.split("/")
+    kinds = ["projects", "secrets", "versions"][: len(parts) // 2]
+    if len(parts) not in (4, 6) or not all(parts) or parts[::2] != kinds:  # it may be the token itself: not shown
+        raise SettingError(
+            f"{name} does not name a secret, expected 'projects/<project>/secrets/<name>', or that with "
+            "'/versions/<version>'."
+        )
+    return value
