@@ -1,7 +1,7 @@
 """`marin <verb> …`: find the verb's file, read its options, run it.
 
-A verb is a module with `add_options(parser)` and `run(options) -> exit code`. It is imported when it is asked for, so
-that no verb waits for what another one needs.
+A verb is a module with `add_options(parser)` and `run(options) -> exit code`, or with `VERBS` of its own, whose files
+are named after both. It is imported when it is asked for, so that no verb waits for what another one needs.
 
 Exit codes: 0 all is well, 1 the verb found something wrong, 2 wrong arguments or settings, 130 stopped by Ctrl-C.
 """
@@ -17,7 +17,10 @@ from marin_assets.cli.tell import tell, warn
 from marin_assets.entry_point import SENTENCES
 from marin_resources.storage.control import UnavailableError
 
-VERBS = {"verify": "compare the files of complete outputs with their manifests"}
+VERBS = {
+    "cluster": "the Ray cluster: its jobs, their logs, a local one",
+    "verify": "compare the files of complete outputs with their manifests",
+}
 """Name of the verb, and of its file -> what it does."""
 
 
@@ -35,26 +38,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], said: str = "marin", verbs: Mapping[str, str] = VERBS, file: str = "") -> int:
     if arguments and arguments[0] in ("-h", "--help"):
-        tell(_usage())
+        tell(_usage(said, verbs))
         return 0
     verb = arguments[0] if arguments else ""
-    if verb not in VERBS:
+    if verb not in verbs:
         got = f"got {verb!r} as the verb" if verb else "got no verb"
-        raise OptionError(f"marin: {got}, expected {_one_of(VERBS)}. See 'marin --help'.")
-    module = importlib.import_module(f"marin_assets.cli.{verb}")
-    parser = OptionParser(prog=f"marin {verb}", description=module.__doc__)
+        raise OptionError(f"{said}: {got}, expected {_one_of(verbs)}. See '{said} --help'.")
+    file += verb.replace("-", "_")
+    module = importlib.import_module(f"marin_assets.cli.{file}")
+    if hasattr(module, "VERBS"):
+        return _run(arguments[1:], f"{said} {verb}", module.VERBS, f"{file}_")
+    parser = OptionParser(prog=f"{said} {verb}", description=module.__doc__)
     module.add_options(parser)
     try:
-        options = parser.parse_intermixed_args(arguments[1:])
+        options = parser.parse(arguments[1:])
     except SystemExit as ended:  # after --help
         return int(ended.code or 0)
     return int(module.run(options))
 
 
-def _usage() -> str:
-    return "\n".join(["marin <verb> …", *(f"    {verb:10} {does}" for verb, does in VERBS.items())])
+def _usage(said: str, verbs: Mapping[str, str]) -> str:
+    return "\n".join([f"{said} <verb> …", *(f"    {verb:10} {does}" for verb, does in verbs.items())])
 
 
 def _one_of(names: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from typing import NoReturn
 
 from marin_resources.settings import default_prefix, normalize_prefix
@@ -14,9 +15,22 @@ class OptionError(ValueError):
 
 
 class OptionParser(argparse.ArgumentParser):
+    takes_command = False
+    """What stands behind `--` is a command: `options.command`."""
+
     def __init__(self, prog: str, description: str | None) -> None:
         keep_lines = argparse.RawDescriptionHelpFormatter
         super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=keep_lines)
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        own, command = list(arguments), []
+        if self.takes_command and "--" in own:
+            split = own.index("--")
+            own, command = own[:split], own[split + 1 :]
+        options = self.parse_intermixed_args(own)
+        if self.takes_command:
+            options.command = command
+        return options
 
     def error(self, message: str) -> NoReturn:
         """Instead of a block of usage."""

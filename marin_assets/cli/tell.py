@@ -11,3 +11,8 @@ def tell(text: str) -> None:
 
 def warn(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def pass_on(text: str) -> None:
+    """As it is, without a line's end of our own."""
+    print(text, end="", flush=True)  # noqa: T201

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cli.jobs_there import JobsThere
 from cli.location import Location
+from ray_cluster import Cluster
 
 import marin_assets.experiments
 from marin_assets.cli.main import main
@@ -62,3 +64,12 @@ def marin(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, s
         return code, said.out, said.err
 
     return run
+
+
+@pytest.fixture
+def jobs_there(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> JobsThere:
+    """The tests' cluster as the one of this machine, and the one that commands are about."""
+    monkeypatch.setenv("MARIN_STATE_DIR", str(cluster.state))
+    monkeypatch.setenv("MARIN_CLUSTER", "local")
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    return JobsThere(cluster.settings())
