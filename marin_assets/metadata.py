@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import dagster as dg
 
@@ -20,7 +21,8 @@ MAX_PLOT_BYTES = 400_000
 """A larger picture stays a path: metadata rows live in Dagster's database."""
 
 TAKEN = frozenset({"path", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by"}) | {
-    *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers")
+    *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
+    *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
 }
 """Names that the page has in any case."""
 
@@ -38,6 +40,8 @@ def materialization_metadata(
         **_plots(observed),
         **_numbers(observed.result),
         **_sizes(record),
+        **_timing(record),
+        **_job(record),
         **{key: value for key, value in transfers.items() if key != "transfers"},
         "log": dg.MetadataValue.path(log_path(observed.path, record.get("attempt") or latest_attempt(observed.path))),
     }
@@ -74,6 +78,32 @@ def _sizes(record: Mapping[str, Any]) -> dict[str, Any]:
     manifest = record.get("manifest") or {}
     found = {"files": manifest.get("files"), "bytes": manifest.get("bytes"), "duration_s": record.get("duration_s")}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _timing(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the time went: waiting for a machine, making it ready, computing."""
+    timing = record.get("timing") or {}
+    return {key: timing[key] for key in ("queue_s", "setup_s", "compute_s") if timing.get(key) is not None}
+
+
+def _job(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The job that computed it, if it was one of a cluster's. Its page is there as long as the cluster's head is."""
+    job = record.get("job")
+    if not job:
+        return {}
+    page = f"{job['dashboard'].rstrip('/')}/#/jobs/{quote(job['id'], safe='')}"
+    return {
+        "job": dg.MetadataValue.url(page),
+        "job_id": job["id"],
+        "attempts": record.get("attempt"),
+        "code": _code(job.get("code")),
+    }
+
+
+def _code(code: Any) -> str:
+    """The code that a job ran, in words."""
+    package = code.get("package") if isinstance(code, Mapping) else None
+    return f"shipped {package}" if package else "image" if isinstance(code, Mapping) else str(code)
 
 
 def _transfers(path: str, record: Mapping[str, Any]) -> dict[str, Any]:

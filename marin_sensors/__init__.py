@@ -2,4 +2,6 @@
 
 import dagster as dg
 
-SENSORS: tuple[dg.SensorDefinition, ...] = ()
+from marin_sensors import orphaned_jobs
+
+SENSORS: tuple[dg.SensorDefinition, ...] = (orphaned_jobs.orphaned_jobs,)

@@ -1,0 +1,154 @@
+"""Jobs that no run waits for, and runs whose job is gone: the cluster's jobs and this deployment's runs, compared.
+
+In:  the jobs of a cluster; the runs that they belong to, and those that are under way.
+Out: what does not fit, each with a sentence that says what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from marin_resources.ray_tpu.cluster.jobs_api import JobInfo
+
+OURS = ("marin/step", "marin/output", "marin/attempt", "marin/run_id")
+"""Metadata that every job of a step has."""
+
+STOPPING_S = 60.0
+"""For so long a job may outlive its run: a run that is terminated ends first, and its job soon after."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What is to be known of a run of this deployment."""
+
+    run_id: str
+    ended_at_s: float | None = None
+    """Seconds since 1970; None while it goes on."""
+    is_gone: bool = False
+    """Whether its process has died without a word."""
+    jobs: Mapping[str, str] = field(default_factory=dict)
+    """Step -> submission id, of the jobs that it waits for."""
+
+    @property
+    def is_alive(self) -> bool:
+        return self.ended_at_s is None and not self.is_gone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A job and a run that do not fit."""
+
+    run_id: str
+    submission_id: str
+    sentence: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.run_id}/{self.submission_id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    orphans: tuple[Finding, ...] = ()
+    """Jobs that no run waits for."""
+    waiting: tuple[Finding, ...] = ()
+    """Runs that wait for a job that is not there."""
+    ours: int = 0
+    """Jobs under way that belong to this deployment."""
+    foreign: int = 0
+    """Jobs under way whose run is another deployment's."""
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        return (*self.orphans, *self.waiting)
+
+    def seen_before(self, before: Findings) -> Findings:
+        """Of these only what was found before too: what changes while one looks is left out."""
+        keys = {finding.key for finding in before.all}
+        return Findings(
+            orphans=tuple(finding for finding in self.orphans if finding.key in keys),
+            waiting=tuple(finding for finding in self.waiting if finding.key in keys),
+            ours=self.ours,
+            foreign=self.foreign,
+        )
+
+    def summary(self) -> str:
+        """One sentence for the sensor's page."""
+        if len(self.all) == 1:
+            return self.all[0].sentence
+        if self.all:
+            orphans = f"{_count(len(self.orphans), 'job has', 'jobs have')} no run"
+            waiting = f"{_count(len(self.waiting), 'run waits', 'runs wait')} for a job that is gone"
+            return f"{orphans} and {waiting}; the tick's log names them all, the first is: {self.all[0].sentence}"
+        others = f"; another deployment has {self.foreign}" if self.foreign else ""
+        return f"{_count(self.ours, 'job', 'jobs')} under way, none without a run that waits for it{others}."
+
+
+def is_a_step(job: JobInfo) -> bool:
+    """Whether the job computes a step, and has not ended."""
+    return not job.status.is_terminal and all(job.metadata.get(key) for key in OURS)
+
+
+def compare(jobs: Iterable[JobInfo], runs: Mapping[str, Run], now_s: float) -> Findings:
+    """`jobs` are all that the cluster knows, the ended ones too; `runs` are by run id."""
+    jobs = list(jobs)
+    under_way = [job for job in jobs if is_a_step(job)]
+    waited_for = {id for run in runs.values() if run.is_alive for id in run.jobs.values()}
+    ours = [job for job in under_way if job.metadata["marin/run_id"] in runs or job.submission_id in waited_for]
+    there = {job.submission_id for job in jobs}
+    return Findings(
+        orphans=tuple(
+            _orphan(job, run)
+            for job in ours
+            if job.submission_id not in waited_for
+            and ((run := runs[job.metadata["marin/run_id"]]).is_gone or _has_ended(run, now_s))
+        ),
+        waiting=tuple(
+            _waiting(run, step, submission_id)
+            for run in runs.values()
+            for step, submission_id in run.jobs.items()
+            if run.is_alive and submission_id not in there
+        ),
+        ours=len(ours),
+        foreign=len(under_way) - len(ours),
+    )
+
+
+def _has_ended(run: Run, now_s: float) -> bool:
+    return run.ended_at_s is not None and now_s - run.ended_at_s >= STOPPING_S
+
+
+def _orphan(job: JobInfo, run: Run) -> Finding:
+    step, name = job.metadata["marin/step"], _short(run.run_id)
+    why = f"its run {name} has ended" if run.ended_at_s is not None else f"the process of its run {name} is gone"
+    return Finding(
+        run_id=run.run_id,
+        submission_id=job.submission_id,
+        sentence=(
+            f"Job {job.submission_id!r} of step {step!r} goes on, and {why}: materialize {step!r} again to attach, "
+            f"or stop it with `marin cluster stop-job {job.submission_id}`."
+        ),
+    )
+
+
+def _waiting(run: Run, step: str, submission_id: str) -> Finding:
+    return Finding(
+        run_id=run.run_id,
+        submission_id=submission_id,
+        sentence=(
+            f"Run {_short(run.run_id)} waits for job {submission_id!r} of step {step!r}, which the cluster does not "
+            f"know: if the run does not submit it anew by itself, terminate it and materialize {step!r} again."
+        ),
+    )
+
+
+def _short(run_id: str) -> str:
+    """As Dagster's UI shows it."""
+    return run_id[:8]
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
