@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from marin_resources.ray_tpu.cluster import local_cluster
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -85,7 +87,7 @@ class Checkout:
         return subprocess.run(
             ["bash", "-c", f"source .activate\nset -eo pipefail\n{command}"],
             cwd=self.folder,
-            env={**inherited, "PYTHONPATH": str(self.folder)},
+            env={**inherited, "PYTHONPATH": str(self.folder), "MARIN_STATE_DIR": str(self.folder / ".state")},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -93,11 +95,22 @@ class Checkout:
             check=False,
         )
 
+    def end_cluster(self) -> None:
+        """End the cluster that a page has left up."""
+        local_cluster.down(state=self.folder / ".state")
+
 
 def do_page(page: Path, checkout: Checkout, *, with_long: bool) -> None:
     """Do what the page says. Raises AssertionError with the line of the block that does not do what it shows."""
     module = ModuleType("page")
     sys.modules["page"] = module  # where dataclasses look up their own module
+    try:
+        _do_blocks(page, module, checkout, with_long=with_long)
+    finally:
+        checkout.end_cluster()
+
+
+def _do_blocks(page: Path, module: ModuleType, checkout: Checkout, *, with_long: bool) -> None:
     for block in blocks(page):
         where = f"{page.relative_to(ROOT)}:{block.line}"
         if block.mark == "not run" or (block.mark == "long" and not with_long):

@@ -1,0 +1,70 @@
+"""Experiments whose steps are jobs of a cluster: write one, start it, read what it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from ray_cluster import Cluster
+from running import start_script
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {tests!r})
+import toy_steps
+from toy_steps import toy
+from marin_assets import executor_main
+
+a = toy("a")
+b = toy("b", toy_steps.{fn}, reads=a, gate={gate!r})
+executor_main([toy("c", reads=b)])
+"""
+
+
+def write_experiment(folder: Path, gate: Path, fn: str = "wait_at_gate") -> Path:
+    """toy/a, then toy/b with this function, then toy/c."""
+    script = folder / "experiment.py"
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), gate=str(gate), fn=fn))
+    return script
+
+
+def env_for(prefix: Path, dagster_home: Path, cluster: Cluster, *, address: str | None = None) -> dict[str, str]:
+    """The variables that make runs use the cluster, at another address if something stands between."""
+    return {
+        "MARIN_PREFIX": str(prefix),
+        "DAGSTER_HOME": str(dagster_home),
+        "MARIN_CLUSTER": address or cluster.address,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": cluster.token_path,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def start_run(script: Path, env: dict[str, str]) -> subprocess.Popen[str]:
+    return start_script(script, env=env)
+
+
+def read_until(run: subprocess.Popen[str], text: str) -> str:
+    """What a script prints, up to the line with the text."""
+    assert run.stdout is not None
+    lines: list[str] = []
+    while text not in (lines or [""])[-1]:
+        line = run.stdout.readline()
+        assert line, f"it ended without {text!r}: " + "".join(lines)
+        lines.append(line)
+    return "".join(lines)
+
+
+def worker_of(text: str) -> int:
+    """The process that has said in the log that it waits."""
+    [line] = [line for line in text.splitlines() if "waiting in process" in line]
+    return int(line.split()[-1])
+
+
+def job_of(output: str, step: str) -> str:
+    """The id of the job that a run has said to wait for."""
+    for said in (rf"{step}\S*: computing .* as job (\S+) on", r"its job (\S+) goes on", r"attached to job (\S+) on"):
+        if found := re.search(said, output):
+            return found.group(1)
+    raise AssertionError(f"no job of {step!r} is named in: {output}")

@@ -1,0 +1,68 @@
+"""In the UI: Terminate ends the job on the cluster, and a redeployment leaves it to the next run."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from cluster_runs import env_for, worker_of
+from dagster_dev import dagster_dev
+from ray_cluster import Cluster
+from running import alive, logged, wait_until, write_location
+from toy_steps import calls
+
+from marin_resources.console import failure_sentence
+from marin_resources.run_launcher import TAG
+
+ENDED = ("CANCELED", "FAILURE", "SUCCESS")
+
+
+@pytest.mark.long
+def test_terminate_ends_a_job_that_ignores_it_and_a_redeployment_leaves_one(
+    cluster: Cluster, prefix: Path, dagster_home: Path, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    workspace = write_location(tmp_path, gate=gate, fn="ignore_being_told_to_stop")
+    with dagster_dev(workspace, tmp_path / "dagster.log", env_for(prefix, dagster_home, cluster)) as dev:
+        run = dev.launch("toy/slow")
+        text = wait_until(logged(prefix, "toy/slow", "waiting in process"), "the step", timeout_s=90)
+        worker, child = worker_of(text), int(text.split("child ")[1].split()[0])
+        dev.terminate(run)
+        wait_until(lambda: not alive(worker) and not alive(child), "the job to be gone", timeout_s=5)
+        wait_until(lambda: dev.status(run) in ENDED, "the run to end")
+        assert dev.status(run) == "CANCELED"
+
+        run = dev.launch("toy/slow")
+        wait_until(lambda: len(calls(prefix)) == 2, "the step to begin again", timeout_s=90)
+        worker = worker_of(wait_until(logged(prefix, "toy/slow", "waiting in process"), "its log"))
+        os.kill(process_of(run), signal.SIGTERM)
+        wait_until(lambda: dev.status(run) in ENDED, "the run to end")
+        assert dev.status(run) == "FAILURE"
+        [failure] = failures_of(run)
+        assert "`marin cluster logs toy-slow-" in failure
+        assert alive(worker)
+
+        run = dev.launch("toy/slow")
+        wait_until(lambda: any("attached to job" in text for text in dev.messages(run)), "the next run", timeout_s=60)
+        gate.unlink()
+        wait_until(lambda: dev.status(run) in ENDED, "the run to end")
+        assert dev.status(run) == "SUCCESS"
+        assert len(calls(prefix)) == 2
+
+
+def process_of(run_id: str) -> int:
+    with dg.DagsterInstance.get() as instance:
+        run = instance.get_run_by_id(run_id)
+        assert run is not None
+        return int(run.tags[TAG].split("/")[1])
+
+
+def failures_of(run_id: str) -> list[str]:
+    """What the steps that failed say."""
+    with dg.DagsterInstance.get() as instance:
+        entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+        return [failure_sentence(entry.get_dagster_event()) for entry in entries]
