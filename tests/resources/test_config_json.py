@@ -120,7 +120,6 @@ class Local:
         (Inner(x=len), r"config\.x is <built-in function len>"),
         (Inner(x=Pair(1, 2)), r"config\.x is Pair\(left=1, right=2\) of type Pair"),
     ],
-    ids=repr,
 )
 def test_what_has_no_json_form_is_refused_by_field_and_value(value: Any, sentence: str) -> None:
     with pytest.raises(EncodeError, match=sentence):

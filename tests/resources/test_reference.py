@@ -34,7 +34,7 @@ def function(config: Any) -> None:
     pass
 
 
-@pytest.mark.parametrize("thing", [function, Holder, Holder.Inner, Holder.static, json.dumps, len], ids=repr)
+@pytest.mark.parametrize("thing", [function, Holder, Holder.Inner, Holder.static, json.dumps, len])
 def test_a_name_finds_what_it_was_made_from(thing: Any) -> None:
     assert load(reference_to(thing)) is thing
 

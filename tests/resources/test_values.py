@@ -64,7 +64,7 @@ class Opaque:
     pass
 
 
-@pytest.mark.parametrize("value", [Opaque(), {1, 2}, float("nan"), {"a": [float("inf")]}, lambda: 1], ids=repr)
+@pytest.mark.parametrize("value", [Opaque(), {1, 2}, float("nan"), {"a": [float("inf")]}, lambda: 1])
 def test_a_value_without_a_file_form_is_refused_by_its_type(disk_or_gcs_prefix: str, value: Any) -> None:
     with pytest.raises(UnstorableValueError, match="Return JSON, bytes, text, an Arrow or a pandas table"):
         write_value(disk_or_gcs_prefix, value)

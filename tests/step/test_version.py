@@ -209,7 +209,6 @@ class Opaque:
         {(1, 2): "a"},
         {1: "a", "b": "c"},
     ],
-    ids=repr,
 )
 def test_a_value_without_stable_json_is_refused_by_step_and_field(value: Any) -> None:
     with pytest.raises(ConfigError, match=r"'raw/odd'.*config\.y"):

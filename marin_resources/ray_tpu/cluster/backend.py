@@ -20,6 +20,7 @@ from marin_resources.ray_tpu.backend import End, Outcome
 from marin_resources.ray_tpu.cluster.code import Code, ship
 from marin_resources.ray_tpu.cluster.endings import RUN_WORD, outcome_of
 from marin_resources.ray_tpu.cluster.environments import python_for
+from marin_resources.ray_tpu.cluster.errors import ClusterError
 from marin_resources.ray_tpu.cluster.handle import (
     JobHandle,
     asks_a_device,
@@ -161,7 +162,9 @@ class ClusterBackend:
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S), connect(self._settings) as api:
                 await stop_job(api, handle.job)
-        except (TimeoutError, UnreachableError) as error:
+        except NoSuchJobError:
+            return  # it was noted and not submitted yet
+        except (TimeoutError, UnreachableError, ClusterError) as error:
             self._say(
                 f"whether job {handle.job} has stopped is not known ({str(error) or 'it takes long'}): it has been "
                 f"told to, in {handle.path}; `marin cluster stop-job {handle.job}` tells it again"
@@ -265,7 +268,7 @@ class ClusterBackend:
 
     async def _outcome(self, handle: JobHandle, info: JobInfo) -> Outcome:
         note = await asyncio.to_thread(job_notes.read_note, handle.path) or handle.note
-        outcome = outcome_of(note, info)
+        outcome = await asyncio.to_thread(outcome_of, note, info, handle.output_path)
         if note.outcome is None:
             await asyncio.to_thread(job_notes.add_ended, handle.path, outcome.error)
         return outcome

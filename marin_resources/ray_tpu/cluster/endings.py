@@ -6,7 +6,8 @@ import json
 
 from marin_resources.ray_tpu.backend import End, Outcome
 from marin_resources.ray_tpu.cluster.jobs_api import JobInfo, JobStatus
-from marin_resources.ray_tpu.worker import outcome_from_json
+from marin_resources.ray_tpu.worker import noted_failure, outcome_from_json
+from marin_resources.storage.attempts import latest_attempt
 from marin_resources.storage.job_notes import JobNote
 
 RUN_WORD = "Dagster run "
@@ -25,8 +26,8 @@ SHELL_SIGNAL = 128
 """A shell tells the signal that ended its command as 128 + its number, Python as its negative."""
 
 
-def outcome_of(note: JobNote, info: JobInfo) -> Outcome:
-    """The outcome of a job that has ended."""
+def outcome_of(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
+    """The outcome of a job that has ended. Looks beside the output, if the note does not tell."""
     if note.outcome is not None:
         return outcome_from_json(json.dumps(dict(note.outcome)))
     if note.stop is not None:
@@ -35,7 +36,15 @@ def outcome_of(note: JobNote, info: JobInfo) -> Outcome:
         return Outcome(end=End.FAILED, error=f"its job {info.submission_id} was stopped, by Ray's own means")
     if info.status is JobStatus.SUCCEEDED:
         return Outcome(end=End.LOST, error=f"its job {info.submission_id} ended without a word")
-    return _failed(info)
+    if info.error_type in NEVER_BEGAN:
+        first, rest = _message(info)
+        return Outcome(end=End.FAILED, error=f"its job {info.submission_id} did not begin: {first}", traceback=rest)
+    if info.exit_code is None:
+        return Outcome(end=End.LOST, error=f"its job {info.submission_id} was lost: {_message(info)[0]}")
+    signal = -info.exit_code if info.exit_code < 0 else info.exit_code - SHELL_SIGNAL
+    if signal > 0:
+        return Outcome(end=End.LOST, error=f"the process of its job {info.submission_id} was killed by signal {signal}")
+    return noted_failure(output_path, note.attempt) or _ended_with_a_code(note, info, output_path)
 
 
 def stopped_outcome(note: JobNote) -> Outcome:
@@ -46,16 +55,15 @@ def stopped_outcome(note: JobNote) -> Outcome:
     return Outcome(end=end, error=f"its job {note.submission_id} was stopped by {by}: {reason}")
 
 
-def _failed(info: JobInfo) -> Outcome:
+def _ended_with_a_code(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
+    """A worker that took the attempt and was gone crashed, and may be luckier; one that never did will not be."""
+    told = f"its job {info.submission_id} ended with code {info.exit_code}"
+    if latest_attempt(output_path) >= note.attempt:
+        return Outcome(end=End.LOST, error=f"{told}, and without a word")
+    return Outcome(end=End.FAILED, error=f"{told} before the step", traceback=_message(info)[1])
+
+
+def _message(info: JobInfo) -> tuple[str, str]:
+    """Ray's first line, and the rest: the end of the job's log, if it had begun."""
     first, _, rest = info.message.strip().partition("\n")
-    if info.error_type in NEVER_BEGAN:
-        return Outcome(end=End.FAILED, error=f"its job {info.submission_id} did not begin: {first}", traceback=rest)
-    code = info.exit_code
-    if code is None:
-        return Outcome(end=End.LOST, error=f"its job {info.submission_id} was lost: {first}")
-    signal = -code if code < 0 else code - SHELL_SIGNAL
-    if signal > 0:
-        return Outcome(end=End.LOST, error=f"the process of its job {info.submission_id} was killed by signal {signal}")
-    return Outcome(
-        end=End.FAILED, error=f"its job {info.submission_id} ended with code {code} before the step", traceback=rest
-    )
+    return first, rest
