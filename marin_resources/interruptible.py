@@ -47,7 +47,7 @@ class InterruptibleExecutor(AsyncExecutor):
     def _execution_iterator_wrapper(
         self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan
     ) -> Iterator[DagsterEvent]:
-        job_context.instance.add_run_tags(job_context.run_id, process_tag())
+        job_context.instance.add_run_tags(job_context.run_id, process_tag(job_context.run_id))
         with (
             InstanceConcurrencyContext(job_context.instance, job_context.dagster_run) as concurrency,
             execution_plan.start(

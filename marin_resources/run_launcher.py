@@ -16,15 +16,21 @@ TAG = ".dagster/marin_process"
 """Dagster's UI does not show tags that begin so."""
 
 
-def process_tag() -> dict[str, str]:
-    """This process, as a tag of its run."""
-    return {TAG: this_process()}
+def process_tag(run_id: str, process: str | None = None) -> dict[str, str]:
+    """This process, or that one, as a tag of its run. Dagster copies a run's tags to one that tries it again, so the
+    run is named in it."""
+    return {TAG: f"{run_id} {process or this_process()}"}
+
+
+def process_of(run: DagsterRun) -> str | None:
+    """The process that executes the run, as `this_process` tells it; None if it has not begun."""
+    run_id, _, process = run.tags.get(TAG, "").partition(" ")
+    return process if run_id == run.run_id else None
 
 
 def is_over(run: DagsterRun) -> bool:
     """Whether a run has ended, or its process has without saying so."""
-    tag = run.tags.get(TAG)
-    return run.is_finished or (tag is not None and process_is_gone(tag))
+    return run.is_finished or _has_died(run)
 
 
 class LocalRunLauncher(DefaultRunLauncher):
@@ -35,10 +41,14 @@ class LocalRunLauncher(DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        tag = run.tags.get(TAG)
-        if tag is not None and process_is_gone(tag):
+        if _has_died(run):
             return CheckRunHealthResult(
                 WorkerStatus.FAILED,
                 "The process of this run is gone. What is complete stays; materialize the same again to go on.",
             )
         return CheckRunHealthResult(WorkerStatus.RUNNING)
+
+
+def _has_died(run: DagsterRun) -> bool:
+    process = process_of(run)
+    return process is not None and process_is_gone(process)

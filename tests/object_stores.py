@@ -24,6 +24,8 @@ from fake_gcs.bucket_for_tests import BucketForTests
 REAL_GCS_PREFIX = os.environ.get("TEST_GCS_PREFIX", "")
 ADDRESSES = "TEST_OBJECT_STORES"
 """In the environment: where GCS and S3 are, in a process that one with servers has started."""
+OWNER = "TEST_OBJECT_STORES_OWNER"
+"""Likewise: whose they are, of the processes among which pytest-xdist shares the tests out. Each has its own."""
 _HERE = Path(__file__).parent
 
 
@@ -34,9 +36,11 @@ def _bound() -> socket.socket:
     return bound
 
 
-_sockets = [] if ADDRESSES in os.environ else [_bound(), _bound()]
-_addresses = " ".join(f"http://127.0.0.1:{bound.getsockname()[1]}" for bound in _sockets)
-os.environ.setdefault(ADDRESSES, _addresses)
+_us = os.environ.get("PYTEST_XDIST_WORKER", "the only one")
+_sockets = [] if os.environ.get(OWNER) == _us else [_bound(), _bound()]
+if _sockets:
+    os.environ[OWNER] = _us
+    os.environ[ADDRESSES] = " ".join(f"http://127.0.0.1:{bound.getsockname()[1]}" for bound in _sockets)
 GCS_URL, S3_URL = os.environ[ADDRESSES].split()
 _logs: list[str] = []
 

@@ -14,11 +14,11 @@ import dagster as dg
 import pytest
 from dagster._core.storage.dagster_run import DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
+from dagster._core.utils import make_new_run_id
 from ray_cluster import Cluster
 
 from marin_resources.ray_tpu.cluster.jobs_api import JobsApi, connect
 from marin_resources.run_jobs import note_job
-from marin_resources.run_launcher import TAG as PROCESS_TAG
 from marin_resources.run_launcher import process_tag
 from marin_sensors import orphaned_jobs as sensor_file
 from marin_sensors import orphans
@@ -92,8 +92,8 @@ class Tick:
 
 
 def a_run(instance: dg.DagsterInstance, status: DagsterRunStatus, process: str | None = None) -> str:
-    tags = process_tag() if process is None else {PROCESS_TAG: process}
-    return create_run_for_test(instance, status=status, tags=tags).run_id
+    run_id = make_new_run_id()
+    return create_run_for_test(instance, run_id=run_id, status=status, tags=process_tag(run_id, process)).run_id
 
 
 def engine_events(instance: dg.DagsterInstance, run_id: str) -> list[str]:

@@ -41,7 +41,8 @@ def test_a_process_that_a_test_starts_talks_to_the_same_servers(gcs_prefix: str)
 
 
 def test_servers_end_with_the_process_that_started_them() -> None:
-    environment = {name: value for name, value in os.environ.items() if name != object_stores.ADDRESSES}
+    ours = {object_stores.ADDRESSES, object_stores.OWNER}
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
     code = "import object_stores as o; o.gcs_prefix(); print(o._gcs_server().pid, flush=True); input()"
     child = started(code, environment)
     assert child.stdout is not None

@@ -15,7 +15,7 @@ from running import alive, logged, wait_until, write_location
 from toy_steps import calls
 
 from marin_resources.console import failure_sentence
-from marin_resources.run_launcher import TAG
+from marin_resources.run_launcher import process_of
 
 ENDED = ("CANCELED", "FAILURE", "SUCCESS")
 
@@ -39,7 +39,7 @@ def test_terminate_ends_a_job_that_ignores_it_and_a_redeployment_leaves_one(
         run = dev.launch("toy/slow")
         wait_until(lambda: len(calls(prefix)) == 2, "the step to begin again", timeout_s=90)
         worker = worker_of(wait_until(logged(prefix, "toy/slow", "waiting in process"), "its log"))
-        os.kill(process_of(run), signal.SIGTERM)
+        os.kill(pid_of(run), signal.SIGTERM)
         wait_until(lambda: dev.status(run) in ENDED, "the run to end")
         assert dev.status(run) == "FAILURE"
         [failure] = failures_of(run)
@@ -54,11 +54,11 @@ def test_terminate_ends_a_job_that_ignores_it_and_a_redeployment_leaves_one(
         assert len(calls(prefix)) == 2
 
 
-def process_of(run_id: str) -> int:
+def pid_of(run_id: str) -> int:
     with dg.DagsterInstance.get() as instance:
         run = instance.get_run_by_id(run_id)
         assert run is not None
-        return int(run.tags[TAG].split("/")[1])
+        return int((process_of(run) or "").split("/")[1])
 
 
 def failures_of(run_id: str) -> list[str]:
