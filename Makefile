@@ -24,7 +24,7 @@ quickstart: init ## real text to an evaluated model, end to end; run again, it c
 	.venv/bin/python -m marin_assets.experiments.quickstart
 
 test: init ## the tests (under 20 minutes on 2 cores)
-	.venv/bin/python -m pytest -m "not long" -n 2 --dist loadfile
+	.venv/bin/python -m pytest -m "not long" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-all: init ## all tests, with the long ones: the full quickstart, kills at every step
 	.venv/bin/python -m pytest --timeout 1800

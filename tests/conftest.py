@@ -24,6 +24,11 @@ from fake_gcs.bucket_for_tests import BucketForTests
 from ray_cluster import Cluster
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long comes first, so that of two processes that share the tests none is left with it at the end."""
+    items.sort(key=lambda item: not {"stories", "docs", "train"}.intersection(item.path.parts))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _object_stores() -> Iterator[None]:
     """The servers of buckets start with the first test that asks, and end with the session."""

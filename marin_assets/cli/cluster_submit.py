@@ -145,7 +145,7 @@ def _exit_code(info: JobInfo) -> int:
 
     if info.status is JobStatus.SUCCEEDED:
         return 0
-    first = (info.message or "").strip().partition("\n")[0]
-    warn(f"job {info.submission_id} has ended: {info.status}{f' ({first})' if first else ''}")
+    why = f"exit code {info.exit_code}" if info.exit_code is not None else info.message.strip().partition("\n")[0]
+    warn(f"job {info.submission_id} has ended: {info.status}{f' ({why})' if why else ''}")
     code = info.exit_code or 1
     return code if code > 0 else 128 - code

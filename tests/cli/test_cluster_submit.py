@@ -80,7 +80,14 @@ def test_one_need_not_wait(marin: Marin, jobs_there: JobsThere, here: Path) -> N
 
 def test_ctrl_c_leaves_it_running_and_says_how_to_end_it(marin: Marin, jobs_there: JobsThere, here: Path) -> None:
     command = [sys.executable, "-m", "marin_assets.cli", "cluster", "submit", "--", "sh", "-c", "echo up; sleep 100"]
-    submits = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    submits = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a test runner in the background may have been told to ignore Ctrl-C, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     assert submits.stdout is not None
     assert next(line for line in submits.stdout if line == "up\n")
     submits.send_signal(signal.SIGINT)

@@ -189,7 +189,7 @@ def test_a_script_that_is_not_shipped_is_told(cluster: Cluster, root: Path, tmp_
         shipped(cluster, root, [f"{tmp_path}/x.py:f"])
     assert str(outside.value) == (
         f"'{tmp_path}/x.py' lies outside of the working directory '{root}' that is shipped. Move it inside, or set "
-        "working_dir."
+        "MARIN_CLUSTER_WORKING_DIR."
     )
     with pytest.raises(
         CodeError, match=r"was not shipped with the working directory '.*': it was not there when the run"
@@ -228,7 +228,7 @@ def test_a_script_of_an_image_is_found_below_its_root(root: Path, monkeypatch: p
 
 
 def test_a_script_that_an_image_does_not_have_is_told(root: Path) -> None:
-    with pytest.raises(CodeError, match=r"paint.py' is not on the cluster, .* set image_root to where"):
+    with pytest.raises(CodeError, match=r"paint.py' is not on the cluster, .* set MARIN_CLUSTER_IMAGE_ROOT to where"):
         asyncio.run(ship(image(root, None), None, [f"{root}/scripts/paint.py:paint"]))  # type: ignore[arg-type]
     with pytest.raises(CodeError, match=r"'/x.py' lies outside of the working directory '.*', which is '/app' in the"):
         asyncio.run(ship(image(root, "/app"), None, ["/x.py:f"]))  # type: ignore[arg-type]

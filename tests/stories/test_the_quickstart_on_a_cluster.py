@@ -14,7 +14,8 @@ from marin_assets.experiments.quickstart import steps
 from marin_resources.storage.record import read_record
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_its_outputs_are_those_of_the_local_ray_and_are_then_reused(
     tiny_quickstart: Any, cluster: Cluster, prefix: Path, dagster_home: Path, tmp_path: Path
 ) -> None:

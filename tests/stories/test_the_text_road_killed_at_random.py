@@ -73,7 +73,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return road.data()
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [20])
 def test_the_next_run_ends_with_the_same_bytes_and_computes_no_finished_shard_again(
     kills: int, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:

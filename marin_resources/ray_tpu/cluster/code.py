@@ -79,12 +79,12 @@ def _in_image(image_root: str | None, root: str, names: list[str]) -> Code:
         if image_root is None:
             raise CodeError(
                 f"The script {script!r} is not on the cluster, which runs the code of its image. Put the function into "
-                "a module of the image, set image_root to where the image has the working directory, or ship the code."
+                "a module of the image, set MARIN_CLUSTER_IMAGE_ROOT to where the image has it, or ship the code."
             )
         if _below(root, script) is None:
             raise CodeError(
                 f"{script!r} lies outside of the working directory {root!r}, which is {image_root!r} in the cluster's "
-                "image. Move it inside, or set working_dir."
+                "image. Move it inside, or set MARIN_CLUSTER_WORKING_DIR."
             )
     if image_root is None:
         return Code(mode=CodeMode.IMAGE)
@@ -97,7 +97,7 @@ def _refuse_unshipped(script: str, package: Package) -> None:
     if relative is None:
         raise CodeError(
             f"{script!r} lies outside of the working directory {package.root!r} that is shipped. Move it inside, or "
-            "set working_dir."
+            "set MARIN_CLUSTER_WORKING_DIR."
         )
     if relative not in package.files:
         raise CodeError(
