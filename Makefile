@@ -27,7 +27,7 @@ test: init ## the tests (under 20 minutes on 2 cores)
 	.venv/bin/python -m pytest -m "not long" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-all: init ## all tests, with the long ones: the full quickstart, kills at every step
-	.venv/bin/python -m pytest --timeout 1800
+	.venv/bin/python -m pytest --timeout 1800 -n 2 --dist loadfile --no-loadscope-reorder
 
 check: init ## linters, types, layers
 	.venv/bin/ruff check .

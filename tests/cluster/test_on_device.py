@@ -94,6 +94,7 @@ def log_of(job: Job) -> list[str]:
     return lines
 
 
+@pytest.mark.long
 def test_a_step_on_a_device_runs_where_that_is(
     start: Callable[..., Submitted], other_disk: str, tmp_path: Path
 ) -> None:

@@ -11,7 +11,8 @@ from quickstart_runs import paths_below, require_complete, require_equal, result
 from marin_assets.experiments.quickstart import steps
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_its_outputs_are_those_of_a_disk_and_are_then_reused(
     tiny_quickstart: Any, gcs_prefix: str, dagster_home: Path, tmp_path: Path
 ) -> None:
