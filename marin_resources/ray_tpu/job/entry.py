@@ -26,7 +26,7 @@ from marin_resources.ray_tpu.job.prepare import REFUSALS, prepare
 from marin_resources.ray_tpu.redact import Redactor, secrets_of
 from marin_resources.ray_tpu.stop_signal import Stopped
 from marin_resources.ray_tpu.task import Task
-from marin_resources.ray_tpu.worker import Place, outcome_to_json, run
+from marin_resources.ray_tpu.worker import Place, noted_failure, outcome_to_json, run
 from marin_resources.storage.control import UnavailableError
 from marin_resources.storage.job_notes import JobNote, JobNoteError, add_outcome, note_path, read_note
 
@@ -85,21 +85,29 @@ def do_here(note: JobNote, place: Place, *, lent_while_waiting: bool = False) ->
     except REFUSALS as error:
         return Outcome(end=End.FAILED, error=str(error))
     except Exception as error:  # whatever it is, those who wait are told, and not only the log of the job
-        shown = Redactor(secrets_of(task.env))
-        told = shown.text(traceback.format_exc())
-        sys.stdout.write(told)
-        return Outcome(end=End.FAILED, error=shown.text(f"{type(error).__name__}: {error}"), traceback=told)
+        return _failure(task, error)
 
 
 def _do(note: JobNote, began_at_s: float) -> Outcome:
     """The step, in this process; on a device, which only a task of Ray's gets, in a process there."""
     text = json.dumps(dict(note.task))
-    asked = Task.from_json(text).resources
-    if asked.gpu is None and asked.tpu is None:
+    task = Task.from_json(text)
+    if task.resources.gpu is None and task.resources.tpu is None:
         return do_here(note, place_of(note, began_at_s))
     from marin_resources.ray_tpu.job.on_device import run_on_device
 
-    return run_on_device(text, note)
+    try:
+        return run_on_device(text, note)
+    except Exception as error:  # the way to the worker broke; it may have said beside the output how it ended
+        return noted_failure(task.path, task.attempt) or _failure(task, error)
+
+
+def _failure(task: Task, error: Exception) -> Outcome:
+    """What to tell of an error that is none of the step's function, without secrets; all of it is in the job's log."""
+    shown = Redactor(secrets_of(task.env))
+    told = shown.text("".join(traceback.format_exception(error)))
+    sys.stdout.write(told)
+    return Outcome(end=End.FAILED, error=shown.text(f"{type(error).__name__}: {error}"), traceback=told)
 
 
 def _tell(path: str, outcome: Outcome) -> int:
