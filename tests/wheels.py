@@ -1,16 +1,14 @@
-"""Packages for tests to install: tiny wheels in a folder that stands for the index, and uv to install them with."""
+"""Packages for tests to install: tiny wheels in a folder that stands for the index."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import zipfile
 from pathlib import Path
 
 TOOLS = Path(__file__).parents[1] / ".tools" / "bin"
 PATH = f"{os.environ['PATH']}{os.pathsep}{TOOLS}"
-"""On which uv is, if it is anywhere: `make init` puts it into .tools."""
-UV = shutil.which("uv", path=PATH)
+"""With a second uv, that of the Makefile."""
 
 
 def wheel(folder: Path, name: str, version: str, *requires: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import one_output
 import pytest
 from job_process import IN_IMAGE, STEPS, X, new_job
-from wheels import UV, only_from, wheel
+from wheels import only_from, wheel
 
 from marin_resources.hardware import cpu, gpu
 from marin_resources.output import Status
@@ -146,7 +146,6 @@ def test_a_secret_that_is_nowhere_is_told_and_nothing_is_claimed(disk_prefix: st
     assert status_of(disk_prefix) is None
 
 
-@pytest.mark.skipif(UV is None, reason="uv is on no PATH here; `make init` puts it into .tools")
 def test_a_package_beyond_the_environment_can_be_imported(disk_prefix: str, tmp_path: Path) -> None:
     wheel(tmp_path / "index", "marin-tiny", "1.5")
     steps = "import marin_tiny\ndef make(config):\n    return {'version': marin_tiny.version}\n"

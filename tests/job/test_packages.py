@@ -11,11 +11,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from wheels import UV, only_from, wheel
+from wheels import only_from, wheel
 
 from marin_resources.ray_tpu.job.packages import PackagesError, ensure
-
-pytestmark = pytest.mark.skipif(UV is None, reason="uv is on no PATH here; `make init` puts it into .tools")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from job_process import X
-from wheels import UV, only_from, wheel
+from wheels import only_from, wheel
 
 from marin_resources.output import Status
 from marin_resources.ray_tpu.backend import End, Outcome
@@ -139,7 +139,6 @@ def test_of_a_worker_that_was_killed_nothing_is_noted(disk_prefix: str) -> None:
     assert noted_failure(task.path, 1) is None
 
 
-@pytest.mark.skipif(UV is None, reason="uv is on no PATH here; `make init` puts it into .tools")
 def test_packages_of_a_step_come_before_it(disk_prefix: str, tmp_path: Path) -> None:
     wheel(tmp_path / "index", "marin-tiny", "1.5")
     (tmp_path / "exp.py").write_text("def make(config):\n    import marin_tiny\n    return {'v': marin_tiny.version}\n")
@@ -151,7 +150,6 @@ def test_packages_of_a_step_come_before_it(disk_prefix: str, tmp_path: Path) -> 
     assert record_of(disk_prefix)["result"] == {"v": "1.5"}
 
 
-@pytest.mark.skipif(UV is None, reason="uv is on no PATH here; `make init` puts it into .tools")
 def test_packages_that_cannot_be_had_are_a_failure_before_anything_is_claimed(
     disk_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

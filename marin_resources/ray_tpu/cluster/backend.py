@@ -50,7 +50,7 @@ from marin_resources.ray_tpu.request import shortcomings
 from marin_resources.ray_tpu.task import Task
 from marin_resources.storage import job_notes
 from marin_resources.storage.attempts import log_path
-from marin_resources.storage.job_notes import JobNote, Submitter
+from marin_resources.storage.job_notes import JobNote, JobNoteError, Submitter
 
 STOP_TIMEOUT_S = 4.5
 """Ray kills a job that ignores SIGTERM after 3 s."""
@@ -158,7 +158,10 @@ class ClusterBackend:
 
     async def stop(self, handle: JobHandle, reason: str) -> None:
         by = f"{RUN_WORD}{self._run_id}"
-        await asyncio.to_thread(job_notes.add_stop, handle.path, by, reason)  # it exits if it begins after this
+        try:
+            await asyncio.to_thread(job_notes.add_stop, handle.path, by, reason)  # it exits if it begins after this
+        except (OSError, JobNoteError) as error:  # a job that has begun is stopped all the same
+            self._say(f"that job {handle.job} is to stop could not be noted ({error})")
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S), connect(self._settings) as api:
                 await stop_job(api, handle.job)
@@ -166,8 +169,8 @@ class ClusterBackend:
             return  # it was noted and not submitted yet
         except (TimeoutError, UnreachableError, ClusterError) as error:
             self._say(
-                f"whether job {handle.job} has stopped is not known ({str(error) or 'it takes long'}): it has been "
-                f"told to, in {handle.path}; `marin cluster stop-job {handle.job}` tells it again"
+                f"whether job {handle.job} has stopped is not known ({str(error) or 'it takes long'}); "
+                f"`marin cluster stop-job {handle.job}` tells it again"
             )
 
     def shutdown(self) -> None:
