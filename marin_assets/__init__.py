@@ -3,7 +3,7 @@
 from marin_assets import Step, THIS_OUTPUT_PATH, executor_main, output_path_of, versioned
 """
 
-from marin_assets.entry_point import executor_main
+from marin_assets.cli.entry_point import executor_main
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.step import Step
 from marin_assets.step.values import (

@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from marin_assets.download.files import DownloadFilesConfig, download_files
-from marin_assets.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.download.files import DownloadFilesConfig, download_files
+from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
+from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, versioned
-from marin_assets.tokenize.tokenize import TokenizeConfig, tokenize
-from marin_assets.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_resources.hardware import Resources, cpu
 
 

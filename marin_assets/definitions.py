@@ -6,8 +6,8 @@ clash with another's, is left out with a sentence in the log; the rest of the co
 
 from __future__ import annotations
 
-from marin_assets.assemble import assemble
-from marin_assets.experiments_folder import load_experiments
+from marin_assets.assets.assemble import assemble
+from marin_assets.plan.experiments_folder import load_experiments
 from marin_sensors import SENSORS
 
 defs = assemble(load_experiments(), SENSORS)

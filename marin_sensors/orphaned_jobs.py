@@ -17,13 +17,13 @@ import dagster as dg
 from dagster import RunRecord
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
-from marin_resources.run_jobs import jobs_of
-from marin_resources.run_launcher import is_over
+from marin_resources.orchestrator.run_jobs import jobs_of
+from marin_resources.orchestrator.run_launcher import is_over
 from marin_resources.settings import SettingError
 from marin_sensors.orphans import Finding, Findings, Run, compare, is_a_step
 
 if TYPE_CHECKING:
-    from marin_resources.ray_tpu.cluster.jobs_api import JobsApi
+    from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
 
 INTERVAL_S = 60
 LOOK_AGAIN_S = 10.0
@@ -42,9 +42,9 @@ def default_status() -> dg.DefaultSensorStatus:
     description="Tells of jobs on the Ray cluster that no run waits for, and of runs whose job is gone.",
 )
 def orphaned_jobs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, RefusedError, UnreachableError, connect
     from marin_resources.ray_tpu.cluster.configured import settings_of
-    from marin_resources.ray_tpu.cluster.jobs_api import ApiError, RefusedError, UnreachableError, connect
-    from marin_resources.ray_tpu.cluster.local_state import LocalClusterError
+    from marin_resources.ray_tpu.cluster.local.state import LocalClusterError
 
     try:
         settings = settings_of(None)

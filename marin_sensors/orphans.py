@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from marin_resources.ray_tpu.cluster.jobs_api import JobInfo
+    from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo
 
 OURS = ("marin/step", "marin/output", "marin/attempt", "marin/run_id")
 """Metadata that every job of a step has."""

@@ -17,9 +17,9 @@ os.environ.update(
     HF_DATASETS_OFFLINE="1",
     DO_NOT_TRACK="1",
 )
-sys.path.insert(0, str(Path(__file__).parent))  # tests import what stands beside them, and workers do too
+sys.path.insert(0, str(Path(__file__).parent / "support"))  # tests import helpers from there, and workers do too
 
-import object_stores  # it stands beside this file, and sets the environment for all that follows
+import object_stores  # it sets the environment for all that follows
 from fake_gcs.bucket_for_tests import BucketForTests
 from ray_cluster import Cluster
 
@@ -103,7 +103,7 @@ def cluster() -> Iterator[Cluster]:
 def _shards_run_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards run in the test's own process, though Ray may be up for other tests, unless a test asks for Ray."""
     if not {"shared_ray", "where"}.intersection(request.fixturenames):
-        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
+        monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)
 
 
 @pytest.fixture(params=["here", "on Ray"])
@@ -112,7 +112,7 @@ def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     if request.param == "on Ray":
         request.getfixturevalue("shared_ray")
     else:
-        monkeypatch.setattr("marin_resources.ray_tpu.map_shards._ray_is_up", lambda: False)
+        monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)
     return str(request.param)
 
 

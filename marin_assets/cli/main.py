@@ -1,7 +1,7 @@
 """`marin <verb> …`: find the verb's file, read its options, run it.
 
-A verb is a module with `add_options(parser)` and `run(options) -> exit code`, or with `VERBS` of its own, whose files
-are named after both. It is imported when it is asked for, so that no verb waits for what another one needs.
+A verb is a module with `add_options(parser)` and `run(options) -> exit code`, or a package with `VERBS` of its own.
+It is imported when it is asked for, so that no verb waits for what another one needs.
 
 Exit codes: 0 all is well, 1 the verb found something wrong, 2 wrong arguments or settings, 130 stopped by Ctrl-C.
 """
@@ -12,10 +12,10 @@ import importlib
 import sys
 from collections.abc import Mapping, Sequence
 
+from marin_assets.cli.entry_point import SENTENCES
 from marin_assets.cli.options import OptionError, OptionParser
-from marin_assets.cli.tell import tell, warn
-from marin_assets.entry_point import SENTENCES
-from marin_resources.storage.control import UnavailableError
+from marin_assets.cli.output import tell, warn
+from marin_resources.storage.control.control import UnavailableError
 
 VERBS = {
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
@@ -38,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _run(arguments: list[str], said: str = "marin", verbs: Mapping[str, str] = VERBS, file: str = "") -> int:
+def _run(
+    arguments: list[str], said: str = "marin", verbs: Mapping[str, str] = VERBS, package: str = "marin_assets.cli"
+) -> int:
     if arguments and arguments[0] in ("-h", "--help"):
         tell(_usage(said, verbs))
         return 0
@@ -46,10 +48,9 @@ def _run(arguments: list[str], said: str = "marin", verbs: Mapping[str, str] = V
     if verb not in verbs:
         got = f"got {verb!r} as the verb" if verb else "got no verb"
         raise OptionError(f"{said}: {got}, expected {_one_of(verbs)}. See '{said} --help'.")
-    file += verb.replace("-", "_")
-    module = importlib.import_module(f"marin_assets.cli.{file}")
+    module = importlib.import_module(f"{package}.{verb.replace('-', '_')}")
     if hasattr(module, "VERBS"):
-        return _run(arguments[1:], f"{said} {verb}", module.VERBS, f"{file}_")
+        return _run(arguments[1:], f"{said} {verb}", module.VERBS, module.__name__)
     parser = OptionParser(prog=f"{said} {verb}", description=module.__doc__)
     module.add_options(parser)
     try:

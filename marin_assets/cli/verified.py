@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.checked import key_of
+from marin_assets.plan.validation import key_of
 from marin_assets.step.graph import Node
 from marin_resources.output import Status
-from marin_resources.storage.bytes_progress import readable_bytes
 from marin_resources.storage.files import is_local
-from marin_resources.storage.verdict import Verdict
+from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.output.verdict import Verdict
 
 SHOWN_FINDINGS = 20
 """Of one output; --json has all."""

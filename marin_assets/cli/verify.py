@@ -14,16 +14,16 @@ import random
 from collections.abc import Sequence
 
 from marin_assets.cli.options import OptionError, add_prefix, prefix_of, share
-from marin_assets.cli.selection import add_selection, select_nodes
-from marin_assets.cli.tell import tell, warn
+from marin_assets.cli.output import tell, warn
 from marin_assets.cli.verified import State, Verified, lines_of, summary_of, to_json
+from marin_assets.plan.selection import add_selection, select_nodes
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import output_of
 from marin_resources.output import Observed
-from marin_resources.storage.largest_first import map_largest_first
-from marin_resources.storage.store import LOOK_THREADS, UNREADABLE, Store
-from marin_resources.storage.verdict import Finding, Problem, Verdict
-from marin_resources.storage.verify import verify_outputs
+from marin_resources.storage.manifest.largest_first import map_largest_first
+from marin_resources.storage.output.store import LOOK_THREADS, UNREADABLE, Store
+from marin_resources.storage.output.verdict import Finding, Problem, Verdict
+from marin_resources.storage.output.verify import verify_outputs
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets import Expectation, Step, executor_main, expect, output_path_of, this_output_path, versioned
-from marin_assets.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
-from marin_assets.decontaminate.find_contamination import FindContaminationConfig, find_contamination
-from marin_assets.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
-from marin_assets.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
-from marin_assets.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
-from marin_assets.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.defaults import default_eval, default_tokenize, default_train
-from marin_assets.download.pydoc import PydocConfig, render_pydoc
-from marin_assets.evaluate.held_out import HeldOutConfig, make_held_out_set
-from marin_assets.filter.filter_documents import FilterDocumentsConfig, filter_documents
-from marin_assets.filter.named import named
-from marin_assets.quality.judge_quality import JudgeQualityConfig, judge_quality
-from marin_assets.quality.label_pydoc import LabelPydocConfig, label_pydoc
-from marin_assets.quality.train_fasttext import TrainFastTextConfig, train_fasttext
-from marin_assets.report.report import ReportConfig, write_report
-from marin_assets.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
-from marin_assets.train.train_lm import LlamaSpec, TrainLmConfig
-from marin_assets.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
+from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
+from marin_assets.stages.decontaminate.find_contamination import FindContaminationConfig, find_contamination
+from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
+from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
+from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
+from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
+from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
+from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
+from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
+from marin_assets.stages.filter.named import named
+from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
+from marin_assets.stages.quality.label_pydoc import LabelPydocConfig, label_pydoc
+from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
+from marin_assets.stages.report.report import ReportConfig, write_report
+from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
+from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
+from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
 from marin_resources.storage.files import exists, join
 
 VALIDATION_FRACTION = 0.08

@@ -9,7 +9,7 @@ from marin_assets.step.graph import Graph, Node
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, MirroredValue, OutputName, VersionedValue, map_leaves
 from marin_resources.output import Output
-from marin_resources.ray_tpu.config_json import EncodeError, encode
+from marin_resources.wire.config_json import EncodeError, encode
 
 
 def output_of(node: Node) -> Output:

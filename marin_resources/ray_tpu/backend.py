@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from marin_resources.output import Holder
-from marin_resources.ray_tpu.task import Task
+from marin_resources.wire.task import Task
 
 
 class End(enum.StrEnum):

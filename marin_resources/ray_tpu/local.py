@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.output import Holder
-from marin_resources.ray_tpu.attempt_log import LogFollower
 from marin_resources.ray_tpu.backend import Outcome, UnmeetableError
-from marin_resources.ray_tpu.config_json import references_in
-from marin_resources.ray_tpu.environment import FRESH_PROCESS_EXTRAS, check_environment
-from marin_resources.ray_tpu.log_spool import upload_spool
-from marin_resources.ray_tpu.outcomes import outcome_of_error
-from marin_resources.ray_tpu.reference import add_import_paths, import_paths
-from marin_resources.ray_tpu.request import ray_options, refuse_unmeetable
-from marin_resources.ray_tpu.task import Task
-from marin_resources.ray_tpu.worker import outcome_from_json, run_task
-from marin_resources.storage.attempts import log_path
-from marin_resources.storage.job_notes import first_free_attempt
+from marin_resources.ray_tpu.environment.extras import FRESH_PROCESS_EXTRAS, check_environment
+from marin_resources.ray_tpu.log.attempt_log import LogFollower
+from marin_resources.ray_tpu.log.spool import upload_spool
+from marin_resources.ray_tpu.ray_options import ray_options, refuse_unmeetable
+from marin_resources.ray_tpu.task_error import outcome_of_error
+from marin_resources.ray_tpu.worker.run_task import outcome_from_json, run_task
+from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.job_notes import first_free_attempt
+from marin_resources.wire.config_json import references_in
+from marin_resources.wire.reference import add_import_paths, import_paths
+from marin_resources.wire.task import Task
 
 LOG_POLL_S = 0.25
 STOP_TIMEOUT_S = 4.0

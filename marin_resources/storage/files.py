@@ -249,7 +249,7 @@ def _create(temporary: str, path: str) -> None:
     except FileExistsError:
         if filecmp.cmp(temporary, path, shallow=False):
             return
-        from marin_resources.storage.upload import exists_sentence
+        from marin_resources.storage.upload.upload import exists_sentence
 
         raise FileExistsError(exists_sentence(path)) from None
 
@@ -257,7 +257,7 @@ def _create(temporary: str, path: str) -> None:
 @contextmanager
 def _open_in_bucket(path: str, replace: bool) -> Iterator[IO[bytes]]:
     """What is written waits on this machine: stores lose the reason of a failure, or an upload, when they are fed."""
-    from marin_resources.storage.upload import upload
+    from marin_resources.storage.upload.upload import upload
 
     with tempfile.SpooledTemporaryFile(max_size=HELD_IN_MEMORY_BYTES) as spool:
         yield spool

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from ray_cluster import Cluster
 
@@ -34,8 +35,8 @@ from marin_resources.output import Output
 from marin_resources.ray_tpu.backend import End
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.task import Task
 from marin_resources.settings import project_root
+from marin_resources.wire.task import Task
 
 LIMIT = 1.2
 """Ours over `ray job submit`'s."""

@@ -82,7 +82,7 @@ def compare_speed(documents: list[str], rounds: int) -> list[str]:
 
 
 def compare_recall(documents: list[str]) -> list[str]:
-    from marin_assets.dedup.minhash import FINEWEB, NEMO_CURATOR, ZYDA, Signer
+    from marin_assets.stages.dedup.minhash import FINEWEB, NEMO_CURATOR, ZYDA, Signer
 
     words = [word for text in documents for word in re.findall(r"[a-z]+", text.lower())]
     missed = []
@@ -136,10 +136,10 @@ def run_ours(path: str, out: str) -> float:
 
 
 def our_seconds(path: str, out: str) -> float:
-    from marin_assets.dedup.bands import write_block
-    from marin_assets.dedup.minhash import FINEWEB, Signer
-    from marin_assets.dedup.signatures import blocks_of
     from marin_assets.documents import Document
+    from marin_assets.stages.dedup.bands import write_block
+    from marin_assets.stages.dedup.minhash import FINEWEB, Signer
+    from marin_assets.stages.dedup.signatures import blocks_of
     from marin_resources.storage.files import open_atomic
 
     lines = Path(path).read_text().splitlines()

@@ -21,9 +21,9 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 from marin_assets.documents import Document, read_documents, shard_name, write_documents
+from marin_assets.stages.tokenize.tokenize import BATCH, TokenizeConfig, tokenize
+from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.values import unwrap_versioned_value
-from marin_assets.tokenize.tokenize import BATCH, TokenizeConfig, tokenize
-from marin_assets.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 
 LIMIT = 0.85
 ROUNDS = 3

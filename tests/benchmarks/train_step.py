@@ -23,10 +23,10 @@ from pydoc_data.topics import topics
 from typing import Any
 
 from marin_assets.documents import Document, write_documents
+from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
+from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
+from marin_assets.stages.train.train_lm import TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
-from marin_assets.tokenize.tokenize import TokenizeConfig, tokenize
-from marin_assets.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
-from marin_assets.train.train_lm import TrainLmConfig, train_lm
 
 LIMIT = 1.02
 ROUNDS = 3
@@ -76,7 +76,7 @@ def train_by_hand(config: TrainLmConfig) -> None:
     from levanter.main import train_lm as levanter_train_lm
     from levanter.tracker.tracker import NoopConfig
 
-    from marin_assets.train.levanter_run import build_config
+    from marin_assets.stages.train.levanter_run import build_config
 
     by_hand = build_config(config, tokenizer=config.tokenizer_path, log_dir=f"{config.output_path}/logs")
     by_hand.trainer.tracker = NoopConfig()

@@ -3,7 +3,8 @@
     python tests/benchmarks/writer_stress.py [STORES] [SECONDS] [SEED] [PROCESSES]
 
 STORES: of disk,gcs,s3, with commas between. Prints what happened on each, and each violation; exits 1 if there is one,
-or if no late writer tried to publish, for then nothing was proved. What must hold is in `tests/one_writer/verdict.py`.
+or if no late writer tried to publish, for then nothing was proved. What must hold is in
+`tests/support/one_writer/verdict.py`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[1] / "support"
 sys.path.insert(0, str(TESTS))
 
-import object_stores  # noqa: E402  (it stands in the tests' folder)
+import object_stores  # noqa: E402  (it stands in TESTS)
 
 ROWS = {
     "claims": "claimed",
@@ -82,7 +83,7 @@ def run(prefix: str, seconds: float, seed: int, processes: int) -> dict[str, Any
     asked = [prefix, str(seconds), str(seed), str(processes)]
     ran = subprocess.run(
         [sys.executable, "-m", "one_writer", *asked],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parents[1])])},
         capture_output=True,
         text=True,
         check=False,

@@ -20,8 +20,8 @@ from marin_assets.step.graph import build_graph
 from marin_assets.step.resolve import output_of
 from marin_resources.output import Match, Observed
 from marin_resources.storage.files import exists, join, read_json
-from marin_resources.storage.record import FORMAT_VERSION
-from marin_resources.storage.store import Store
+from marin_resources.storage.output.record import FORMAT_VERSION
+from marin_resources.storage.output.store import Store
 
 pytestmark = pytest.mark.long
 
@@ -74,7 +74,7 @@ class Ours:
     def start(
         self, step: str, *options: str, gates: dict[str, str] | None = None, override: str = ""
     ) -> subprocess.Popen[str]:
-        text = SCRIPT.format(tests=str(ROOT / "tests"), step=step, gates=gates or {}, override=override)
+        text = SCRIPT.format(tests=str(ROOT / "tests" / "support"), step=step, gates=gates or {}, override=override)
         script = self.folder / "experiment.py"
         script.write_text(text)
         self.started.append(start_script(script, *options, env={**self.env, "PYTHONUNBUFFERED": "1"}))

@@ -17,7 +17,7 @@ executor_main([toy("a")])
 
 def test_a_run_without_a_cluster_takes_no_notice_of_it(prefix: Path, dagster_home: Path, tmp_path: Path) -> None:
     script = tmp_path / "experiment.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1])))
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1] / "support")))
     stray = tmp_path / "home" / ".ray" / "auth_token"
     stray.parent.mkdir(parents=True)
     stray.write_text("of another cluster")

@@ -27,7 +27,7 @@ def script(tmp_path: Path) -> Path:
     gate = tmp_path / "gate"
     gate.touch()
     script = tmp_path / "experiment.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1]), gate=str(gate)))
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1] / "support"), gate=str(gate)))
     return script
 
 

@@ -20,19 +20,21 @@ import pytest
 from worker_nursery import Nursery
 
 from marin_assets.documents import write_rows
+from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.step.values import unwrap_versioned_value
-from marin_assets.transform.ingest import IngestConfig, ingest
 from marin_resources.output import Output
-from marin_resources.ray_tpu.config_json import encode
-from marin_resources.ray_tpu.log_spool import upload_spool
-from marin_resources.ray_tpu.reference import reference_to
-from marin_resources.ray_tpu.task import Task
+from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.settings import project_root
-from marin_resources.storage import attempts, control, lease
+from marin_resources.storage.control import control
 from marin_resources.storage.fault_points import POINTS, VARIABLE
 from marin_resources.storage.files import is_local, join, list_files, sizes_below
-from marin_resources.storage.manifest import read_manifest, take_manifest
-from marin_resources.storage.store import Store
+from marin_resources.storage.lease import lease
+from marin_resources.storage.manifest.manifest import read_manifest, take_manifest
+from marin_resources.storage.output import attempts
+from marin_resources.storage.output.store import Store
+from marin_resources.wire.config_json import encode
+from marin_resources.wire.reference import reference_to
+from marin_resources.wire.task import Task
 
 X = Output(name="documents/x", version="abc123", identity="a" * 64)
 OF_LEFTOVERS = ("leftovers half moved", "leftovers moved")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from marin_assets.documents import Document, write_documents
-from marin_assets.download.files import DownloadFilesConfig, download_files
-from marin_assets.sample.count_documents import CountDocumentsConfig, count_documents
-from marin_assets.sample.sample_documents import SampleDocumentsConfig, sample_documents
-from marin_assets.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
-from marin_assets.sample.split_documents import SplitDocumentsConfig, split_documents
+from marin_assets.stages.download.files import DownloadFilesConfig, download_files
+from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
+from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
+from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
+from marin_assets.stages.sample.split_documents import SplitDocumentsConfig, split_documents
+from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.step.values import unwrap_versioned_value
-from marin_assets.transform.ingest import IngestConfig, ingest
 from marin_resources.storage.files import filesystem_of, join, sizes_below, stored_files
 
 SHARDS = 3

@@ -11,7 +11,7 @@ from quickstart_runs import paths_below, require_complete, require_equal, result
 from ray_cluster import Cluster
 
 from marin_assets.experiments.quickstart import steps
-from marin_resources.storage.record import read_record
+from marin_resources.storage.output.record import read_record
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ from toy_road import steps
 
 from marin_resources.storage.files import list_files
 
-SCRIPT = ROOT / "tests/toy_road.py"
+SCRIPT = ROOT / "tests/support/toy_road.py"
 SEED = 4
 NOT_OURS = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
 """Ray's own processes: with an agent its whole node dies."""

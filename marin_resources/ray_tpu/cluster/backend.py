@@ -1,8 +1,8 @@
 """The back end of a cluster: a step is a Ray job, which outlives whoever asked for it.
 
-A job is known by its note beside the output (`storage/job_notes.py`), so that whoever comes next finds it: a run that
-was killed and started again, another run, another deployment. The note is there before the job, so the same attempt is
-submitted once. Ray is asked over HTTP, and may be away for minutes.
+A job is known by its note beside the output (`storage/output/job_notes.py`), so that whoever comes next finds it: a run
+that was killed and started again, another run, another deployment. The note is there before the job, so the same
+attempt is submitted once. Ray is asked over HTTP, and may be away for minutes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,17 @@ from typing import Protocol
 
 from marin_resources.output import Holder
 from marin_resources.ray_tpu.backend import End, Outcome
-from marin_resources.ray_tpu.cluster.code import Code, ship
-from marin_resources.ray_tpu.cluster.endings import RUN_WORD, outcome_of
+from marin_resources.ray_tpu.cluster.api.jobs_api import (
+    ApiError,
+    JobExistsError,
+    JobInfo,
+    JobsApi,
+    JobStatus,
+    NoSuchJobError,
+    UnreachableError,
+    connect,
+)
+from marin_resources.ray_tpu.cluster.code.code import Code, ship
 from marin_resources.ray_tpu.cluster.environments import python_for
 from marin_resources.ray_tpu.cluster.errors import ClusterError
 from marin_resources.ray_tpu.cluster.handle import (
@@ -31,26 +40,17 @@ from marin_resources.ray_tpu.cluster.handle import (
 )
 from marin_resources.ray_tpu.cluster.ids import submission_id
 from marin_resources.ray_tpu.cluster.job_log import JobLog
-from marin_resources.ray_tpu.cluster.jobs_api import (
-    ApiError,
-    JobExistsError,
-    JobInfo,
-    JobsApi,
-    JobStatus,
-    NoSuchJobError,
-    UnreachableError,
-    connect,
-)
 from marin_resources.ray_tpu.cluster.outage import Patience
+from marin_resources.ray_tpu.cluster.outcome import RUN_WORD, outcome_of
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.watch import Watch
-from marin_resources.ray_tpu.config_json import references_in
-from marin_resources.ray_tpu.log_spool import upload_spool
-from marin_resources.ray_tpu.request import shortcomings
-from marin_resources.ray_tpu.task import Task
-from marin_resources.storage import job_notes
-from marin_resources.storage.attempts import log_path
-from marin_resources.storage.job_notes import JobNote, JobNoteError, Submitter
+from marin_resources.ray_tpu.log.spool import upload_spool
+from marin_resources.ray_tpu.ray_options import shortcomings
+from marin_resources.storage.output import job_notes
+from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.job_notes import JobNote, JobNoteError, Submitter
+from marin_resources.wire.config_json import references_in
+from marin_resources.wire.task import Task
 
 STOP_TIMEOUT_S = 4.5
 """Ray kills a job that ignores SIGTERM after 3 s."""

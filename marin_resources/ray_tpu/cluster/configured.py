@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from marin_resources.ray_tpu.cluster.settings import LOCAL, ClusterSettings, CodeMode
-from marin_resources.ray_tpu.environment import known_extras
+from marin_resources.ray_tpu.environment.extras import known_extras
 from marin_resources.settings import SettingError
 
 VARIABLE = "MARIN_CLUSTER"
@@ -43,7 +43,7 @@ def settings_of(cluster: str | None, **overrides: Any) -> ClusterSettings | None
 
 
 def _local() -> dict[str, Any]:
-    from marin_resources.ray_tpu.cluster import local_cluster
+    from marin_resources.ray_tpu.cluster.local import local_cluster
 
     found = local_cluster.find()
     if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.environment import MissingRequirementError, known_extras
+from marin_resources.ray_tpu.environment.extras import MissingRequirementError, known_extras
 
 DEFAULT_PYTHON = "python"
 """The one of the node's own Ray."""

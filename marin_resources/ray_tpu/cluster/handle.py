@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.ray_tpu.cluster.code import Code
-from marin_resources.ray_tpu.task import Task
-from marin_resources.storage.job_notes import JobNote, Submitter
+from marin_resources.ray_tpu.cluster.code.code import Code
+from marin_resources.storage.output.job_notes import JobNote, Submitter
+from marin_resources.wire.task import Task
 
 PASSED_ON = (
     "MARIN_LEASE_TTL_S",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from marin_resources.ray_tpu.task import Task
+from marin_resources.wire.task import Task
 
 NAME_CHARACTERS = 60
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from marin_resources.ray_tpu.attempt_log import MARKER_END, LogReader, marker_start, visible
+from marin_resources.ray_tpu.log.attempt_log import MARKER_END, LogReader, marker_start, visible
 
 ENTRY_POINT = "Running entrypoint for job "
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from marin_resources.ray_tpu.cluster.api.jobs_api import UnreachableError
 from marin_resources.ray_tpu.cluster.errors import ClusterError
-from marin_resources.ray_tpu.cluster.jobs_api import UnreachableError
 
 T = TypeVar("T")
 FIRST_PAUSE_S = 0.5

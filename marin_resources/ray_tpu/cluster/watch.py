@@ -10,9 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from marin_resources.ray_tpu.backend import End, Outcome
-from marin_resources.ray_tpu.cluster.handle import JobHandle
-from marin_resources.ray_tpu.cluster.job_log import JobLog
-from marin_resources.ray_tpu.cluster.jobs_api import (
+from marin_resources.ray_tpu.cluster.api.jobs_api import (
     ApiError,
     JobInfo,
     JobsApi,
@@ -20,12 +18,14 @@ from marin_resources.ray_tpu.cluster.jobs_api import (
     NoSuchJobError,
     UnreachableError,
 )
+from marin_resources.ray_tpu.cluster.handle import JobHandle
+from marin_resources.ray_tpu.cluster.job_log import JobLog
 from marin_resources.ray_tpu.cluster.outage import Patience
-from marin_resources.ray_tpu.request import shortcomings
-from marin_resources.ray_tpu.task import Task
-from marin_resources.ray_tpu.worker import outcome_from_json
-from marin_resources.storage import job_notes
+from marin_resources.ray_tpu.ray_options import shortcomings
+from marin_resources.ray_tpu.worker.run_task import outcome_from_json
 from marin_resources.storage.files import exists
+from marin_resources.storage.output import job_notes
+from marin_resources.wire.task import Task
 
 FIRST_POLL_S = 0.25
 LONGEST_POLL_S = 2.0

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from marin_resources.ray_tpu.task import Task
+from marin_resources.wire.task import Task
 
 
 def import_code(code: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from marin_resources.ray_tpu.job.secrets import SecretError, provide
+from marin_resources.ray_tpu.environment.secrets import SecretError, provide
 
 USAGE = "python -m marin_resources.ray_tpu.job.command --env NAME … -- CMD …"
 

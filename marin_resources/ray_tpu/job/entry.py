@@ -1,8 +1,9 @@
 """The process of a job: does the step that its note asks for, and adds the outcome to the note.
 
-In:  the path of a note (`storage/job_notes.py`).   Out: what the step writes, the outcome in the note, an exit code:
-0 if the output is made or is another's to make, 1 if it failed, 143 as of a process that was ended from outside. Of
-such a one the note tells who wanted that, and the process adds nothing.
+In:  the path of a note (`storage/output/job_notes.py`).
+Out: what the step writes, the outcome in the note, an exit code: 0 if the output is made or is another's to make,
+     1 if it failed, 143 as of a process that was ended from outside. Then the note says who
+     wanted that, and the process adds nothing.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from marin_resources.process import began_s
-from marin_resources.ray_tpu import stop_signal
 from marin_resources.ray_tpu.backend import End, Outcome
-from marin_resources.ray_tpu.job.held import hold
 from marin_resources.ray_tpu.job.prepare import REFUSALS, prepare
-from marin_resources.ray_tpu.redact import Redactor, secrets_of
-from marin_resources.ray_tpu.stop_signal import Stopped
-from marin_resources.ray_tpu.task import Task
-from marin_resources.ray_tpu.worker import Place, noted_failure, outcome_to_json, run
-from marin_resources.storage.control import UnavailableError
-from marin_resources.storage.job_notes import JobNote, JobNoteError, add_outcome, note_path, read_note
+from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
+from marin_resources.ray_tpu.shards.job_allocation import hold
+from marin_resources.ray_tpu.worker import stop_signal
+from marin_resources.ray_tpu.worker.run_task import Place, noted_failure, outcome_to_json, run
+from marin_resources.ray_tpu.worker.stop_signal import Stopped
+from marin_resources.storage.control.control import UnavailableError
+from marin_resources.storage.output.job_notes import JobNote, JobNoteError, add_outcome, note_path, read_note
+from marin_resources.wire.task import Task
 
 T = TypeVar("T")
 

@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marin_resources.ray_tpu.backend import End, Outcome, UnmeetableError
-from marin_resources.ray_tpu.job.connection import connect, task_environment
-from marin_resources.ray_tpu.outcomes import outcome_of_error
-from marin_resources.ray_tpu.request import ray_options, refuse_unmeetable
-from marin_resources.ray_tpu.task import Task
-from marin_resources.ray_tpu.worker import outcome_from_json, outcome_to_json
-from marin_resources.storage.job_notes import JobNote
+from marin_resources.ray_tpu.ray_options import ray_options, refuse_unmeetable
+from marin_resources.ray_tpu.shards.connection import connect, task_environment
+from marin_resources.ray_tpu.task_error import outcome_of_error
+from marin_resources.ray_tpu.worker.run_task import outcome_from_json, outcome_to_json
+from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.wire.task import Task
 
 NODE_TIMEOUT_S = 600.0
 """So long a node that has what is asked is waited for, as a cluster that grows takes minutes. For one that has it and

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 
-from marin_resources.ray_tpu.config_json import references_in
+from marin_resources.ray_tpu.environment.packages import PackagesError, provide_packages
+from marin_resources.ray_tpu.environment.secrets import SecretError, provide
 from marin_resources.ray_tpu.job.code_here import import_code, task_here
-from marin_resources.ray_tpu.job.packages import PackagesError, provide_packages
-from marin_resources.ray_tpu.job.secrets import SecretError, provide
 from marin_resources.ray_tpu.job.source_check import SourceMismatchError, check_source
-from marin_resources.ray_tpu.task import Task
-from marin_resources.storage.job_notes import JobNote
+from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.wire.config_json import references_in
+from marin_resources.wire.task import Task
 
 REFUSALS = (PackagesError, SecretError, SourceMismatchError)
 """Why a step cannot begin here. Each is a sentence."""

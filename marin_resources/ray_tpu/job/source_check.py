@@ -13,9 +13,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from marin_resources.source_digest import files_digest
-from marin_resources.source_file import read_code
-from marin_resources.source_modules import Module, name_of_file
+from marin_resources.drift.source_digest import files_digest
+from marin_resources.drift.source_file import read_code
+from marin_resources.drift.source_modules import Module, name_of_file
 
 MAX_NAMED = 3
 DIGITS = 8

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from marin_resources.storage.mirror.stored import SCHEME, Origin, Stored, store_of
-from marin_resources.storage.regions import Region, Regions
+from marin_resources.storage.transfer.regions import Region, Regions
 
 Look = Callable[[Region, str], Stored | None]
 """What a region has at a relative path."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from marin_resources.storage.budget import Transfer, TransferBudgetError, current_budget
-from marin_resources.storage.ledger import Moved
 from marin_resources.storage.mirror.choose import Choice, choose, nowhere
 from marin_resources.storage.mirror.stored import SCHEME, ChangedError, MirrorError, Stored, is_control, store_of
-from marin_resources.storage.regions import Regions
-from marin_resources.storage.status import NAME as STATUS
+from marin_resources.storage.output.status import NAME as STATUS
+from marin_resources.storage.transfer.budget import Transfer, TransferBudgetError, current_budget
+from marin_resources.storage.transfer.ledger import Moved
+from marin_resources.storage.transfer.regions import Regions
 
 TRIES = 5
 """Of a copy, when others write the same file or its source."""

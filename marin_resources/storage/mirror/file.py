@@ -10,7 +10,7 @@ from marin_resources.storage.files import filesystem_of
 from marin_resources.storage.mirror.choose import Choice
 from marin_resources.storage.mirror.fetch import fetch, read_part
 from marin_resources.storage.mirror.stored import SCHEME, changed
-from marin_resources.storage.regions import Regions
+from marin_resources.storage.transfer.regions import Regions
 
 PART_OF_FILE = 0.05
 """Of its bytes: reading less than this costs less than a copy, even if the copy is made in the end."""

@@ -25,7 +25,7 @@ from marin_resources.storage.mirror.relative import relative_of
 from marin_resources.storage.mirror.store_local import LocalStore, note_path, read_notes
 from marin_resources.storage.mirror.stored import GENERATION, PROTOCOL, is_control, is_own
 from marin_resources.storage.mirror.union import folders_of, joined
-from marin_resources.storage.regions import Region, Regions, declared_regions
+from marin_resources.storage.transfer.regions import Region, Regions, declared_regions
 
 Info = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marin_resources.storage.mirror.stored import SCHEME, MirrorError
-from marin_resources.storage.regions import Regions
+from marin_resources.storage.transfer.regions import Regions
 
 
 def relative_of(path: str, regions: Regions) -> str:

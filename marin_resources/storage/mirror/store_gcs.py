@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from marin_resources.storage.control import UnavailableError
-from marin_resources.storage.control_gcs import ABSENT, UNAVAILABLE
+from marin_resources.storage.control.control import UnavailableError
+from marin_resources.storage.control.gcs import ABSENT, UNAVAILABLE
 from marin_resources.storage.files import TEMPORARY_SUFFIX, filesystem_of
 from marin_resources.storage.mirror.stored import (
     COPY_ID,
@@ -23,7 +23,7 @@ from marin_resources.storage.mirror.stored import (
     damaged,
     is_own,
 )
-from marin_resources.storage.upload import upload
+from marin_resources.storage.upload.upload import upload
 
 KEPT = ("contentType", "contentEncoding", "contentLanguage", "contentDisposition", "cacheControl", "customTime")
 

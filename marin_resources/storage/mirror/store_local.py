@@ -16,8 +16,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from marin_resources.storage.checksum import CRC32C
 from marin_resources.storage.files import TEMPORARY_SUFFIX, write_json
+from marin_resources.storage.manifest.checksum import CRC32C
 from marin_resources.storage.mirror.stored import (
     Origin,
     Stored,

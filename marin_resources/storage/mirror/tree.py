@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from marin_resources.output import Status
-from marin_resources.storage.budget import Transfer, TransferBudgetError, current_budget
-from marin_resources.storage.bytes_progress import BytesProgress
+from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.mirror.choose import Choice, choose, look_up, nowhere
 from marin_resources.storage.mirror.fetch import TRIES, copy, fetch, own_output, refuse_own_output
 from marin_resources.storage.mirror.relative import relative_of
 from marin_resources.storage.mirror.stored import SCHEME, MirrorError, Origin, Stored, is_control, store_of
-from marin_resources.storage.regions import Region, Regions, declared_regions
-from marin_resources.storage.status import NAME as STATUS
-from marin_resources.storage.status import read_status
+from marin_resources.storage.output.status import NAME as STATUS
+from marin_resources.storage.output.status import read_status
+from marin_resources.storage.transfer.budget import Transfer, TransferBudgetError, current_budget
+from marin_resources.storage.transfer.regions import Region, Regions, declared_regions
 
 COPIES_AT_ONCE = 16
 Listing = Mapping[str, Stored]

@@ -26,21 +26,21 @@ MADE = {
 
 def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
     """Name -> function and config, all but its output path. Inputs lie below `folder`."""
-    from marin_assets.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
-    from marin_assets.decontaminate.find_contamination import FindContaminationConfig, find_contamination
-    from marin_assets.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
-    from marin_assets.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
-    from marin_assets.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
-    from marin_assets.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
-    from marin_assets.filter.filter_documents import FilterDocumentsConfig, filter_documents
-    from marin_assets.quality.judge_quality import JudgeQualityConfig, judge_quality
-    from marin_assets.quality.label_pydoc import LabelPydocConfig, label_pydoc
-    from marin_assets.sample.count_documents import CountDocumentsConfig, count_documents
-    from marin_assets.sample.sample_documents import SampleDocumentsConfig, sample_documents
-    from marin_assets.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
-    from marin_assets.sample.split_documents import SplitDocumentsConfig, split_documents
-    from marin_assets.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
-    from marin_assets.transform.ingest import IngestConfig, ingest
+    from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
+    from marin_assets.stages.decontaminate.find_contamination import FindContaminationConfig, find_contamination
+    from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
+    from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
+    from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
+    from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
+    from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
+    from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
+    from marin_assets.stages.quality.label_pydoc import LabelPydocConfig, label_pydoc
+    from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
+    from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
+    from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
+    from marin_assets.stages.sample.split_documents import SplitDocumentsConfig, split_documents
+    from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
+    from marin_assets.stages.transform.ingest import IngestConfig, ingest
 
     documents = f"{folder}/documents"
     shuffled = max(sum(file.stat().st_size for file in Path(documents).glob("*.zst")) // 300_000, 2)
@@ -93,7 +93,7 @@ def prepare(folder: str, megabytes: float) -> None:
 
 
 def train(folder: str) -> None:
-    from marin_assets.quality.train_fasttext import TrainFastTextConfig, train_fasttext
+    from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 
     examples = {side: f"{folder}/examples/{side}" for side in ("positive", "negative")}
     train_fasttext(unwrap_versioned_value(TrainFastTextConfig(examples=examples, output_path=f"{folder}/model")))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import dagster as dg
 
 from marin_assets import THIS_OUTPUT_PATH, Step, output_path_of, versioned
-from marin_assets.assemble import assemble
-from marin_assets.experiments_folder import Experiments
+from marin_assets.assets.assemble import assemble
+from marin_assets.plan.experiments_folder import Experiments
 
 STEPS = 100
 

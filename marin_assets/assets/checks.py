@@ -1,0 +1,88 @@
+"""Asset checks: that an output is complete, for every step; and what each step expects of its result."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+import dagster as dg
+
+from marin_assets.step.step import Step
+from marin_resources.output import Observed
+from marin_resources.storage.manifest.manifest import ManifestError, is_data, read_manifest, take_manifest
+
+COMPLETE = "complete"
+
+
+class CheckSpec(dg.AssetCheckSpec):
+    """A check whose output has a name that Dagster takes, also where its asset's key has a "=" or a "," in it."""
+
+    def get_python_identifier(self) -> str:
+        return f"{op_name('/'.join(self.asset_key.path))}_{self.name}"
+
+
+def check_specs(step: Step, key: dg.AssetKey) -> Sequence[dg.AssetCheckSpec]:
+    """The checks of one step's asset."""
+    complete = CheckSpec(COMPLETE, asset=key, description="Every file of the manifest is there, in its size.")
+    expected = (CheckSpec(e.name, asset=key, description=e.description or e.describe()) for e in step.expectations)
+    return [complete, *expected]
+
+
+def op_name(name: str) -> str:
+    """A name that Dagster takes for an op, different for every step name, the step's own where that is possible."""
+    if re.fullmatch(r"[A-Za-z0-9]+(_[A-Za-z0-9]+)*(/[A-Za-z0-9]+(_[A-Za-z0-9]+)*)*", name):
+        return name.replace("/", "__")
+    digest = hashlib.md5(name.encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_')}___{digest}"
+
+
+def check_results(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
+    """What the checks say of the output as it is recorded."""
+    return [_check_complete(key, observed.path), *_check_expectations(step, key, observed)]
+
+
+def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:
+    """Names and sizes, from one listing: no byte is read."""
+    found = take_manifest(path, checksums=False)
+    there = set(found.files)
+    try:
+        published = read_manifest(path)
+        manifest = "present" if published else "none, the output is Marin's"
+        promised = {file for file in published.files if is_data(file[0])} if published else there
+        passed = promised == there
+    except ManifestError as error:
+        manifest, promised, passed = str(error), there, False
+    missing = sorted(promised - there)
+    return dg.AssetCheckResult(
+        check_name=COMPLETE,
+        asset_key=key,
+        passed=passed,
+        metadata={
+            "files": len(found.files),
+            "bytes": found.bytes,
+            "missing": len(missing),
+            "first_missing": missing[0][0] if missing else "none",
+            "manifest": manifest,
+            "compared": "names and sizes; `marin verify` compares the bytes",
+        },
+    )
+
+
+def _check_expectations(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
+    """Marin records no results, so of its outputs nothing can be told: a warning, which fails no run."""
+    result, known = observed.result, "result" in (observed.record or {})
+    absent = "missing" if known else "not recorded"
+    return [
+        dg.AssetCheckResult(
+            check_name=expectation.name,
+            asset_key=key,
+            passed=expectation.holds(result),
+            severity=dg.AssetCheckSeverity.ERROR if known else dg.AssetCheckSeverity.WARN,
+            metadata={
+                "expected": expectation.describe(),
+                "value": absent if (value := expectation.value_in(result)) is None else value,
+            },
+        )
+        for expectation in step.expectations
+    ]

@@ -1,0 +1,97 @@
+"""One Dagster run of a graph, in this process and in the instance at DAGSTER_HOME."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from marin_assets.assets.assemble import resources
+from marin_assets.assets.factory import asset_key, build_asset
+from marin_assets.plan.validation import checked
+from marin_assets.step.graph import Graph, Node
+from marin_resources.orchestrator.console import failure_sentence, short_console
+from marin_resources.orchestrator.executor import marin_executor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a run ended."""
+
+    run_id: str
+    computed: int
+    reused: int
+    failures: tuple[str, ...]
+    """One sentence for each step that failed."""
+    failed_checks: tuple[str, ...]
+    stopped: bool
+    """By Ctrl-C, a signal or Terminate."""
+
+
+def run_graph(
+    name: str,
+    graph: Graph,
+    nodes: Sequence[Node],
+    *,
+    max_concurrent: int | None = None,
+    wait_for_others: bool = True,
+) -> Ended:
+    """Materialize `nodes` in one run called `name`."""
+    from dagster._core.definitions.job_base import InMemoryJob
+    from dagster._core.execution.api import create_execution_plan, execute_run
+
+    checked(graph)
+    assets = [build_asset(node, graph) for node in graph]
+    keys = [asset_key(node) for node in nodes]
+    definitions = dg.Definitions(
+        assets=assets,
+        jobs=[dg.define_asset_job(name, dg.AssetSelection.assets(*keys))],
+        resources=resources(),
+        executor=marin_executor,
+        loggers={"console": short_console},
+    )
+    job = definitions.resolve_job_def(name)
+    execution = {"execution": {"config": {"max_concurrent": max_concurrent}}} if max_concurrent else {}
+    asked = {"store": {"wait_for_others": wait_for_others}, "ray_tpu": {"ctrl_c_stops_jobs": True}}
+    resource_config = {"resources": {name: {"config": fields} for name, fields in asked.items()}}
+    config = {**execution, **resource_config, "loggers": {"console": {"config": {}}}}
+    with dg.DagsterInstance.get() as instance:
+        run = instance.create_run_for_job(job, run_config=config, execution_plan=create_execution_plan(job, config))
+        result = execute_run(InMemoryJob(job), run, instance)
+        return _ended(instance, run.run_id, result)
+
+
+def _ended(instance: dg.DagsterInstance, run_id: str, result: Any) -> Ended:
+    materialized = result.get_asset_materialization_events()
+    reused = sum(event.materialization.tags.get("marin/reused") == "true" for event in materialized)
+    run = instance.get_run_by_id(run_id)
+    events = [event.message for event in result.all_events if _is_interruption(event)]
+    failures = tuple(failure_sentence(event) for event in result.all_events if event.is_step_failure)
+    if events:
+        failures = (events[0],)
+    elif not failures and run is not None and run.status is not dg.DagsterRunStatus.SUCCESS:
+        failures = ("The run failed outside of its steps.",)
+    failing = (check for check in result.get_asset_check_evaluations() if not check.passed)
+    checks = [check for check in failing if check.severity is dg.AssetCheckSeverity.ERROR]
+    return Ended(
+        run_id=run_id,
+        computed=len(materialized) - reused,
+        reused=reused,
+        failures=failures,
+        failed_checks=tuple(
+            f"Check {check.check_name!r} of {check.asset_key.to_user_string()!r} does not hold: "
+            f"{_text(check.metadata.get('expected'))}, and it is {_text(check.metadata.get('value'))}"
+            for check in checks
+        ),
+        stopped=bool(events),
+    )
+
+
+def _is_interruption(event: dg.DagsterEvent) -> bool:
+    return event.is_engine_event and "steps_interrupted" in event.engine_event_data.metadata
+
+
+def _text(value: Any) -> str:
+    return str(getattr(value, "value", value))

@@ -1,0 +1,102 @@
+"""List the jobs of the cluster, everybody's, the newest first: those that run or wait; with --all, also the ended."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from marin_assets.cli.cluster.connection import add_cluster, ask_cluster, settings_from
+from marin_assets.cli.output import tell, warn
+
+if TYPE_CHECKING:
+    from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
+
+COLUMNS = ("job", "state", "step", "attempt", "who", "since", "duration")
+STEP_CHARACTERS = 40
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_cluster(parser)
+    parser.add_argument("--all", action="store_true", help="also jobs that have ended")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = settings_from(options)
+
+    async def show(api: JobsApi) -> int:
+        jobs = sorted(await api.list(), key=lambda job: job.submitted_at_s or 0.0, reverse=True)
+        shown = [job for job in jobs if options.all or not job.status.is_terminal]
+        if options.json:
+            told = [_as_json(job) for job in shown]
+            tell(json.dumps({"cluster": settings.address, "jobs": told}, indent=2, ensure_ascii=False))
+        else:
+            for line in lines_of(shown, time.time()):
+                tell(line)
+            _tell_rest(settings.address, len(shown), len(jobs))
+        return 0
+
+    return ask_cluster(settings, show)
+
+
+def lines_of(jobs: Sequence[JobInfo], now_s: float) -> Iterator[str]:
+    """A table, with a head; nothing without jobs."""
+    rows = [COLUMNS, *(_row(job, now_s) for job in jobs)] if jobs else []
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))] if rows else []
+    for row in rows:
+        yield "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def readable_duration(duration_s: float) -> str:
+    """ "42 s", "3 min 20 s", "5 h 3 min" """
+    minutes, seconds = divmod(max(0, round(duration_s)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def _tell_rest(address: str, shown: int, known: int) -> None:
+    if not shown:
+        warn(f"No job runs or waits on {address}." if known else f"The cluster {address} has had no job yet.")
+    if known > shown:
+        warn(f"{known - shown} more {'has' if known - shown == 1 else 'have'} ended: --all")
+
+
+def _row(job: JobInfo, now_s: float) -> tuple[str, ...]:
+    began_s = job.submitted_at_s
+    since = "-" if began_s is None else datetime.fromtimestamp(began_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    duration = "-" if began_s is None else readable_duration((job.ended_at_s or now_s) - began_s)
+    step = job.metadata.get("marin/step") or _short(job.entrypoint)
+    told = (job.metadata.get(name) or "-" for name in ("marin/attempt", "marin/user"))
+    return (job.submission_id, str(job.status), step, *told, since, duration)
+
+
+def _short(entrypoint: str) -> str:
+    line = " ".join(entrypoint.split())
+    return line if len(line) <= STEP_CHARACTERS else f"{line[: STEP_CHARACTERS - 1]}…"
+
+
+def _as_json(job: JobInfo) -> dict[str, Any]:
+    return {
+        "job": job.submission_id,
+        "state": str(job.status),
+        "step": job.metadata.get("marin/step"),
+        "output": job.metadata.get("marin/output"),
+        "attempt": int(job.metadata["marin/attempt"]) if "marin/attempt" in job.metadata else None,
+        "run_id": job.metadata.get("marin/run_id") or None,
+        "who": job.metadata.get("marin/user") or None,
+        "since": _iso(job.submitted_at_s),
+        "ended": _iso(job.ended_at_s),
+        "exit_code": job.exit_code,
+        "message": job.message,
+        "entrypoint": job.entrypoint,
+    }
+
+
+def _iso(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,164 @@
+"""`executor_main(steps)`: run an experiment at the end of its own script. Marin's entry point, on Dagster.
+
+    python my_experiment.py                         everything that is not complete
+    python my_experiment.py --dry-run               what would run, and why
+    python my_experiment.py --run-only tokenized    the steps whose name the pattern finds, and what they need
+    python my_experiment.py --max-concurrent 2 --prefix gs://bucket/somewhere
+
+The run is an ordinary Dagster run in the instance at DAGSTER_HOME, so `make dev` shows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from marin_assets.assets.experiment_record import write_experiment
+from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
+from marin_assets.plan.facts import manifest_digest
+from marin_assets.plan.node_drift import drift_of
+from marin_assets.plan.plan import Action, Planned, plan
+from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.resolve import output_of
+from marin_assets.step.step import Step
+from marin_assets.step.values import ConfigError, InputName
+from marin_resources.settings import SettingError, ensure_dagster_home
+from marin_resources.storage.control.control import UnavailableError, refuse_store_without_conditions
+from marin_resources.storage.output.store import UNREADABLE, Store
+from marin_resources.wire.config_json import EncodeError
+from marin_resources.wire.reference import UnimportableError
+
+SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, *UNREADABLE)
+"""Errors that say all there is to say. Any other is a fault of ours, and keeps its traceback."""
+
+
+def executor_main(
+    steps: Sequence[Step | InputName], description: str | None = None, *, max_concurrent: int | None = None
+) -> dict[str, str]:
+    """Make every step's output, and all that they need, unless it is complete. Reads its options from the command line.
+
+    Returns step name -> output path. Exits with 2 and a sentence for a wrong option, name or config, and with 1 if a
+    step failed or a check did not hold.
+    """
+    try:
+        return _run(steps, description, _parse(description, max_concurrent))
+    except (OptionError, *SENTENCES) as error:
+        _quit(str(error), 2)
+    except UnavailableError as error:
+        _quit(str(error), 1)
+
+
+def select(graph: Graph, patterns: Sequence[str]) -> list[Node]:
+    """The nodes whose name one of the patterns finds (`re.search`), and all that they read; all nodes without patterns.
+
+    Raises ConfigError for a pattern that finds nothing.
+    """
+    if not patterns:
+        return list(graph)
+    for pattern in patterns:
+        if not any(_finds(pattern, node.name) for node in graph):
+            names = ", ".join(sorted(node.name for node in graph)[:20])
+            raise ConfigError(f"--run-only {pattern!r} finds none of the steps {names}. Give part of a name.")
+    wanted = {node for node in graph if any(_finds(pattern, node.name) for pattern in patterns)}
+    for node in reversed(graph.nodes):
+        if node in wanted:
+            wanted.update(node.dependencies)
+    return [node for node in graph if node in wanted]
+
+
+def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:
+    store = Store(prefix_of(options))
+    refuse_store_without_conditions(store.prefix)
+    graph = build_graph(steps)
+    nodes = select(graph, options.run_only)
+    for sentence in graph.drift:
+        print(f"drift: {sentence}", file=sys.stderr)
+    if options.dry_run:
+        print_plan(plan_with_drift(graph, store, nodes))
+    else:
+        _materialize(graph, nodes, store, description, options)
+    return {node.name: store.locate(output_of(node)) for node in nodes}
+
+
+def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
+    """The plan of `nodes` from one look at the whole graph, with the drift of what is reused."""
+    observed = store.look(output_of(node) for node in graph)
+    digests = {node.name: manifest_digest(observed[output_of(node)]) for node in graph}
+    return plan(
+        graph, observed, nodes, lambda node: drift_of(node, graph, store, observed[output_of(node)], digests)[0]
+    )
+
+
+def print_plan(planned: Sequence[Planned]) -> None:
+    """One line a step: what would happen, where, and why."""
+    for item in planned:
+        print(f"{item.action:8} {item.observed.path}\n         {item.reason}")
+    counts = {action: sum(item.action is action for item in planned) for action in Action}
+    print(", ".join(f"{count} to {action}" for action, count in counts.items() if count))
+
+
+def _materialize(
+    graph: Graph, nodes: Sequence[Node], store: Store, description: str | None, options: argparse.Namespace
+) -> None:
+    # Dagster is loaded here, so that a dry run and a wrong option answer at once.
+    from marin_assets.assets.run import run_graph
+
+    home = ensure_dagster_home()
+    name = _experiment_name()
+    try:
+        path = write_experiment(name, graph, store, description)
+    except OSError as error:
+        raise SettingError(
+            f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."
+        ) from error
+    ended = run_graph(
+        name, graph, nodes, max_concurrent=options.max_concurrent, wait_for_others=not options.fail_if_held
+    )
+    print(f"experiment: {path}\nrun: {ended.run_id} in {home} (make dev shows it)", file=sys.stderr)
+    print(f"{ended.computed} computed, {ended.reused} reused, {len(ended.failures)} failed", file=sys.stderr)
+    for sentence in (*ended.failures, *ended.failed_checks):
+        print(sentence, file=sys.stderr)
+    if ended.stopped or ended.failures or ended.failed_checks:
+        raise SystemExit(130 if ended.stopped else 1)
+
+
+def _experiment_name() -> str:
+    """The script's name, or the module's if it was started with -m."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    name = spec.name.rpartition(".")[2] if spec is not None else Path(sys.argv[0]).stem
+    return re.sub(r"\W+", "_", name).strip("_") or "experiment"
+
+
+def _parse(description: str | None, max_concurrent: int | None) -> argparse.Namespace:
+    parser = OptionParser(prog=os.path.basename(sys.argv[0]), description=description)
+    add_prefix(parser)
+    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="say what would run and why, run nothing")
+    parser.add_argument(
+        "--run-only", "--run_only", action="append", default=[], metavar="PATTERN", help="part of a step's name"
+    )
+    parser.add_argument("--max-concurrent", "--max_concurrent", type=int, metavar="N", help="steps at once")
+    parser.add_argument(
+        "--fail-if-held", "--fail_if_held", action="store_true", help="fail, and do not wait, where someone else works"
+    )
+    options = parser.parse_args()
+    options.max_concurrent = max_concurrent or options.max_concurrent
+    if options.max_concurrent is not None and options.max_concurrent < 1:
+        parser.error(f"--max-concurrent is {options.max_concurrent}, expected 1 or more")
+    return options
+
+
+def _finds(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except re.error as error:
+        raise ConfigError(f"--run-only {pattern!r} is not a pattern ({error}). Give part of a name.") from None
+
+
+def _quit(sentence: str, code: int) -> NoReturn:
+    print(sentence, file=sys.stderr)
+    raise SystemExit(code)

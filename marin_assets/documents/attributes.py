@@ -1,0 +1,128 @@
+"""Attributes: what a stage says of documents, shard for shard beside them; the documents stay as they are.
+
+    {"id": "...", "keep": false, "reason": "too_short", "value": 49.0}
+
+One line a document, in the documents' order, in a file of the shard's name (as JSONL with zstd whatever the shard's
+format is). `value` is what was measured, or null. A stage that cuts parts out of documents adds "cut", spans
+[start, end) of characters of the text, in order, apart from each other. `consolidate` applies attributes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from marin_assets.documents import (
+    BadRow,
+    Document,
+    DocumentError,
+    document_shards,
+    read_documents,
+    read_rows,
+    write_rows,
+)
+from marin_resources.hardware import Resources
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
+from marin_resources.wire.reference import load, reference_to
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of one document."""
+
+    keep: bool
+    reason: str = ""
+    """Why it is rejected, a name such as "too_short"; empty if it is kept."""
+    value: float | None = None
+    """What was measured, for example the number of words."""
+    cut: tuple[tuple[int, int], ...] = ()
+    """Spans [start, end) of characters to leave out of a document that is kept."""
+
+
+KEPT = Verdict(keep=True)
+
+Judge = Callable[[Document], Verdict]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeShardConfig:
+    """What `judge_shard` is asked: whose judge, made with which config."""
+
+    judge_of: str
+    config: Any
+
+
+def write_attributes(
+    documents_path: str,
+    output_path: str,
+    judge_of: Callable[[C], Judge],
+    config: C,
+    *,
+    resources: Resources | None = None,
+) -> Counts:
+    """Judge every document below `documents_path`; write attributes below `output_path`.
+
+    `judge_of(config)` is called once for each group of shards, on the worker: there it may load a model. It is a
+    function at the top level of a module, `config` a frozen dataclass. Returns documents, kept, rejected, each
+    rejected_<reason> and, if there were cuts, documents_cut and characters_cut. Raises ShardError if a judge fails.
+    """
+    ask = JudgeShardConfig(judge_of=reference_to(judge_of), config=config)
+    shards = document_shards(documents_path, output_path, ask)
+    return map_shards(judge_shard, shards, output_path=output_path, resources=resources)
+
+
+def judge_shard(shard: FileShard) -> Counts:
+    judge: Judge = load(shard.config.judge_of)(shard.config.config)
+    counts: Counter[str] = Counter(documents=0, kept=0, rejected=0)
+    for file, target in zip(shard.inputs, shard.outputs, strict=True):
+        write_verdicts(target, ((d.id, judge(d)) for d in read_documents(file.path)), counts)
+    return dict(counts)
+
+
+def write_verdicts(
+    path: str, verdicts: Iterable[tuple[str, Verdict]], counts: Counter[str], *, replace: bool = False
+) -> None:
+    """Write one shard of attributes from (id, verdict) in the documents' order, and count them."""
+    write_rows(path, (_row(id, _counted(verdict, counts)) for id, verdict in verdicts), replace=replace)
+
+
+def read_attributes(path: str) -> Iterator[tuple[str, Verdict]]:
+    """(id, verdict) of one shard of attributes, in order. Raises DocumentError for a line that is none."""
+    for number, row in read_rows(path):
+        if isinstance(row, BadRow) or not _is_verdict(row):
+            found = row.detail if isinstance(row, BadRow) else f"{row!r:.120}"
+            raise DocumentError(
+                f"{path!r} line {number} is not an attribute ({found}). Expected 'id', 'keep', 'reason' and 'value'; "
+                "make the attributes again."
+            )
+        cut = tuple((start, end) for start, end in row.get("cut", ()))
+        yield row["id"], Verdict(keep=row["keep"], reason=row["reason"], value=row["value"], cut=cut)
+
+
+def _counted(verdict: Verdict, counts: Counter[str]) -> Verdict:
+    counts["documents"] += 1
+    if verdict.keep:
+        counts["kept"] += 1
+        if verdict.cut:
+            counts["documents_cut"] += 1
+            counts["characters_cut"] += sum(end - start for start, end in verdict.cut)
+        return verdict
+    if not verdict.reason:
+        raise ValueError(f"A document is rejected without a reason: {verdict!r}. Give one, it is counted by it.")
+    counts["rejected"] += 1
+    counts[f"rejected_{verdict.reason}"] += 1
+    return verdict
+
+
+def _row(id: str, verdict: Verdict) -> dict[str, Any]:
+    row = {"id": id, "keep": verdict.keep, "reason": verdict.reason, "value": verdict.value}
+    return {**row, "cut": [list(span) for span in verdict.cut]} if verdict.cut else row
+
+
+def _is_verdict(row: Mapping[str, Any]) -> bool:
+    return isinstance(row.get("id"), str) and isinstance(row.get("keep"), bool) and {"reason", "value"} <= row.keys()

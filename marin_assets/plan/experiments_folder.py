@@ -1,0 +1,48 @@
+"""The folder `experiments/`: one file an experiment, whose function `steps()` gives its steps."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import marin_assets.experiments as folder
+from marin_assets.plan.validation import checked
+from marin_assets.step.graph import build_graph
+from marin_assets.step.step import Step
+from marin_assets.step.values import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Experiments:
+    steps: Mapping[str, tuple[Step, ...]]
+    """Experiment name -> its steps, in the order of the file names."""
+    left_out: Mapping[str, str]
+    """Experiment name -> why it is not there, in one sentence."""
+
+
+def load_experiments() -> Experiments:
+    """Every experiment that can be loaded together with those before it."""
+    loaded: dict[str, tuple[Step, ...]] = {}
+    left_out: dict[str, str] = {}
+    for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda module: module.name):
+        try:
+            steps = _load(module.name)
+            checked(build_graph([step for others in loaded.values() for step in others] + list(steps)))
+        except Exception as error:  # whatever is wrong with one file must not take the others away
+            left_out[module.name] = f"Experiment {module.name!r} is left out: {type(error).__name__}: {error}"
+            log.warning(left_out[module.name])
+            continue
+        loaded[module.name] = steps
+    return Experiments(loaded, left_out)
+
+
+def _load(name: str) -> tuple[Step, ...]:
+    module = importlib.import_module(f"{folder.__name__}.{name}")
+    if not callable(getattr(module, "steps", None)):
+        raise ConfigError(f"{module.__file__!r} has no function steps(). Add one that returns the experiment's steps.")
+    return tuple(module.steps())

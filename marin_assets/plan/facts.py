@@ -1,0 +1,92 @@
+"""What the record of a node's output says that is known before the work, and what of it may drift.
+
+describe_node     everything: the step, its config, version and inputs, and the code and environment at hand
+drifting_facts    what the version does not cover, as it is now, to be held against a record
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.resolve import output_of, resolve
+from marin_resources.drift.provenance import environment, provenance
+from marin_resources.drift.source_digest import read_source, source_now
+from marin_resources.drift.source_modules import Module
+from marin_resources.output import Observed, Output
+from marin_resources.storage.output.store import Store
+from marin_resources.wire.config_json import Json, encode, plain, references_in
+from marin_resources.wire.reference import reference_to
+
+MAKES_DATA = frozenset({"documents", "stages", "experiments"})
+"""Rooms of marin_assets whose code makes data. The others declare, plan and report steps."""
+
+
+def resolved_config(node: Node, graph: Graph, store: Store) -> Json:
+    """The config as it goes to the worker."""
+    return encode(resolve(node, graph, paths_of(node, store), store.prefix))
+
+
+def paths_of(node: Node, store: Store) -> dict[Output, str]:
+    """Where the node's output lies, and what it reads."""
+    nodes = (node, *node.dependencies, *node.pseudo_dependencies)
+    return {output_of(other): store.locate(output_of(other)) for other in nodes}
+
+
+def describe_node(
+    node: Node, store: Store, config: Json, inputs: Mapping[str, Observed], run_id: str | None
+) -> dict[str, Any]:
+    """The facts of an attempt. `inputs` is what was found of the inputs that it will read, by step name."""
+    return {
+        "name": node.name,
+        "fn_name": reference_to(node.step.fn),
+        "description": node.step.description,
+        "override_output_path": node.step.override_output_path,
+        "version": node.version.as_dict(),
+        "dagster_run_id": run_id,
+        **_placed(node, store, config),
+        "inputs": {name: manifest_digest(observed) for name, observed in inputs.items()},
+        "source_digest": read_source(_references(node, config), counts),
+        **provenance(),
+    }
+
+
+def drifting_facts(node: Node, graph: Graph, store: Store, record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record made now would say of all that can drift. Source that is as it was recorded costs no parsing."""
+    config = resolved_config(node, graph, store)
+    recorded, references = record.get("source_digest"), _references(node, config)
+    return {
+        **_placed(node, store, config),
+        "source_digest": source_now(references, counts, recorded) if recorded else None,
+        "environment": environment(),
+    }
+
+
+def manifest_digest(observed: Observed) -> str | None:
+    """The digest of an output's files, None if it is not complete or was made by Marin, which takes none."""
+    return ((observed.record or {}).get("manifest") or {}).get("digest") if observed.done else None
+
+
+def counts(module: Module) -> bool:
+    """Whether a module can change what a step makes: what declares, plans and reports steps cannot.
+
+    A step's config reaches its function as plain values, and these are recorded and compared themselves.
+    """
+    package, room, *_ = [*module.name.split("."), ""]
+    return package != "marin_assets" or room in MAKES_DATA
+
+
+def _placed(node: Node, store: Store, config: Json) -> dict[str, Any]:
+    paths = paths_of(node, store)
+    return {
+        "config": plain(config),
+        "prefix": store.prefix,
+        "output_path": paths[output_of(node)],
+        "dependencies": [paths[output_of(dependency)] for dependency in node.dependencies],
+    }
+
+
+def _references(node: Node, config: Json) -> list[str]:
+    """The function, and the classes of its config: a worker imports them, though the function may not."""
+    return [reference_to(node.step.fn), *sorted(references_in(config))]

@@ -1,0 +1,83 @@
+"""What a run would do, and why: run, reuse, wait or blocked. Decided from a look, before anything starts."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.resolve import output_of
+from marin_resources.drift.drift import Drift, tell
+from marin_resources.output import Match, Observed, Output, Status
+
+
+class Action(enum.StrEnum):
+    RUN = "run"
+    REUSE = "reuse"
+    WAIT = "wait"
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    node: Node
+    action: Action
+    reason: str
+    """A phrase: why this action and no other."""
+    observed: Observed
+    drift: tuple[Drift, ...] = ()
+    """What has changed since a complete output was made. It is shown, and decides nothing."""
+
+
+def plan(
+    graph: Graph,
+    observed: Mapping[Output, Observed],
+    selection: Iterable[Node] | None = None,
+    drift: Callable[[Node], tuple[Drift, ...]] = lambda node: (),
+) -> list[Planned]:
+    """The action for every selected node (all if None), inputs first. `drift` is asked of those that are reused."""
+    selected = set(graph if selection is None else selection)
+    actions: dict[Node, Action] = {}
+    planned = []
+    for node in graph:
+        if node not in selected:
+            continue
+        seen = observed[output_of(node)]
+        action, reason = _decide(node, seen, observed, actions)
+        actions[node] = action
+        drifted = drift(node) if action is Action.REUSE else ()
+        reason = "; ".join(filter(None, (reason, tell(drifted))))
+        planned.append(Planned(node=node, action=action, reason=reason, observed=seen, drift=drifted))
+    return planned
+
+
+def _decide(
+    node: Node, seen: Observed, observed: Mapping[Output, Observed], actions: Mapping[Node, Action]
+) -> tuple[Action, str]:
+    if seen.match is Match.OTHER:
+        return Action.BLOCKED, "another version's output lies at this path"
+    if seen.done:
+        return (
+            Action.REUSE,
+            "complete" if seen.match is Match.SAME else "complete, unverified: its record has no version",
+        )
+    if seen.holder is not None:
+        return Action.WAIT, f"being made by {seen.holder.describe()}"
+    for dependency in node.dependencies:
+        if actions.get(dependency) is Action.BLOCKED:
+            return Action.BLOCKED, f"needs {dependency.name!r}, which is blocked"
+        if dependency not in actions and not observed[output_of(dependency)].done:
+            return Action.BLOCKED, f"needs {dependency.name!r}, which is not complete and not selected"
+    return Action.RUN, _why_run(node, seen, actions)
+
+
+def _why_run(node: Node, seen: Observed, actions: Mapping[Node, Action]) -> str:
+    goes_on = ", it goes on from what is there" if node.step.resumable else ""
+    if seen.status is Status.FAILED:
+        error = (seen.record or {}).get("error")
+        return f"its last attempt failed: {error}" if error else f"its last attempt was stopped{goes_on}"
+    if seen.status is Status.RUNNING:
+        return f"its last attempt died{goes_on}"
+    rerun = [dependency.name for dependency in node.dependencies if actions.get(dependency) is Action.RUN]
+    return f"new, as {', '.join(map(repr, rerun))} is" if rerun else "no output of this version yet"

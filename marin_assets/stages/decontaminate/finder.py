@@ -1,0 +1,99 @@
+"""Which questions a document holds, and whether that is too much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from marin_assets.documents import Document
+from marin_assets.documents.attributes import Verdict
+from marin_assets.stages.decontaminate.arrays import load_array
+from marin_assets.stages.decontaminate.ngram_index import Match, NgramIndex, load_index
+from marin_assets.stages.decontaminate.words import words_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchConfig:
+    """What `count_shard` of find_contamination is asked."""
+
+    index_path: str
+    index_sha256: str
+    validation_fraction: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeConfig:
+    """What `find_shard` of find_contamination is asked."""
+
+    match: MatchConfig
+    ignored_path: str
+    ignored_sha256: str
+    min_matches: int
+    min_share: float
+
+
+def question_sizes(index: NgramIndex, counts: np.ndarray) -> np.ndarray:
+    """How many different n-grams that count each question has, int64 (questions,)."""
+    import numpy as np
+
+    _, holders = index.holders_of(np.flatnonzero(counts))
+    return np.bincount(holders, minlength=len(index.names))
+
+
+class Finder:
+    """Judges documents, and keeps what it found: memory as large as the evaluations."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        import numpy as np
+
+        self.config = config
+        self.index = load_index(config.match.index_path, config.match.index_sha256)
+        self.counts = np.ones(self.index.ngrams, bool)
+        self.counts[np.isin(np.concatenate(self.index.keys), load_array(config.ignored_path))] = False
+        self.sizes = question_sizes(self.index, self.counts)
+        self.least = np.minimum(config.min_matches, self.sizes)
+        self.seen = np.zeros(self.index.ngrams, bool)
+        self.documents = np.zeros(len(self.sizes), np.int64)
+        self.best = np.zeros(len(self.sizes))
+        self.examples: dict[int, dict[str, Any]] = {}
+
+    def judge(self, document: Document) -> Verdict:
+        import numpy as np
+
+        words = words_of(document.text)
+        match = self.index.match(words)
+        counted = self.counts[match.ngrams]
+        match = Match(match.ngrams[counted], match.places[counted])
+        if not len(match.ngrams):
+            return Verdict(keep=True, value=0.0)
+        rows, holders = self.index.holders_of(match.ngrams)
+        questions, found = np.unique(holders, return_counts=True)
+        shares = found / self.sizes[questions]
+        bad = (found >= self.least[questions]) & (shares >= self.config.min_share)
+        value = round(float(shares.max()), 6)
+        if not bad.any():
+            return Verdict(keep=True, value=value)
+        self.seen[match.ngrams] = True
+        self.documents[questions[bad]] += 1
+        better = bad & (shares > self.best[questions])
+        self.best[questions[better]] = shares[better]
+        for question, share in zip(questions[better].tolist(), shares[better].tolist(), strict=True):
+            own = rows[holders == question]
+            first = own[np.argmin(match.places[own])]
+            place, length = int(match.places[first]), self.index.length_of(int(match.ngrams[first]))
+            text = " ".join(words[place : place + length])
+            self.examples[question] = {"document": document.id, "share": round(share, 6), "words": text}
+        return Verdict(keep=False, reason="contaminated", value=value)
+
+    def findings(self) -> dict[str, Any]:
+        """What was found, as JSON."""
+        import numpy as np
+
+        questions = {
+            str(number): {"documents": int(self.documents[number]), "example": self.examples[number]}
+            for number in np.flatnonzero(self.documents).tolist()
+        }
+        return {"questions": questions, "ngrams": np.flatnonzero(self.seen).tolist()}

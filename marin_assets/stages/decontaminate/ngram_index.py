@@ -1,0 +1,209 @@
+"""Which questions hold an n-gram: a table of hashes, built once and looked into by every worker.
+
+The hash of an n-gram is a polynomial in the 64-bit hashes (xxHash64) of its words, so a document's n-grams are n
+multiplications of whole arrays. A word that no question has is 0. Two n-grams of 10^12 in documents and 10^7 in
+questions are taken for one with a chance of about one half: 10^19 pairs, 2^64 hashes.
+
+Global: memory and time are linear in the evaluations, some 150 bytes an n-gram while the table is made.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from marin_assets.stages.decontaminate.questions import Question
+from marin_assets.stages.decontaminate.words import words_of
+from marin_resources.storage.files import filesystem_of, write_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MULTIPLIER = 0x9E3779B97F4A7C15
+"""Odd, so that no power of it is 0 (2^64 by the golden ratio)."""
+WORDS_AT_ONCE = 1 << 20
+"""Of a document: arrays stay at 8 MB however long it is."""
+FILTER_BITS_MAX = 26
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a document has of the questions."""
+
+    ngrams: np.ndarray
+    """int64, different n-grams by their number, ascending."""
+    places: np.ndarray
+    """int64, where each begins first, in words."""
+
+
+@dataclass(frozen=True)
+class NgramIndex:
+    """The n-grams of all questions, numbered: first those of one length by their hash, then those of the next."""
+
+    words: list[str]
+    lengths: list[int]
+    """Of n-grams; usually one."""
+    keys: list[np.ndarray]
+    """uint64 for each length, ascending."""
+    starts: np.ndarray
+    """int64 (n-grams + 1,): where the questions of each n-gram begin in `holders`."""
+    holders: np.ndarray
+    """int32: questions by their number."""
+    sizes: np.ndarray
+    """int64 (questions,): different n-grams of each question."""
+    names: list[tuple[str, str]]
+    """(evaluation, id) of each question."""
+    _hashes: dict[str, int] = field(default_factory=dict, compare=False)
+    _filters: list[tuple[np.ndarray, int]] = field(default_factory=list, compare=False)
+
+    def __post_init__(self) -> None:
+        self._hashes.update(zip(self.words, _word_hashes(self.words), strict=True))
+        self._filters.extend(map(_filter, self.keys))
+
+    @property
+    def ngrams(self) -> int:
+        return len(self.starts) - 1
+
+    def match(self, words: Sequence[str]) -> Match:
+        """The n-grams of questions among the words of a document."""
+        import numpy as np
+
+        numbers, places = [], []
+        longest = max(self.lengths, default=1)
+        for begin in range(0, max(len(words) - min(self.lengths, default=1), 0) + 1, WORDS_AT_ONCE):
+            part = words[begin : begin + WORDS_AT_ONCE + longest - 1]
+            hashes = np.fromiter(map(self._hashes.get, part, repeat(0)), np.uint64, len(part))
+            base = 0
+            for grams, keys, (bits, shift) in zip(rolling(hashes, self.lengths), self.keys, self._filters, strict=True):
+                near = np.flatnonzero(bits[grams >> np.uint64(shift)])
+                if len(near):
+                    rows = np.minimum(np.searchsorted(keys, grams[near]), len(keys) - 1)
+                    hit = keys[rows] == grams[near]
+                    numbers.append(rows[hit] + base)
+                    places.append(near[hit] + begin)
+                base += len(keys)
+        if not numbers:
+            return Match(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        ngrams, first = np.unique(np.concatenate(numbers), return_index=True)
+        return Match(ngrams, np.concatenate(places)[first])
+
+    def holders_of(self, ngrams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(indices into `ngrams`, questions), both int64: a pair for each question that holds one of the n-grams."""
+        import numpy as np
+
+        starts, counts = self.starts[ngrams], self.starts[ngrams + 1] - self.starts[ngrams]
+        ends = np.cumsum(counts)
+        rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+        return np.repeat(np.arange(len(ngrams)), counts), self.holders[rows].astype(np.int64)
+
+    def length_of(self, ngram: int) -> int:
+        """In words, of an n-gram by its number."""
+        for n, keys in zip(self.lengths, self.keys, strict=True):
+            if ngram < len(keys):
+                return n
+            ngram -= len(keys)
+        raise IndexError(ngram)
+
+
+def rolling(hashes: np.ndarray, lengths: Sequence[int]) -> Iterator[np.ndarray]:
+    """For each length n, ascending: hashes of the n-grams that begin at each word, uint64 (len(hashes) - n + 1,).
+
+    The array is changed for the next length.
+    """
+    import numpy as np
+
+    grams, done = np.zeros(len(hashes), np.uint64), 0
+    for n in lengths:
+        grams = grams[: max(len(hashes) - n + 1, 0)]
+        for i in range(done, n):
+            grams *= np.uint64(MULTIPLIER)
+            grams += hashes[i : i + len(grams)]
+        done = n
+        yield grams
+
+
+def build_index(questions: Sequence[Question], ngram: int, min_ngram: int) -> NgramIndex:
+    """The n-grams of `ngram` words of the questions; a shorter question of at least `min_ngram` words is one itself."""
+    import numpy as np
+
+    texts = [words_of(question.text) for question in questions]
+    words = sorted({word for text in texts for word in text})
+    hashes = dict(zip(words, _word_hashes(words), strict=True))
+    found: dict[int, list[tuple[np.ndarray, int]]] = {}
+    sizes = np.zeros(len(questions), np.int64)
+    for number, text in enumerate(texts):
+        n = min(ngram, len(text))
+        if n >= min_ngram:
+            [grams] = map(np.unique, rolling(np.array([hashes[word] for word in text], np.uint64), [n]))
+            found.setdefault(n, []).append((grams, number))
+            sizes[number] = len(grams)
+    lengths = sorted(found)
+    keys, counts, holders = [], [np.zeros(1, np.int64)], [np.zeros(0, np.int32)]
+    for n in lengths:
+        grams = np.concatenate([grams for grams, _ in found[n]])
+        numbers = np.repeat([number for _, number in found[n]], [len(grams) for grams, _ in found[n]])
+        order = np.lexsort((numbers, grams))
+        unique, of_each = np.unique(grams, return_counts=True)
+        keys.append(unique)
+        counts.append(of_each)
+        holders.append(numbers[order].astype(np.int32))
+    return NgramIndex(
+        words=words,
+        lengths=lengths,
+        keys=keys,
+        starts=np.cumsum(np.concatenate(counts)),
+        holders=np.concatenate(holders),
+        sizes=sizes,
+        names=[(question.evaluation, question.id) for question in questions],
+    )
+
+
+def save_index(index: NgramIndex, path: str) -> None:
+    import numpy as np
+
+    about = {"words": index.words, "lengths": index.lengths, "names": index.names}
+    arrays: dict[str, Any] = {f"keys{i}": keys for i, keys in enumerate(index.keys)}
+    arrays.update(starts=index.starts, holders=index.holders, sizes=index.sizes)
+    out = io.BytesIO()
+    np.savez(out, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays)
+    write_bytes(path, out.getvalue())
+
+
+@lru_cache(maxsize=1)
+def load_index(path: str, sha256: str) -> NgramIndex:
+    """What `save_index` wrote: once a process, as long as the file's SHA-256 is the same."""
+    import numpy as np
+
+    fs, p = filesystem_of(path)
+    with np.load(io.BytesIO(fs.cat_file(p)), allow_pickle=False) as stored:
+        about: dict[str, Any] = json.loads(stored["about"].tobytes())
+        return NgramIndex(
+            words=about["words"],
+            lengths=about["lengths"],
+            keys=[stored[f"keys{i}"] for i in range(len(about["lengths"]))],
+            starts=stored["starts"],
+            holders=stored["holders"],
+            sizes=stored["sizes"],
+            names=[(evaluation, id) for evaluation, id in about["names"]],
+        )
+
+
+def _word_hashes(words: Sequence[str]) -> list[int]:
+    import xxhash
+
+    return [xxhash.xxh64_intdigest(word.encode()) or 1 for word in words]  # 0 is a word that no question has
+
+
+def _filter(keys: np.ndarray) -> tuple[np.ndarray, int]:
+    """(bool by the first bits of a hash: may it be a key, how far a hash is shifted): 16 places a key, or 64 MB."""
+    import numpy as np
+
+    bits = min(max(len(keys) * 16, 2).bit_length(), FILTER_BITS_MAX)
+    table = np.zeros(1 << bits, bool)
+    table[keys >> np.uint64(64 - bits)] = True
+    return table, 64 - bits

@@ -1,0 +1,124 @@
+"""Band files: for one shard of documents, the hash of each band of each document, sorted within a band.
+
+A file is blocks of at most 65,536 documents; a block is a section for each band; a section is
+
+    digest    u64           of the settings and the band: a file made with others is refused
+    starts    u32 [257]     where the keys that begin with the byte 0, 1, … 255 start, and the end
+    records   [documents]   (key u64, row u32), sorted by key, then row
+
+little-endian throughout. So the file's size tells where everything lies, and one band, or a range of its keys, is read
+without the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+from marin_assets.stages.dedup.minhash import MinHash
+from marin_resources.storage.files import StoredFile, filesystem_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SUFFIX = ".bands"
+BLOCK_DOCUMENTS = 1 << 16
+"""What is held while a shard is signed: 7 MB for 14 bands, however large the shard."""
+SLOTS = 256
+HEADER_BYTES = 8 + 4 * (SLOTS + 1)
+RECORD_BYTES = 12
+
+
+class BandFileError(ValueError):
+    """A band file that does not hold what it should."""
+
+
+def write_block(file: IO[bytes], keys: NDArray[np.uint64], rows: NDArray[np.uint32], minhash: MinHash) -> None:
+    """One block: keys [documents, bands] of the rows [documents], which ascend. Nothing for no documents."""
+    import numpy as np
+
+    if not len(rows):
+        return
+    slot_bounds = np.arange(1, SLOTS, dtype=np.uint64) << np.uint64(56)
+    for band in range(minhash.bands):
+        order = np.argsort(keys[:, band], kind="stable")
+        records = np.empty(len(rows), _record())
+        records["key"], records["row"] = keys[order, band], rows[order]
+        header = np.zeros((), _header())
+        header["digest"] = section_digest(minhash, band)
+        header["starts"][1:-1] = np.searchsorted(records["key"], slot_bounds)
+        header["starts"][-1] = len(rows)
+        file.write(header.tobytes())
+        file.write(records.tobytes())
+
+
+def read_band(
+    file: StoredFile, minhash: MinHash, band: int, slots: range = range(SLOTS)
+) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32]]]:
+    """(keys, rows) of one band, block by block, of the keys whose first byte is in `slots`. Raises BandFileError."""
+    import numpy as np
+
+    fs, path = filesystem_of(file.path)
+    for offset, documents in _sections(file, minhash.bands, band):
+        whole = len(slots) == SLOTS
+        end = offset + HEADER_BYTES + (RECORD_BYTES * documents if whole else 0)
+        data = fs.cat_file(path, start=offset, end=end)
+        if len(data) != end - offset:
+            raise _damaged(file, f"it ends before byte {end:,}")
+        header = np.frombuffer(data, _header(), count=1)[0]
+        first, last = (int(header["starts"][slot]) for slot in (slots.start, slots.stop))
+        if header["digest"] != section_digest(minhash, band) or not 0 <= first <= last <= documents:
+            raise _damaged(file, f"its section for band {band} has another header")
+        records = offset + HEADER_BYTES
+        data = data[HEADER_BYTES:] if whole else b""
+        if not whole and last > first:
+            data = fs.cat_file(path, start=records + RECORD_BYTES * first, end=records + RECORD_BYTES * last)
+        keys, rows = _records(data)
+        if len(keys) != last - first or (keys[1:] < keys[:-1]).any():
+            raise _damaged(file, f"its section for band {band} is not sorted or not whole")
+        yield keys, rows
+
+
+def section_digest(minhash: MinHash, band: int) -> int:
+    """Of all that the keys of a band depend on."""
+    import xxhash
+
+    told = f"minhash 1: {minhash.ngram} {minhash.bands} {minhash.rows} {minhash.seed} {band}"
+    return xxhash.xxh3_64_intdigest(told.encode())
+
+
+def _records(data: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    import numpy as np
+
+    records = np.frombuffer(data, _record())
+    return records["key"].copy(), records["row"].copy()
+
+
+def _sections(file: StoredFile, bands: int, band: int) -> Iterator[tuple[int, int]]:
+    """(offset, documents) of a band's section in each block."""
+    full = bands * (HEADER_BYTES + RECORD_BYTES * BLOCK_DOCUMENTS)
+    blocks, rest = divmod(file.size_bytes, full)
+    last, uneven = divmod(rest - bands * HEADER_BYTES, bands * RECORD_BYTES) if rest else (0, 0)
+    if uneven or last < 0:
+        raise _damaged(file, f"{file.size_bytes:,} bytes are no whole number of records of {bands} bands")
+    for number, documents in enumerate([BLOCK_DOCUMENTS] * blocks + [last] * bool(rest)):
+        yield number * full + band * (HEADER_BYTES + RECORD_BYTES * documents), documents
+
+
+def _damaged(file: StoredFile, found: str) -> BandFileError:
+    return BandFileError(
+        f"{file.path!r} is not a band file of these settings: {found}. Remove it, and it is made again."
+    )
+
+
+def _header() -> Any:
+    import numpy as np
+
+    return np.dtype([("digest", "<u8"), ("starts", "<u4", (SLOTS + 1,))])
+
+
+def _record() -> Any:
+    import numpy as np
+
+    return np.dtype([("key", "<u8"), ("row", "<u4")])

@@ -1,0 +1,153 @@
+"""Which texts of a corpus are equal, and which one of them is kept: three phases over shards.
+
+1. A function of the stage hashes the units (documents, paragraphs) of each group of shards to records of 24 bytes:
+   128 bits of xxh3 and the unit's place. Records lie in files, partitioned by the first bits of the hash.
+2. `group_range`: for each range of hashes, the units that are equal, and the one of them with the smallest place. Of
+   each unit that has an equal, its place, the number of copies and whether it is kept are written, partitioned by the
+   group of shards that it is in.
+3. A function of the stage reads the shards again and writes their attributes.
+
+A place is (rank, shard, ordinal): the rank that a keep policy gives, the shard's number in the documents' order, the
+unit's number in its shard. So what is kept depends on the documents' order alone, not on groups, cores or ids. Memory
+is that of one range of hashes, RANGE_RECORDS of different units, also if one unit makes up half the corpus. Between
+phases the driver lists files and writes their list; nothing else is sequential.
+
+The files lie in `<output>/.marin/exact/` and are removed at the end. At 10^10 units the chance that two different ones
+have one hash is 1.5e-19.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from marin_assets.documents import document_shards
+from marin_assets.stages.dedup.exact_groups import RANGE_RECORDS, RangeAsk, copy_record, group_range
+from marin_assets.stages.dedup.exact_hashes import PARTITIONS
+from marin_assets.stages.dedup.exact_records import read_records
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
+from marin_resources.storage.files import StoredFile, exists, join, read_json, remove_folder, stored_files, write_json
+
+if TYPE_CHECKING:
+    from marin_assets.stages.dedup.exact_records import Array
+
+FOLDER = ".marin/exact"
+LEAST_RANGES = 16
+"""So that a small corpus is worked on in parallel too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashAsk:
+    """What the first phase is asked."""
+
+    config: Any
+    first_shard: int
+    """Number of the group's first shard in the documents' order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeAsk:
+    """What the third phase is asked."""
+
+    config: Any
+    first_shard: int
+    group: int
+    copies: StoredFile
+    """The list of what the second phase wrote."""
+
+
+def judge_copies(
+    documents_path: str,
+    output_path: str,
+    config: Any,
+    *,
+    hash_units: Callable[[FileShard], Counts],
+    judge_units: Callable[[FileShard], Counts],
+) -> Counts:
+    """The three phases; attributes of the documents below `output_path`. Returns the counts of all phases."""
+    judged = document_shards(documents_path, output_path, config)
+    firsts = [0, *accumulate(len(group.inputs) for group in judged)][:-1]
+    hashed = [
+        FileShard(inputs=g.inputs, outputs=(_hidden(output_path, "records", i),), config=ask)
+        for i, (g, ask) in enumerate(zip(judged, (HashAsk(config=config, first_shard=f) for f in firsts), strict=True))
+    ]
+    counts = map_shards(hash_units, hashed, output_path=output_path)
+    ranges = _ranges(output_path, _listed(output_path, "records", hashed, firsts), int(counts.pop("units")))
+    counts |= map_shards(group_range, ranges, output_path=output_path)
+    copies = _listed(output_path, "copies", ranges, firsts)
+    asks = [JudgeAsk(config=config, first_shard=f, group=i, copies=copies) for i, f in enumerate(firsts)]
+    judged = [dataclasses.replace(group, config=ask) for group, ask in zip(judged, asks, strict=True)]
+    counts |= map_shards(judge_units, judged, output_path=output_path)
+    remove_folder(join(output_path, FOLDER))
+    return counts
+
+
+def _ranges(output_path: str, records: StoredFile, units: int) -> list[FileShard]:
+    number = min(PARTITIONS, max(LEAST_RANGES, -(-units // RANGE_RECORDS)))
+    bounds = [PARTITIONS * i // number for i in range(number + 1)]
+    return [
+        FileShard(
+            inputs=(records,),
+            outputs=(_hidden(output_path, "copies", i),),
+            config=RangeAsk(first=bounds[i], end=bounds[i + 1]),
+        )
+        for i in range(number)
+    ]
+
+
+def _hidden(output_path: str, kind: str, index: int) -> str:
+    return join(output_path, FOLDER, kind, f"{index:06d}.bin")
+
+
+def _listed(output_path: str, kind: str, shards: Sequence[FileShard], firsts: Sequence[int]) -> StoredFile:
+    """The list of a phase's files, for the workers of the next. It is written anew only if it changed: its stamp is a
+    part of what the next phase is asked."""
+    folder, path = join(output_path, FOLDER, kind), join(output_path, FOLDER, f"{kind}.json")
+    there = {file.name: file for file in stored_files(folder)}
+    files = [dataclasses.asdict(there[shard.outputs[0].rpartition("/")[2]]) for shard in shards]
+    listing = {"files": files, "firsts": list(firsts)}
+    if not exists(path) or read_json(path) != listing:
+        write_json(path, listing)
+    return stored_files(path)[0]
+
+
+class Copies:
+    """What the second phase found of the units of one group of shards, 5 bytes a unit."""
+
+    def __init__(self, ask: JudgeAsk) -> None:
+        listing = read_json(ask.copies.path)
+        self._found: dict[int, tuple[Array, Array]] = {}
+        for file in listing["files"]:
+            groups = len(listing["firsts"])
+            for block in read_records(StoredFile(**file), copy_record(), ask.group, ask.group + 1, groups):
+                self._add(block)
+
+    def of(self, shard: int, ordinal: int) -> tuple[int, bool]:
+        """How often the corpus has this unit, and whether this one is kept."""
+        found = self._found.get(shard)
+        if found is None or ordinal >= len(found[0]):
+            return 1, True
+        return int(found[0][ordinal]), not found[1][ordinal]
+
+    def rejected(self, shard: int, first: int, units: int) -> list[bool]:
+        """Whether each of `units` units from `first` on is rejected; shorter if the rest is kept."""
+        found = self._found.get(shard)
+        return [] if found is None else found[1][first : first + units].tolist()
+
+    def _add(self, block: Array) -> None:
+        import numpy as np
+
+        for shard in np.unique(block["shard"]).tolist():
+            own = block[block["shard"] == shard]
+            units = int(own["ordinal"].max()) + 1
+            copies, rejected = self._found.get(shard, (np.ones(0, "u4"), np.zeros(0, bool)))
+            if units > len(copies):
+                more = max(units, 2 * len(copies)) - len(copies)
+                copies = np.concatenate([copies, np.ones(more, "u4")])
+                rejected = np.concatenate([rejected, np.zeros(more, bool)])
+            copies[own["ordinal"]], rejected[own["ordinal"]] = own["copies"], own["kept"] == 0
+            self._found[shard] = (copies, rejected)

@@ -1,0 +1,144 @@
+"""Cut out of documents the paragraphs (or lines) that the corpus has already.
+
+In:  documents.
+Out: attributes, shard for shard. A document that repeats paragraphs has them in `cut`, each with the blank line after
+     it; a document of which nothing is left is rejected as "only_duplicate_paragraphs". `value` is the share of its
+     characters that is cut. The first paragraph in the documents' order (shard name, row) stays.
+
+Paragraphs are told apart by their place. See `exact_copies.py` for the phases and their memory. Removing repeated
+paragraphs across documents goes back to CCNet (Wenzek et al. 2020, arXiv:1911.00359) and Dolma (Soldaini et al. 2024,
+arXiv:2402.00159).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from marin_assets.documents import Document, read_documents
+from marin_assets.documents.attributes import Verdict, write_verdicts
+from marin_assets.stages.dedup.exact_copies import Copies, judge_copies
+from marin_assets.stages.dedup.exact_hashes import Batch, digest_of, write_hashes
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import Counts
+
+SEPARATORS = {"paragraph": "\n\n", "line": "\n"}
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuplicateParagraphsConfig:
+    documents_path: str
+    output_path: str = THIS_OUTPUT_PATH
+    unit: str = versioned("paragraph")
+    """"paragraph", what blank lines separate; or "line"."""
+    min_characters: int = versioned(30)
+    """A shorter one stays however often it occurs: headings, closing brackets, "Returns:"."""
+    normalize: str = versioned("none")
+    """What counts as equal, blanks at either end apart: "none", the same characters; "whitespace_and_case"."""
+
+
+def duplicate_paragraphs(config: DuplicateParagraphsConfig) -> dict[str, int | float]:
+    """Returns documents, kept, rejected, rejected_only_duplicate_paragraphs, documents_cut, characters_cut (of those
+    that are kept), characters, paragraphs (of at least `min_characters`), paragraphs_cut and groups (of two or more).
+    """
+    _check(config)
+    counts = judge_copies(
+        config.documents_path, config.output_path, config, hash_units=hash_paragraphs, judge_units=judge_paragraphs
+    )
+    for name in ("rejected_only_duplicate_paragraphs", "documents_cut", "characters_cut"):
+        counts.setdefault(name, 0)
+    return counts
+
+
+def _check(config: DuplicateParagraphsConfig) -> None:
+    digest_of(config.normalize)
+    if config.unit not in SEPARATORS:
+        raise ValueError(f"unit is {config.unit!r}, expected one of {sorted(SEPARATORS)}.")
+    if config.min_characters < 1:
+        raise ValueError(f"min_characters is {config.min_characters!r}, expected 1 or more: nothing repeats nothing.")
+
+
+def hash_paragraphs(shard: FileShard) -> Counts:
+    return {"units": write_hashes(shard.outputs[0], _hashed(shard))}
+
+
+def _hashed(shard: FileShard) -> Iterator[Batch]:
+    config = shard.config.config
+    digest = digest_of(config.normalize)
+    for number, file in enumerate(shard.inputs, start=shard.config.first_shard):
+        ordinal = 0
+        for document in read_documents(file.path):
+            digests = [digest(paragraph) for _, _, paragraph in units(document.text, config)]
+            yield digests, 0, number, ordinal
+            ordinal += len(digests)
+
+
+def judge_paragraphs(shard: FileShard) -> Counts:
+    copies = Copies(shard.config)
+    counts = Counter[str](documents=0, kept=0, rejected=0, characters=0, paragraphs=0, paragraphs_cut=0)
+    files = zip(shard.inputs, shard.outputs, strict=True)
+    for number, (file, target) in enumerate(files, start=shard.config.first_shard):
+        documents = read_documents(file.path)
+        write_verdicts(target, _verdicts(documents, shard.config.config, copies, number, counts), counts)
+    return dict(counts)
+
+
+def _verdicts(
+    documents: Iterator[Document],
+    config: DuplicateParagraphsConfig,
+    copies: Copies,
+    shard: int,
+    counts: Counter[str],
+) -> Iterator[tuple[str, Verdict]]:
+    ordinal = 0
+    for document in documents:
+        found = units(document.text, config)
+        rejected = copies.rejected(shard, ordinal, len(found))
+        repeated = [(start, end) for (start, end, _), gone in zip(found, rejected, strict=False) if gone]
+        ordinal += len(found)
+        counts["paragraphs"] += len(found)
+        counts["paragraphs_cut"] += len(repeated)
+        counts["characters"] += len(document.text)
+        yield document.id, verdict(document.text, repeated)
+
+
+def units(text: str, config: DuplicateParagraphsConfig) -> list[tuple[int, int, str]]:
+    """Paragraphs (or lines) of at least `min_characters`: the span with the separator after it, and the text."""
+    separator, at_least, start = SEPARATORS[config.unit], config.min_characters, 0
+    found: list[tuple[int, int, str]] = []
+    for piece in text.split(separator):
+        end = start + len(piece) + len(separator)
+        if len(piece) >= at_least and len(stripped := piece.strip()) >= at_least:
+            found.append((start, min(end, len(text)), stripped))
+        start = end
+    return found
+
+
+def verdict(text: str, repeated: list[Span]) -> Verdict:
+    """What is said of a text of which these spans occurred before."""
+    if not repeated:
+        return Verdict(keep=True, value=0.0)
+    if repeated[-1][1] == len(text):  # the separator before the end goes too
+        kept = text[: repeated[-1][0]].rstrip("\n")
+        repeated = [*repeated[:-1], (max(len(kept), repeated[-2][1] if len(repeated) > 1 else 0), len(text))]
+    cut = _joined(repeated)
+    left = "".join(
+        text[a:b] for a, b in zip([0, *(end for _, end in cut)], [*(s for s, _ in cut), len(text)], strict=True)
+    )
+    share = round(1 - len(left) / len(text), 6)
+    if not left.strip():
+        return Verdict(keep=False, reason="only_duplicate_paragraphs", value=share)
+    return Verdict(keep=True, value=share, cut=tuple(cut))
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    joined: list[Span] = []
+    for start, end in spans:
+        if joined and joined[-1][1] == start:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined

@@ -1,0 +1,169 @@
+"""Judge near-duplicates: of each cluster one document stays, by an explicit policy.
+
+In:  documents, and the cluster table that was found in them (`find_near_duplicates`).
+Out: attributes, shard for shard. Reason "near_duplicate"; value is the number of documents in the cluster, 1 for a
+     document that has no near-duplicate.
+
+The policy can change without the clusters being found again. Rows of the table become candidates, shard by shard in
+parallel; the best of each cluster are chosen in this process (global: 80 bytes of memory a cluster at most, twice
+while they are merged); then the attributes are written, in parallel, holding 8 bytes of each document that stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from marin_assets.documents import FORMATS, SUFFIX, BadRow, document_shards, read_documents, read_rows
+from marin_assets.documents.attributes import KEPT, Verdict, read_attributes, write_verdicts
+from marin_assets.documents.shards import output_name
+from marin_assets.stages.dedup.by_shard import read_of_shard, write_by_shard
+from marin_assets.stages.dedup.keep_policy import KeepPolicy, best, candidate, in_chunks, record
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.files import filesystem_of, join, open_atomic, remove_folder, stored_files
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+HIDDEN = ".marin/near_duplicates"
+REASON = "near_duplicate"
+ALONE = Verdict(keep=True, value=1.0)
+COLUMNS = {"id", "shard", "row", "cluster", "size", "source", "characters", "tie"}
+
+
+class ClusterTableError(ValueError):
+    """A cluster table, or an attribute, that is of other documents."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeNearDuplicatesConfig:
+    documents_path: str
+    clusters_path: str
+    """What find_near_duplicates made of these documents."""
+    output_path: str = THIS_OUTPUT_PATH
+    keep: str = versioned("first")
+    """Which document of a cluster stays: "first", "longest" or "highest" (`keep_policy.py`)."""
+    attributes_path: str | None = None
+    """For "highest": attributes of these documents, whose value decides."""
+    sources: tuple[str, ...] = versioned(())
+    """Sources from the one whose documents stay before all others' on; those not named come last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictConfig:
+    clusters_path: str
+    kept_path: str
+    digest: str
+    """Of what lies at kept_path, and of the cluster table's files."""
+
+
+def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | float]:
+    """Write the attributes.
+
+    Returns documents, kept, rejected, rejected_near_duplicate and clusters. Raises KeepPolicyError; ClusterTableError
+    (in a ShardError, from a shard) if the table or the attributes are of other documents.
+    """
+    policy = KeepPolicy(keep=config.keep, sources=tuple(config.sources), attributes_path=config.attributes_path)
+    hidden = join(config.output_path, HIDDEN)
+    ranking = document_shards(config.clusters_path, join(hidden, "candidates"), policy, suffix=".candidates")
+    map_shards(write_candidates, ranking, output_path=config.output_path)
+    stay = best(_candidates(output) for shard in ranking for output in shard.outputs)
+    names = _names(config, len([file for shard in ranking for file in shard.inputs]))
+    tables = repr([(file.size_bytes, file.stamp) for shard in ranking for file in shard.inputs])
+    asked = VerdictConfig(
+        clusters_path=config.clusters_path,
+        kept_path=join(hidden, "kept"),
+        digest=write_by_shard(join(hidden, "kept"), names, stay, {}) + hashlib.sha256(tables.encode()).hexdigest(),
+    )
+    judged = document_shards(config.documents_path, config.output_path, asked)
+    counts = map_shards(judge_shard, judged, output_path=config.output_path)
+    remove_folder(hidden)
+    return {f"rejected_{REASON}": 0, **counts, "clusters": len(stay)}
+
+
+def _names(config: JudgeNearDuplicatesConfig, tables: int) -> list[str]:
+    """Of the documents' shards, in their order, as many as there are tables."""
+    names = [file.name for file in stored_files(config.documents_path) if file.path.endswith(FORMATS)]
+    if len(names) != tables:
+        raise _of_others(f"{config.clusters_path!r} has {tables} shards, {config.documents_path!r} has {len(names)}")
+    return names
+
+
+def write_candidates(shard: FileShard) -> dict[str, int]:
+    """Write the records of a shard of the cluster table, by which the best are chosen."""
+    count = 0
+    for file, target in zip(shard.inputs, shard.outputs, strict=True):
+        rows = _with_values(_table(file.path), file.name, shard.config.attributes_path)
+        with open_atomic(target, replace=False) as out:
+            for chunk in in_chunks(candidate(shard.config, row, value) for row, value in rows):
+                out.write(chunk.tobytes())
+                count += len(chunk)
+    return {"candidates": count}
+
+
+def judge_shard(shard: FileShard) -> dict[str, int]:
+    """Returns documents, kept, rejected, rejected_near_duplicate."""
+    counts: Counter[str] = Counter(documents=0, kept=0, rejected=0)
+    for file, target in zip(shard.inputs, shard.outputs, strict=True):
+        table = join(shard.config.clusters_path, output_name(file, SUFFIX))
+        stay = read_of_shard(shard.config.kept_path, file.name)["document"]
+        write_verdicts(target, _verdicts(file.path, table, iter(stay.tolist())), counts)
+    return dict(counts)
+
+
+def _verdicts(documents_path: str, table_path: str, stay: Iterator[int]) -> Iterator[tuple[str, Verdict]]:
+    """`stay` are the documents of this shard that stay, ascending."""
+    table, stays = _table(table_path), next(stay, None)
+    row = next(table, None)
+    for at, document in enumerate(read_documents(documents_path)):
+        if row is None or row["row"] != at:
+            yield document.id, ALONE
+            continue
+        if row["id"] != document.id:
+            raise _of_others(f"{table_path!r} has {row['id']!r} in row {at} of {documents_path!r}, not {document.id!r}")
+        if (row["shard"] << 32) + at == stays:
+            yield document.id, Verdict(keep=True, value=float(row["size"]))
+            stays = next(stay, None)
+        else:
+            yield document.id, Verdict(keep=False, reason=REASON, value=float(row["size"]))
+        row = next(table, None)
+    if row is not None or stays is not None:
+        raise _of_others(f"{table_path!r} has rows that {documents_path!r} has not")
+
+
+def _with_values(
+    table: Iterator[dict[str, Any]], name: str, attributes_path: str | None
+) -> Iterator[tuple[dict[str, Any], float | None]]:
+    if attributes_path is None:
+        yield from ((row, None) for row in table)
+        return
+    path = join(attributes_path, name)
+    attributes = enumerate(read_attributes(path))
+    for row in table:
+        id, verdict = next((judged for at, judged in attributes if at == row["row"]), ("", KEPT))
+        if id != row["id"]:
+            raise _of_others(f"{path!r} has {id!r} in row {row['row']}, not {row['id']!r}")
+        yield row, verdict.value
+
+
+def _table(path: str) -> Iterator[dict[str, Any]]:
+    for number, row in read_rows(path):
+        if isinstance(row, BadRow) or not row.keys() >= COLUMNS:
+            raise ClusterTableError(f"{path!r} line {number} is no row of a cluster table. Find the clusters again.")
+        yield row
+
+
+def _candidates(path: str) -> NDArray[Any]:
+    import numpy as np
+
+    fs, p = filesystem_of(path)
+    return np.frombuffer(fs.cat_file(p), record())
+
+
+def _of_others(found: str) -> ClusterTableError:
+    return ClusterTableError(f"{found}: they are of other documents. Give those that the clusters were found in.")

@@ -1,0 +1,145 @@
+"""Find near-duplicates: documents whose MinHash signatures agree in a band, and the clusters that they form.
+
+In:  documents.
+Out: a cluster table, shard for shard under the same names: one row for each document that has a near-duplicate,
+
+         {"id", "shard", "row", "cluster", "size", "source", "characters", "tie"}
+
+     A document is its shard's index and its row there, both from 0: ids may repeat. `cluster` is that of the cluster's
+     first document, shard times 2^32 plus row; `size` is the number of its documents; `tie` is a hash of the text.
+     Which of a cluster is kept is another stage's matter (`judge_near_duplicates`). The documents stay as they are.
+
+Documents are signed shard by shard (`signatures`) and linked band by band (`links`), both in parallel. Then comes the
+global part, in this process: the clusters of all links (`clusters`), 2 µs and at most 90 bytes for each document that
+has a near-duplicate. Last, each shard's rows are written, in parallel again, holding 20 bytes of each.
+
+Until the end there are hidden files below the output: 12 bytes a band for each document, and the links.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from marin_assets.documents import Document, document_shards, read_documents, write_rows
+from marin_assets.stages.dedup import bands
+from marin_assets.stages.dedup.by_shard import read_of_shard, write_by_shard
+from marin_assets.stages.dedup.clusters import clusters_of
+from marin_assets.stages.dedup.links import LinkConfig, link_band, ranges_for, read_links
+from marin_assets.stages.dedup.minhash import FINEWEB, MinHash, require_sound
+from marin_assets.stages.dedup.signatures import SignConfig, sign_shard
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.files import StoredFile, join, remove_folder, sizes_below, write_json
+
+HIDDEN = ".marin/near_duplicates"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindNearDuplicatesConfig:
+    documents_path: str
+    output_path: str = THIS_OUTPUT_PATH
+    minhash: MinHash = versioned(FINEWEB)
+    """FINEWEB, NEMO_CURATOR, ZYDA, or settings of one's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterTableConfig:
+    members_path: str
+    digest: str
+    """Of what lies there."""
+
+
+def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | float]:
+    """Write the cluster table.
+
+    Returns documents, documents_without_words (which are nobody's near-duplicate), links, clusters, largest_cluster,
+    documents_in_clusters, and duplicates: how many of these are one too many. Raises MinHashError.
+    """
+    require_sound(config.minhash)
+    hidden, minhash = join(config.output_path, HIDDEN), config.minhash
+    signed = document_shards(
+        config.documents_path, join(hidden, "bands"), SignConfig(minhash=minhash), suffix=bands.SUFFIX
+    )
+    counts = map_shards(sign_shard, signed, output_path=config.output_path)
+    linking = link_shards(minhash, hidden, signed, int(counts["documents"]))
+    counts |= map_shards(link_band, linking, output_path=config.output_path)
+    clusters = clusters_of([partial(read_links, shard.outputs[0]) for shard in linking])
+    asked = ClusterTableConfig(
+        members_path=join(hidden, "members"),
+        digest=write_by_shard(
+            join(hidden, "members"),
+            [file.name for shard in signed for file in shard.inputs],
+            clusters.documents,
+            {"cluster": clusters.clusters, "size": clusters.sizes},
+        ),
+    )
+    table = document_shards(config.documents_path, config.output_path, asked)
+    counts |= map_shards(write_table, table, output_path=config.output_path)
+    remove_folder(hidden)
+    found = int((clusters.documents == clusters.clusters).sum())
+    return {
+        **counts,
+        "clusters": found,
+        "duplicates": len(clusters.documents) - found,
+        "largest_cluster": int(clusters.sizes.max(initial=0)),
+    }
+
+
+def link_shards(minhash: MinHash, hidden: str, signed: Sequence[FileShard], documents: int) -> list[FileShard]:
+    """Work for `link_band`: each range of each band, over the list of all band files, which is written here."""
+    inputs = [file for shard in signed for file in shard.inputs]
+    sizes = sizes_below(join(hidden, "bands"))
+    outputs = [output for shard in signed for output in shard.outputs]
+    index = join(hidden, "bands.json")
+    write_json(index, [[path, sizes[path.removeprefix(join(hidden, "bands") + "/")]] for path in outputs])
+    stamp = hashlib.sha256(repr([(file.name, file.size_bytes, file.stamp) for file in inputs]).encode()).hexdigest()
+    ranges = ranges_for(documents)
+    return [
+        FileShard(
+            inputs=(StoredFile(path=index, name="bands.json", size_bytes=12 * documents // len(ranges), stamp=stamp),),
+            outputs=(join(hidden, "links", f"band-{band:04d}-{slots.start:03d}-{slots.stop:03d}"),),
+            config=LinkConfig(minhash=minhash, band=band, first_slot=slots.start, end_slot=slots.stop),
+        )
+        for band in range(minhash.bands)
+        for slots in ranges
+    ]
+
+
+def write_table(shard: FileShard) -> dict[str, int]:
+    """Returns documents_in_clusters."""
+    count = 0
+    for file, target in zip(shard.inputs, shard.outputs, strict=True):
+        members = read_of_shard(shard.config.members_path, file.name)
+        count += write_rows(target, _rows(file.path, members), replace=False)
+    return {"documents_in_clusters": count}
+
+
+def _rows(documents_path: str, members: Any) -> Iterator[dict[str, Any]]:
+    if not len(members):
+        return
+    documents = enumerate(read_documents(documents_path))
+    for number, cluster, size in members.tolist():
+        shard, row = number >> 32, number & (2**32 - 1)
+        document = next(d for at, d in documents if at == row)
+        yield {
+            "id": document.id,
+            "shard": shard,
+            "row": row,
+            "cluster": cluster,
+            "size": size,
+            "source": document.source,
+            "characters": len(document.text),
+            "tie": tie_of(document),
+        }
+
+
+def tie_of(document: Document) -> str:
+    """16 hexadecimal digits that depend on the text alone, not on where it lies: equal texts have equal ones."""
+    import xxhash
+
+    return xxhash.xxh3_64_hexdigest(document.text.encode("utf-8", "surrogatepass"))

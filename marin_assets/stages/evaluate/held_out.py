@@ -1,0 +1,190 @@
+"""Make an evaluation set of the pages that training never sees.
+
+In:  documents, shards of {id, text, metadata}.
+Out: `questions.jsonl`, one {"id", "page", "ctx", "choices", "gold"} a line: about 260 characters of a held-out
+     document, and four continuations of about 90: the true one and three from other pages (the form of HellaSwag,
+     Zellers et al. 2019);
+     `texts.jsonl`, one {"id", "page", "text"} a line, for bits per byte;
+     `documents/`, the held-out documents sampled from each shard.
+
+Held out means the validation side of the split that tokenization makes: whole pages, by a hash of their name.
+The sample is the documents with the smallest hashes, so it depends neither on their order nor on their shards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+import logging
+import random
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
+from marin_assets.documents.split import VALIDATION, check_fraction, page_of, split_of
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.files import join, open_atomic
+
+CHOICES = 4
+SLACK_CHARACTERS = 40
+"""How far past its length a window may reach for the next single space between words."""
+
+log = logging.getLogger(__name__)
+
+
+class HeldOutError(ValueError):
+    """The held-out documents do not give what was asked: one sentence with the counts and the way out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutConfig:
+    documents_path: str
+    """Documents, held-out ones among them."""
+    output_path: str = THIS_OUTPUT_PATH
+    validation_fraction: float = versioned(0.05)
+    """Share of the pages that is held out; the tokenized cache must be made with the same."""
+    questions: int = versioned(500)
+    """Four choices at chance have a standard error of 0.019 with 500 questions (0.25 * 0.75 / 500, root)."""
+    context_characters: int = versioned(260)
+    """With the continuation about 100 tokens: fits a window of 128."""
+    continuation_characters: int = versioned(90)
+    max_documents: int = versioned(1000)
+    """Held-out documents sampled at most; a web-scale corpus has far more than an evaluation needs."""
+    seed: int = versioned(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """A place in a document where it can be asked how the text goes on."""
+
+    page: str
+    context: str
+    continuation: str
+
+
+def make_held_out_set(config: HeldOutConfig) -> dict[str, Any]:
+    """Make multiple-choice questions and texts of the pages that are held out from training.
+
+    Raises HeldOutError if there are fewer questions than asked.
+    """
+    check_fraction(config.validation_fraction)
+    sources = list_shards(config.documents_path)
+    targets = [join(config.output_path, "documents", shard_name(i, len(sources))) for i in range(len(sources))]
+    shards = [
+        HeldOutShard(
+            source=source,
+            target=target,
+            validation_fraction=config.validation_fraction,
+            max_documents=config.max_documents,
+            seed=config.seed,
+        )
+        for source, target in zip(sources, targets, strict=True)
+    ]
+    counts = map_shards(sample_shard, shards, output_path=config.output_path)
+    documents = sample((d for target in targets for d in read_documents(target)), config.max_documents, config.seed)
+    pages = {page_of(document) for document in documents}
+    questions = list(make_questions(documents, config))
+    if len(questions) < config.questions:
+        raise HeldOutError(
+            f"Only {len(questions)} of the {config.questions} questions asked can be made of the {len(documents)} "
+            f"held-out documents ({len(pages)} pages) in {config.documents_path!r}. Raise validation_fraction (now "
+            f"{config.validation_fraction}) here and where the documents are tokenized, or ask fewer questions."
+        )
+    texts = [{"id": d.id, "page": page_of(d), "text": d.text} for d in documents]
+    write_jsonl(join(config.output_path, "questions.jsonl"), questions)
+    write_jsonl(join(config.output_path, "texts.jsonl"), texts)
+    log.info("%d questions, %d texts of %d pages", len(questions), len(texts), len(pages))
+    return {
+        "questions": len(questions),
+        "texts": len(texts),
+        "pages": len(pages),
+        "bytes": sum(len(d.text.encode()) for d in documents),
+        "documents": counts["documents"],
+        "documents_held_out": counts["documents_held_out"],
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutShard:
+    source: str
+    target: str
+    validation_fraction: float
+    max_documents: int
+    seed: int
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.target,)
+
+
+def sample_shard(shard: HeldOutShard) -> Mapping[str, int]:
+    """Write a sample of one shard's held-out documents; counts of all and of the held-out ones."""
+    counts = {"documents": 0, "documents_held_out": 0}
+
+    def held_out() -> Iterator[Document]:
+        for document in read_documents(shard.source):
+            counts["documents"] += 1
+            if split_of(document, shard.validation_fraction) == VALIDATION:
+                counts["documents_held_out"] += 1
+                yield document
+
+    write_documents(shard.target, sample(held_out(), shard.max_documents, shard.seed), replace=False)
+    return counts
+
+
+def sample(documents: Iterable[Document], count: int, seed: int) -> list[Document]:
+    """The `count` documents with the smallest hashes, in the order of the hashes."""
+
+    def rank(document: Document) -> bytes:
+        return hashlib.sha256(f"{seed}\n{document.id}\n{document.text}".encode()).digest()
+
+    return heapq.nsmallest(count, documents, key=rank)
+
+
+def make_questions(documents: Sequence[Document], config: HeldOutConfig) -> Iterator[dict[str, Any]]:
+    """At most `config.questions` questions; no continuation is the answer of two."""
+    rng = random.Random(config.seed)
+    windows = list({w.continuation: w for d in documents for w in windows_of(d, config)}.values())
+    rng.shuffle(windows)
+    for index, window in enumerate(windows[: config.questions]):
+        others = [other.continuation for other in windows if other.page != window.page]
+        if len(others) < CHOICES - 1:
+            return
+        choices = [window.continuation, *rng.sample(others, CHOICES - 1)]
+        rng.shuffle(choices)
+        gold = choices.index(window.continuation)
+        yield {"id": index, "page": window.page, "ctx": window.context, "choices": choices, "gold": gold}
+
+
+def windows_of(document: Document, config: HeldOutConfig) -> Iterator[Window]:
+    """Windows side by side; each begins, turns and ends at a single space between words."""
+    text = document.text
+    borders = [0, *(match.start() for match in re.finditer(r"(?<=\S) (?=\S)", text))]
+    start = 0
+    while start < len(borders) - 2:
+        begin = borders[start] + (start > 0)
+        turn = bisect_left(borders, begin + config.context_characters)
+        if turn >= len(borders):
+            return
+        end = bisect_left(borders, borders[turn] + 1 + config.continuation_characters)
+        if end >= len(borders):
+            return
+        context, continuation = text[begin : borders[turn]], text[borders[turn] + 1 : borders[end]]
+        start += 1
+        if (
+            len(context) <= config.context_characters + SLACK_CHARACTERS
+            and len(continuation) <= config.continuation_characters + SLACK_CHARACTERS
+        ):
+            yield Window(page=page_of(document), context=context, continuation=continuation)
+            start = end
+
+
+def write_jsonl(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    with open_atomic(path) as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")

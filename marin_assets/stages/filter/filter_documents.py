@@ -1,0 +1,93 @@
+"""Documents -> attributes: what heuristic filters say of each document.
+
+In:  documents.
+Out: attributes, shard for shard: kept, with what C4's filter cuts, or rejected for the first reason that a filter has.
+
+Filters are asked in order, each of the text as those before it leave it. A reason is the filter's family and the
+threshold that was missed, such as "gopher_quality_min_words".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from marin_assets.documents import Document
+from marin_assets.documents.attributes import Judge, Verdict, write_attributes
+from marin_assets.stages.filter.c4 import complement
+from marin_assets.stages.filter.named import FilterError, FilterSpec, fineweb_filters, judge_of_thresholds
+from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.stages.filter.words import splitter_named
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+
+LANGUAGES = ("english",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterDocumentsConfig:
+    documents_path: str
+    """Documents to judge."""
+    output_path: str = THIS_OUTPUT_PATH
+    filters: Sequence[FilterSpec] = field(default_factory=fineweb_filters)
+    """Made by `named`, asked in this order. Their thresholds are versioned already."""
+    words: str = versioned("fast")
+    """The word splitter, "fast" or "spacy": with "spacy" the verdicts are datatrove's."""
+    language: str = versioned("english")
+    """English is all that there is: stop words and spaCy's rules are its."""
+
+
+def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
+    """Judge documents by filters.
+
+    Returns documents, kept, rejected, each rejected_<reason>, and, if there were cuts, documents_cut and
+    characters_cut. Raises FilterError and SplitterError for a config that asks for what there is not.
+    """
+    judge_of(config)
+    return dict(write_attributes(config.documents_path, config.output_path, judge_of, config))
+
+
+def judge_of(config: FilterDocumentsConfig) -> Judge:
+    """The judge that the config asks for."""
+    if config.language not in LANGUAGES:
+        raise FilterError(f"The language is {config.language!r}, expected one of {', '.join(map(repr, LANGUAGES))}.")
+    if not config.filters:
+        raise FilterError('There is no filter in the config. Name one, such as named("gopher_quality@datatrove").')
+    splitter = splitter_named(config.words)
+    filters = [(judge_of_thresholds(spec.thresholds), spec.thresholds) for spec in config.filters]
+
+    def judge(document: Document) -> Verdict:
+        return judge_text(TextStatistics(document.text, splitter), filters)
+
+    return judge
+
+
+def judge_text(
+    statistics: TextStatistics, filters: Sequence[tuple[Callable[[TextStatistics, object], Verdict], object]]
+) -> Verdict:
+    """The first rejection, or what is cut by all."""
+    length = len(statistics.text)
+    kept = [(0, length)]
+    for judge, thresholds in filters:
+        verdict = judge(statistics, thresholds)
+        if not verdict.keep:
+            return verdict
+        if verdict.cut:
+            left = complement(list(verdict.cut), len(statistics.text))
+            statistics = statistics.of("".join([statistics.text[a:b] for a, b in left]))
+            kept = _within(kept, left)
+    return Verdict(keep=True, cut=tuple(complement(kept, length)))
+
+
+def _within(kept: list[tuple[int, int]], left: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans of the document that `left`, spans of what `kept` leaves of it, are."""
+    spans: list[tuple[int, int]] = []
+    at = i = 0
+    for a, b in kept:
+        while i < len(left) and left[i][0] < at + b - a:
+            first, last = max(left[i][0], at), min(left[i][1], at + b - a)
+            spans.append((a + first - at, a + last - at))
+            if left[i][1] > last:
+                break
+            i += 1
+        at += b - a
+    return spans

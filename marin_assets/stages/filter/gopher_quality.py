@@ -1,0 +1,53 @@
+"""Gopher's quality filter: documents whose words are not prose's (Rae et al. 2021, arXiv:2112.11446, A.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marin_assets.documents.attributes import Verdict
+from marin_assets.stages.filter.family import at_least, at_most, first_beyond
+from marin_assets.stages.filter.statistics import TextStatistics
+
+
+@dataclass(frozen=True, kw_only=True)
+class GopherQualityThresholds:
+    """None asks for nothing."""
+
+    min_words: int | None
+    """Words that are more than symbols."""
+    max_words: int | None
+    min_mean_word_length: float | None
+    """Characters, of such words."""
+    max_mean_word_length: float | None
+    max_hash_ratio: float | None
+    """"#" for each word or mark."""
+    max_ellipsis_ratio: float | None
+    """"..." and "…" for each word or mark."""
+    max_bullet_line_ratio: float | None
+    """Lines that begin with "•" or "-"."""
+    max_ellipsis_line_ratio: float | None
+    """Lines that end in "..." or "…"."""
+    min_alphabetic_word_ratio: float | None
+    """Words and marks that have a letter."""
+    min_stop_words: int | None
+    """Different ones of `stop_words`, in their case."""
+    stop_words: tuple[str, ...]
+
+
+MEASURES = (
+    at_least("min_words", lambda statistics, _: statistics.word_count),
+    at_most("max_words", lambda statistics, _: statistics.word_count),
+    at_least("min_mean_word_length", lambda statistics, _: statistics.mean_word_length),
+    at_most("max_mean_word_length", lambda statistics, _: statistics.mean_word_length),
+    at_most("max_hash_ratio", lambda statistics, _: statistics.hash_ratio),
+    at_most("max_ellipsis_ratio", lambda statistics, _: statistics.ellipsis_ratio),
+    at_most("max_bullet_line_ratio", lambda statistics, _: statistics.bullet_line_ratio),
+    at_most("max_ellipsis_line_ratio", lambda statistics, _: statistics.ellipsis_line_ratio),
+    at_least("min_alphabetic_word_ratio", lambda statistics, _: statistics.alphabetic_word_ratio),
+    at_least("min_stop_words", lambda statistics, thresholds: statistics.stop_word_count(thresholds.stop_words)),
+)
+"""In the order in which they are asked."""
+
+
+def judge_gopher_quality(statistics: TextStatistics, thresholds: GopherQualityThresholds) -> Verdict:
+    return first_beyond("gopher_quality", MEASURES, statistics, thresholds)

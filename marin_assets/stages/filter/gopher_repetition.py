@@ -1,0 +1,65 @@
+"""Gopher's repetition filter: documents that say the same again and again (Rae et al. 2021, arXiv:2112.11446, A.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marin_assets.documents.attributes import Verdict
+from marin_assets.stages.filter.family import Measure, at_most, first_beyond
+from marin_assets.stages.filter.statistics import TextStatistics
+
+
+@dataclass(frozen=True, kw_only=True)
+class GopherRepetitionThresholds:
+    """The largest shares that are kept; None asks for nothing. An n-gram is of words and marks."""
+
+    dup_para_frac: float | None
+    """Paragraphs that are there before."""
+    dup_para_char_frac: float | None
+    """Characters in such."""
+    dup_line_frac: float | None
+    """Lines that are there before."""
+    dup_line_char_frac: float | None
+    """Characters in such."""
+    top_2_gram: float | None
+    """Characters that the most frequent 2-gram has."""
+    top_3_gram: float | None
+    top_4_gram: float | None
+    dup_5_gram: float | None
+    """Characters in 5-grams that are there before."""
+    dup_6_gram: float | None
+    dup_7_gram: float | None
+    dup_8_gram: float | None
+    dup_9_gram: float | None
+    dup_10_gram: float | None
+
+
+def _top(n: int) -> Measure:
+    return at_most(
+        f"top_{n}_gram",
+        lambda statistics, _: statistics.top_ngram_characters(n),
+        ceiling=lambda statistics, _: statistics.most_top_ngram_characters(n),
+    )
+
+
+def _duplicates(n: int) -> Measure:
+    return at_most(
+        f"dup_{n}_gram",
+        lambda statistics, _: statistics.duplicate_ngram_characters(n),
+        ceiling=lambda statistics, _: statistics.most_duplicate_ngram_characters(n),
+    )
+
+
+MEASURES = (
+    at_most("dup_para_frac", lambda statistics, _: statistics.duplicate_paragraphs[0]),
+    at_most("dup_para_char_frac", lambda statistics, _: statistics.duplicate_paragraphs[1]),
+    at_most("dup_line_frac", lambda statistics, _: statistics.duplicate_lines[0]),
+    at_most("dup_line_char_frac", lambda statistics, _: statistics.duplicate_lines[1]),
+    *(_top(n) for n in range(2, 5)),
+    *(_duplicates(n) for n in range(5, 11)),
+)
+"""In the order in which they are asked."""
+
+
+def judge_gopher_repetition(statistics: TextStatistics, thresholds: GopherRepetitionThresholds) -> Verdict:
+    return first_beyond("gopher_repetition", MEASURES, statistics, thresholds)

@@ -1,0 +1,94 @@
+"""Filters by name, "family@set": the thresholds of a set, which lie in `thresholds/<family>.yaml` with their source."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from marin_assets.documents.attributes import Verdict
+from marin_assets.stages.filter.c4 import C4Thresholds, judge_c4
+from marin_assets.stages.filter.fineweb import FineWebThresholds, judge_fineweb
+from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, judge_gopher_quality
+from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, judge_gopher_repetition
+from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.step.values import versioned
+
+Filter = Callable[[TextStatistics, Any], Verdict]
+
+FAMILIES: dict[str, tuple[type[Any], Filter]] = {
+    "gopher_repetition": (GopherRepetitionThresholds, judge_gopher_repetition),
+    "gopher_quality": (GopherQualityThresholds, judge_gopher_quality),
+    "c4": (C4Thresholds, judge_c4),
+    "fineweb": (FineWebThresholds, judge_fineweb),
+}
+FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@fineweb", "fineweb@0.01")
+"""FineWeb's filters in FineWeb's order."""
+
+
+class FilterError(ValueError):
+    """A filter, a set of thresholds or a threshold that there is not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterSpec:
+    """A filter of a stage's config: `named` makes it."""
+
+    name: str
+    """For people; not part of the version."""
+    thresholds: Any
+    """The thresholds of a family, versioned: their values, wherever they come from, are the version's."""
+
+
+def named(name: str, **changes: Any) -> FilterSpec:
+    """The filter `name`, such as "fineweb@0.01", with some thresholds changed.
+
+    Raises FilterError for a name or a threshold that there is not.
+    """
+    family, _, set_name = name.partition("@")
+    if family not in FAMILIES or set_name not in (sets := threshold_sets(family)):
+        raise FilterError(f"The filter is {name!r}, expected one of {', '.join(map(repr, filter_names()))}.")
+    return FilterSpec(name=name, thresholds=versioned(_made(family, {**sets[set_name], **changes}, name)))
+
+
+def filter_names() -> list[str]:
+    """Every name that `named` knows."""
+    return [f"{family}@{set_name}" for family in FAMILIES for set_name in threshold_sets(family)]
+
+
+@cache
+def threshold_sets(family: str) -> dict[str, dict[str, Any]]:
+    """The sets of a family: the thresholds of each."""
+    import yaml
+
+    text = files("marin_assets.stages.filter").joinpath("thresholds", f"{family}.yaml").read_text(encoding="utf-8")
+    return {name: entry["thresholds"] for name, entry in yaml.safe_load(text).items()}
+
+
+def fineweb_filters() -> tuple[FilterSpec, ...]:
+    return tuple(map(named, FINEWEB))
+
+
+def judge_of_thresholds(thresholds: Any) -> Filter:
+    """The family's function. Raises FilterError for what are no thresholds of a family."""
+    for kind, judge in FAMILIES.values():
+        if isinstance(thresholds, kind):
+            return judge
+    raise FilterError(
+        f"The thresholds are {thresholds!r:.100}, expected those of a family ({', '.join(FAMILIES)}). "
+        'Use named("family@set").'
+    )
+
+
+def _made(family: str, values: dict[str, Any], name: str) -> Any:
+    kind = FAMILIES[family][0]
+    fields = [field.name for field in dataclasses.fields(kind)]
+    for key, value in values.items():
+        if key not in fields:
+            raise FilterError(f"{name!r} has no threshold {key!r}, only {', '.join(map(repr, fields))}.")
+        if isinstance(value, str) or (isinstance(value, float) and value != value):
+            raise FilterError(f"The threshold {key!r} of {name!r} is {value!r}, expected a number or None.")
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})

@@ -1,0 +1,157 @@
+"""Label parts of Python's documentation: prose, and listings that a machine rendered.
+
+In:  documents that `html_to_markdown` made of `render_pydoc`'s pages.
+Out: `positive/` and `negative/`, examples, shard for shard under the documents' names; an example is a document
+     "<document id>/<n>" with its document's metadata.
+
+Only what is sure becomes an example. A paragraph is prose if it has at least 25 words, ends as a sentence does, four
+fifths of its words are letters alone and a fifth are among 22 function words (English prose has some 40 %), and no line
+of it is one of a listing. A listing is a run of paragraphs whose every line is `NAME = type`, a name, or a signature.
+Headings, which would give the listings away, are in no example; and both kinds are cut into pieces of 20 to 60 words,
+so that their length says nothing. The rest is unsure: lines = lines_positive + lines_negative + lines_unsure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from marin_assets.documents import Document, document_shards, read_documents, write_documents
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.files import join
+
+POSITIVE, NEGATIVE = "positive", "negative"
+LABELS = (POSITIVE, NEGATIVE)
+
+MIN_FUNCTION_WORDS, MIN_LETTERS_ALONE, MIN_PROSE_WORDS = 0.2, 0.8, 25
+SENTENCE_ENDS = (".", "!", "?")
+
+FUNCTION_WORD = re.compile(
+    r"an?|and|are|as|be|by|for|if|in|is|it|not|of|on|or|that|the|this|to|which|with", re.IGNORECASE
+)
+HEADING = re.compile(
+    r"(?:Data descriptors|Data and other attributes|Methods|Class methods|Static methods|Readonly properties)"
+    r" (?:defined here|inherited from [\w.]+):$|Method resolution order:$|#{1,6} |([-*=~^])\1{2,}$|```"
+)
+ASSIGNMENT = re.compile(r"[\w.]+ = \S.*$")
+NAME = re.compile(r"(?:- )?[\w.]+(?:\([\w., ]*\))?(?: \(package\))?$")
+SIGNATURE = re.compile(r"(?:async )?[\w.]+(?: = [\w.]+)?\([^()]*(?:\([^()]*\)[^()]*)*\)(?: from [\w.]+)?$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelPydocConfig:
+    documents_path: str
+    """Documents of pydoc's pages, as Markdown."""
+    output_path: str = THIS_OUTPUT_PATH
+    min_words: int = versioned(20)
+    max_words: int = versioned(60)
+    """Of an example. Most docstrings' paragraphs have 25 to 60."""
+
+
+def label_pydoc(config: LabelPydocConfig) -> dict[str, int | float]:
+    """Label what is sure to be prose or a listing.
+
+    Returns documents, examples_positive, examples_negative, lines, lines_positive, lines_negative, lines_unsure.
+    """
+    if not 1 <= config.min_words <= config.max_words:
+        raise ValueError(
+            f"min_words is {config.min_words!r} and max_words {config.max_words!r}, expected 1 or more words, and no "
+            "more at least than at most. Pass for example 20 and 60."
+        )
+    shards = document_shards(config.documents_path, join(config.output_path, POSITIVE), config)
+    negative = document_shards(config.documents_path, join(config.output_path, NEGATIVE), config)
+    both = [
+        dataclasses.replace(one, outputs=one.outputs + other.outputs)
+        for one, other in zip(shards, negative, strict=True)
+    ]
+    return map_shards(label_shard, both, output_path=config.output_path)
+
+
+def label_shard(shard: FileShard) -> dict[str, int]:
+    counts = Counter(
+        documents=0, lines=0, **{f"{what}_{label}": 0 for what in ("examples", "lines") for label in LABELS}
+    )
+    half = len(shard.inputs)
+    for label, targets in zip(LABELS, (shard.outputs[:half], shard.outputs[half:]), strict=True):
+        for file, target in zip(shard.inputs, targets, strict=True):
+            write_documents(target, _examples_of(file.path, label, shard.config, counts), replace=False)
+    counts["lines_unsure"] = counts["lines"] - counts["lines_positive"] - counts["lines_negative"]
+    return dict(counts)
+
+
+def _examples_of(path: str, label: str, config: LabelPydocConfig, counts: Counter[str]) -> Iterator[Document]:
+    for document in read_documents(path):
+        if label == POSITIVE:  # every document is read twice, once for each label
+            counts["documents"] += 1
+            counts["lines"] += sum(1 for line in document.text.splitlines() if line.strip())
+        paragraphs = prose(document.text) if label == POSITIVE else listings(document.text)
+        pieces = (piece for lines in paragraphs for piece in pieces_of(lines, config.min_words, config.max_words))
+        for number, piece in enumerate(pieces):
+            counts[f"examples_{label}"] += 1
+            counts[f"lines_{label}"] += len(piece)
+            yield dataclasses.replace(document, id=f"{document.id}/{number}", text="\n".join(piece))
+
+
+def prose(text: str) -> Iterator[list[str]]:
+    """Paragraphs that are sure to be prose, as lines; a signature or a heading above one is left out."""
+    for lines in _paragraphs(text):
+        body = lines[1:] if _is_listed(lines[0]) or HEADING.match(lines[0]) else lines
+        if body and not any(_is_listed(line) or HEADING.match(line) for line in body) and _is_prose(" ".join(body)):
+            yield body
+
+
+def listings(text: str) -> Iterator[list[str]]:
+    """Runs of lines that are sure to be listed by a machine, without the headings between them."""
+    run: list[str] = []
+    for lines in _paragraphs(text):
+        listed = [line for line in lines if not HEADING.match(line)]
+        if all(map(_is_listed, listed)):
+            run += listed
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def pieces_of(lines: list[str], min_words: int, max_words: int) -> Iterator[list[str]]:
+    """Whole lines of at most `max_words` words together; what has fewer than `min_words` is left out."""
+    piece: list[str] = []
+    words = 0
+    for line in [*lines, None]:
+        more = len(line.split()) if line is not None else 0
+        if piece and (line is None or words + more > max_words):
+            if min_words <= words <= max_words:
+                yield piece
+            piece, words = [], 0
+        if line is not None:
+            piece.append(line)
+            words += more
+
+
+def _paragraphs(text: str) -> Iterator[list[str]]:
+    paragraph: list[str] = []
+    for line in [*map(str.strip, text.splitlines()), ""]:
+        if line:
+            paragraph.append(line)
+        elif paragraph:
+            yield paragraph
+            paragraph = []
+
+
+def _is_listed(line: str) -> bool:
+    return bool(ASSIGNMENT.match(line) or NAME.match(line) or SIGNATURE.match(line))
+
+
+def _is_prose(paragraph: str) -> bool:
+    words = paragraph.split()
+    if len(words) < MIN_PROSE_WORDS or not paragraph.endswith(SENTENCE_ENDS):
+        return False
+    letters = sum(word.strip(".,;:!?()\"'*`").isalpha() for word in words)
+    function = sum(bool(FUNCTION_WORD.fullmatch(word)) for word in words)
+    return letters >= MIN_LETTERS_ALONE * len(words) and function >= MIN_FUNCTION_WORDS * len(words)

@@ -1,0 +1,88 @@
+"""A sample of labelled texts: those with the smallest hashes, each text once, in flat memory.
+
+It depends neither on the order of the documents nor on their shards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.documents import Document, read_documents, read_rows, write_rows
+from marin_assets.documents.split import VALIDATION, page_of, split_of
+from marin_assets.stages.quality.classifier import one_line
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.storage.files import list_files
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleConfig:
+    """What `sample_shard` is asked."""
+
+    max_examples: int
+    lowercase: bool
+    seed: int
+
+
+@dataclass(frozen=True, order=True)
+class Example:
+    rank: str
+    """Hash of the text, in hex."""
+    id: str
+    label: str
+    line: str
+    held_out: bool
+
+
+def sample_shard(shard: FileShard) -> Mapping[str, int]:
+    """Write the texts of each file that have the smallest hashes, as they go to fastText."""
+    read = 0
+    for file, target in zip(shard.inputs, shard.outputs, strict=True):
+        chosen = Smallest(shard.config.max_examples)
+        for document in read_documents(file.path):
+            read += 1
+            line = one_line(document.text, lowercase=shard.config.lowercase)
+            rank = hashlib.sha256(f"{shard.config.seed}\n{line}".encode()).hexdigest()
+            chosen.offer(rank, document.id, {"page": page_of(document), "line": line})
+        write_rows(target, ({"rank": rank, "id": id, **row} for rank, id, row in chosen.rows()), replace=False)
+    return {"examples_read": read}
+
+
+class Smallest:
+    """The rows with the smallest ranks, in flat memory; of rows with one rank, that with the smallest id."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._rows: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._largest: list[tuple[int, str]] = []
+
+    def offer(self, rank: str, id: str, row: dict[str, Any]) -> None:
+        if rank in self._rows:
+            self._rows[rank] = min(self._rows[rank], (id, row), key=lambda one: one[0])
+        elif len(self._rows) < self._count or -int(rank, 16) > self._largest[0][0]:
+            self._rows[rank] = (id, row)
+            heapq.heappush(self._largest, (-int(rank, 16), rank))
+            if len(self._rows) > self._count:
+                del self._rows[heapq.heappop(self._largest)[1]]
+
+    def rows(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        for rank, (id, row) in sorted(self._rows.items()):
+            yield rank, id, row
+
+
+def sampled_examples(folders: Mapping[str, str], max_examples: int, validation_fraction: float) -> Iterator[Example]:
+    """Of what `sample_shard` wrote below the folder of each label, the examples; none of a text that has two labels."""
+    chosen: dict[str, list[Example]] = {}
+    for label, folder in folders.items():
+        smallest = Smallest(max_examples)
+        for path in list_files(folder):
+            for _, row in read_rows(path):
+                assert isinstance(row, dict), path  # our own file
+                smallest.offer(row["rank"], row["id"], row)
+        for rank, id, row in smallest.rows():
+            held_out = split_of(Document(id=row["page"], text=""), validation_fraction) == VALIDATION
+            chosen.setdefault(rank, []).append(Example(rank, id, label, row["line"], held_out))
+    yield from (examples[0] for examples in chosen.values() if len(examples) == 1)

@@ -1,0 +1,228 @@
+"""Tell of a chain of steps on one HTML page that needs nothing else: no network, no script, no file beside it.
+
+In:  the outputs of the steps, each by a label: their records (`.executor_info`), and where there are any, the
+     training metrics (`metrics.jsonl`), the questions answered (`samples.jsonl`), the waterfalls of consolidations
+     (`waterfall.json`, `rejected.json`) and the plots that their results name.
+Out: `report.html`: the DAG, what was expected and whether it held, counts, times and sizes of each step, what was kept
+     and what was rejected, with documents to read, the loss curve, scores with their confidence intervals, sample
+     questions, and where all of it comes from.
+
+Every number shown is tagged with its step and its place in the record. The finished page is read back and compared with
+the records, read again: `mismatches` counts the numbers that differ.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import logging
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from marin_assets.stages.report.charts import draw_losses, draw_score_bars
+from marin_assets.stages.report.dag import Node, draw_dag
+from marin_assets.stages.report.numbers import ALL, check_numbers, tagged
+from marin_assets.stages.report.records import ReportError, StepRecord, flat_numbers, parents_of, read_records
+from marin_assets.stages.report.waterfall import rejected_documents, waterfall_charts
+from marin_assets.step.expectation import Expectation
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.storage.files import filesystem_of, join, write_bytes
+
+REPORT = "report.html"
+METRICS, SAMPLES = "metrics.jsonl", "samples.jsonl"
+LARGEST_PLOT_BYTES = 500_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportConfig:
+    inputs: dict[str, str]
+    """Output path of each step, by the label that it has on the page."""
+    output_path: str = THIS_OUTPUT_PATH
+    title: str = versioned("Report")
+    expectations: dict[str, list[Expectation]] = field(default_factory=dict)
+    """What the results must show, by the labels."""
+    sample_questions: int = versioned(6)
+    sample_rejected: int = versioned(3)
+    """Rejected documents to read, of each reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """One expectation and whether it held."""
+
+    label: str
+    expectation: Expectation
+    held: bool
+
+
+def write_report(config: ReportConfig) -> dict[str, Any]:
+    """Write one page about a whole experiment: its steps, counts, loss, scores and expectations.
+
+    Returns steps, numbers (shown on the page), mismatches (of them with the records), bytes, expectations and
+    expectations_failed. Raises ReportError for a step without a record.
+    """
+    records = read_records(config.inputs)
+    verdicts = judge(config.expectations, records)
+    html = render(config, records, verdicts)
+    numbers, wrong = check_numbers(html, read_records(config.inputs))
+    for sentence in wrong:
+        log.error("The report is wrong: %s", sentence)
+    write_bytes(join(config.output_path, REPORT), html.encode())
+    return {
+        "steps": len(records),
+        "numbers": numbers,
+        "mismatches": len(wrong),
+        "bytes": len(html.encode()),
+        "report": REPORT,
+        "expectations": len(verdicts),
+        "expectations_failed": sum(not verdict.held for verdict in verdicts),
+    }
+
+
+def judge(expectations: Mapping[str, Sequence[Expectation]], records: Mapping[str, StepRecord]) -> list[Verdict]:
+    for label in expectations:
+        if label not in records:
+            raise ReportError(f"There are expectations of {label!r}, which is not among the inputs {sorted(records)}.")
+    return [
+        Verdict(label=label, expectation=expectation, held=expectation.holds(step.result))
+        for label, step in records.items()
+        for expectation in expectations.get(label, [])
+    ]
+
+
+def render(config: ReportConfig, records: Mapping[str, StepRecord], verdicts: Sequence[Verdict]) -> str:
+    import jinja2
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    states = {label: state_of([verdict for verdict in verdicts if verdict.label == label]) for label in records}
+    return environment.get_template("report.html.j2").render(
+        title=config.title,
+        records=records,
+        states=states,
+        dag=Markup(draw_dag([node_of(step, records, states[label]) for label, step in records.items()])),
+        number=lambda *place: Markup(tagged(records, *place)),
+        ALL=ALL,
+        verdicts=verdicts,
+        counts={label: main_counts(step) for label, step in records.items()},
+        details={label: details_of(step) for label, step in records.items()},
+        parents={label: parents_of(step, records) for label, step in records.items()},
+        shares=shares_of_time(records),
+        waterfalls=[(labels, Markup(chart)) for labels, chart in waterfall_charts(records)],
+        rejected={label: rejected_documents(step, config.sample_rejected) for label, step in records.items()},
+        losses={label: Markup(chart) for label, chart in loss_charts(records).items()},
+        scores={
+            label: [(task, Markup(chart)) for task, chart in score_charts(step, records)]
+            for label, step in records.items()
+        },
+        questions={label: sample_questions(step, config.sample_questions) for label, step in records.items()},
+        plots={label: plots_of(step) for label, step in records.items()},
+        configs={label: json.dumps(step.record.get("config"), indent=2) for label, step in records.items()},
+    )
+
+
+def state_of(verdicts: Sequence[Verdict]) -> str:
+    return "plain" if not verdicts else "held" if all(verdict.held for verdict in verdicts) else "failed"
+
+
+def node_of(step: StepRecord, records: Mapping[str, StepRecord], state: str) -> Node:
+    return Node(
+        key=step.label,
+        name=step.name,
+        title=step.label,
+        subtitle=step.version or "path of its own",
+        link=f"#step-{step.label}",
+        state=state,
+        parents=tuple(parents_of(step, records)),
+    )
+
+
+def main_counts(step: StepRecord) -> list[tuple[str, str]]:
+    """Name and place of the whole numbers at the top of a result: what went through the step."""
+    counts = [name for name, value in step.result.items() if type(value) is int and not name.endswith("bytes")]
+    return [(words(name), f"result.{name}") for name in counts[:3]]
+
+
+def details_of(step: StepRecord) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Name and place of every number of the result: those at the top, and those in nested dicts."""
+    places = list(flat_numbers(step.result, "result"))
+    top = [(words(place.removeprefix("result.")), place) for place in places if place.count(".") == 1]
+    nested = [(place.removeprefix("result."), place) for place in places if place.count(".") > 1]
+    return top, nested
+
+
+def words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def shares_of_time(records: Mapping[str, StepRecord]) -> dict[str, float]:
+    """Percent of the longest step's duration, for the bars."""
+    durations = {label: step.value("duration_s") or 0.0 for label, step in records.items()}
+    longest = max([*durations.values(), 1e-9])
+    return {label: round(100 * duration / longest, 1) for label, duration in durations.items()}
+
+
+def loss_charts(records: Mapping[str, StepRecord]) -> dict[str, str]:
+    charts = {label: draw_losses(step.rows(METRICS)) for label, step in records.items() if step.has(METRICS)}
+    return {label: chart for label, chart in charts.items() if chart}
+
+
+def score_charts(step: StepRecord, records: Mapping[str, StepRecord]) -> list[tuple[str, str]]:
+    """A chart for each task of an evaluation that has accuracies."""
+    found = []
+    for task, scores in (step.result.get("scores") or {}).items():
+        place = f"result.scores.{task}"
+        chart = draw_score_bars(task, scores, partial(number_in_chart, records, step.label, place))
+        found += [(task, chart)] if chart else []
+    return found
+
+
+def number_in_chart(records: Mapping[str, StepRecord], label: str, place: str, metric: str, attributes: str) -> str:
+    return tagged(records, label, f"{place}.{metric}", tag="text", attributes=attributes)
+
+
+def sample_questions(step: StepRecord, count: int) -> list[dict[str, Any]]:
+    """The first questions with choices: the true one, the one picked, and how the others compared to that."""
+    if not step.has(SAMPLES):
+        return []
+    rows = (row for row in step.rows(SAMPLES) if len(row.get("choices", ())) > 1)
+    return [question_of(row) for row in itertools.islice(rows, count)]
+
+
+def question_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    prior = row.get("unconditional_loglikelihoods", [0.0] * len(row["choices"]))
+    gained = [given - without for given, without in zip(row["loglikelihoods"], prior, strict=True)]
+    likelihoods = [math.exp(gain - max(gained)) for gain in gained]
+    pick = row.get("pick_mutual_info", row["pick"])
+    choices = [
+        {"text": text, "true": i == row["target"], "picked": i == pick, "width": round(100 * likelihoods[i], 1)}
+        for i, text in enumerate(row["choices"])
+    ]
+    context = re.sub(r"\n\s*\n", "\n", row["context"])
+    return {"context": context, "choices": choices, "right": pick == row["target"]}
+
+
+def plots_of(step: StepRecord) -> list[tuple[str, str]]:
+    """Name and data URL of the plots that the page does not draw itself."""
+    if step.has(METRICS) or step.has(SAMPLES):
+        return []
+    found = []
+    for name in step.result.get("plots") or []:
+        fs, path = filesystem_of(join(step.path, name))
+        if name.endswith(".png") and fs.exists(path) and fs.size(path) <= LARGEST_PLOT_BYTES:
+            found.append((name, f"data:image/png;base64,{base64.b64encode(fs.cat_file(path)).decode()}"))
+    return found

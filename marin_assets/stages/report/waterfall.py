@@ -1,0 +1,126 @@
+"""The waterfall of a consolidation: documents and tokens that came in, what each reason took, what is kept.
+
+Drawn from `waterfall.json` and the step's record. Consolidations of which one reads the other's documents are one
+waterfall. Rejected documents to read come from `rejected.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from marin_assets.stages.report.numbers import tagged
+from marin_assets.stages.report.records import StepRecord, parents_of
+from marin_resources.storage.files import join, read_json
+
+WATERFALL, REJECTED = "waterfall.json", "rejected.json"
+WIDTH, ROW, TOP, LABEL, PANEL, NUMBER = 860, 26, 26, 284, 190, 95
+LONGEST_TITLE = 36
+DOCUMENTS = "documents"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One bar: from what was left after it to what was left before it."""
+
+    kind: str
+    """ "total", "reject", "cut" or "kept"."""
+    title: str
+    step: str
+    """Label of the step whose record has the numbers."""
+    places: Mapping[str, str]
+    """Unit -> place in the record."""
+    span: Mapping[str, tuple[float, float]]
+    """Unit -> left after and before."""
+
+
+def waterfall_charts(records: Mapping[str, StepRecord]) -> list[tuple[str, str]]:
+    """(labels of the steps, chart) of each chain of consolidations, in order."""
+    return [(", ".join(chain), draw_waterfall(records, chain)) for chain in chains(records)]
+
+
+def chains(records: Mapping[str, StepRecord]) -> list[list[str]]:
+    """Labels of consolidations, each chain from the first that reads documents to the last."""
+    found: list[list[str]] = []
+    for label, step in records.items():
+        if not step.has(WATERFALL):
+            continue
+        documents = step.value("config.documents_path")
+        before = next((chain for chain in found if records[chain[-1]].path == str(documents).rstrip("/")), None)
+        if before and before[-1] in parents_of(step, records):
+            before.append(label)
+        else:
+            found.append([label])
+    return found
+
+
+def draw_waterfall(records: Mapping[str, StepRecord], chain: Sequence[str]) -> str:
+    rows = list(rows_of(records, chain))
+    units = list(rows[0].places)
+    totals = {unit: rows[0].span[unit][1] for unit in units}
+    height = TOP + ROW * len(rows) + 6
+    heads = "".join(
+        f'<text class="tick" x="{LABEL + i * (PANEL + NUMBER)}" y="14">{unit}</text>' for i, unit in enumerate(units)
+    )
+    bars = "".join(draw_row(records, row, TOP + ROW * number, units, totals) for number, row in enumerate(rows))
+    return (
+        f'<svg class="chart waterfall" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="What was kept and what was not">{heads}{bars}</svg>'
+    )
+
+
+def draw_row(
+    records: Mapping[str, StepRecord], row: Row, y: int, units: Sequence[str], totals: Mapping[str, float]
+) -> str:
+    parts = [f'<text class="label" x="{LABEL - 12}" y="{y + 15}" text-anchor="end">{escape(row.title)}</text>']
+    for i, unit in enumerate(units):
+        left = LABEL + i * (PANEL + NUMBER)
+        after, before = (PANEL * value / max(totals[unit], 1) for value in row.span[unit])
+        width = max(before - after, 1.5)
+        parts.append(
+            f'<rect class="bar {row.kind}" x="{left + after:.1f}" y="{y + 3}" width="{width:.1f}" height="{ROW - 8}" '
+            f'rx="2"/>'
+        )
+        if place := row.places.get(unit):
+            at = f'class="value {row.kind}" x="{left + before + 7:.1f}" y="{y + 16}"'
+            parts.append(tagged(records, row.step, place, tag="text", attributes=at))
+    return "".join(parts)
+
+
+def rows_of(records: Mapping[str, StepRecord], chain: Sequence[str]) -> Iterator[Row]:
+    waterfalls = {label: read_json(join(records[label].path, WATERFALL)) for label in chain}
+    first, last = chain[0], chain[-1]
+    unit = "tokens" if all("tokens" in waterfall for waterfall in waterfalls.values()) else "bytes"
+    units = (DOCUMENTS, unit)
+    left = {name: waterfalls[first][name] for name in units}
+    places = {DOCUMENTS: "result.documents", unit: f"result.{unit}_in"}
+    whole = {name: (0, left[name]) for name in units}
+    yield Row(kind="total", title="documents in", step=first, places=places, span=whole)
+    for label in chain:
+        for step in waterfalls[label]["steps"]:
+            name = f"{step['attribute']}/{step['reason']}"
+            span = {u: (left[u] - step[u], left[u]) for u in units}
+            left = {u: left[u] - step[u] for u in units}
+            places = {u: f"result.by_reason.{name}.{u}" for u in units if step[u] or u == DOCUMENTS}
+            yield Row(kind=step["kind"], title=title_of(step), step=label, places=places, span=span)
+    places = {DOCUMENTS: "result.kept", unit: f"result.{unit}_kept"}
+    whole = {name: (0, waterfalls[last]["kept"][name]) for name in units}
+    yield Row(kind="kept", title="kept", step=last, places=places, span=whole)
+
+
+def title_of(step: Mapping[str, Any]) -> str:
+    """ "quality: low_quality"; the attribute alone where the reason says no more, the reason alone where it is long."""
+    attribute, reason = str(step["attribute"]), str(step["reason"])
+    if reason in attribute:
+        return attribute
+    return both if len(both := f"{attribute}: {reason}") <= LONGEST_TITLE else reason
+
+
+def rejected_documents(step: StepRecord, count: int) -> list[dict[str, Any]]:
+    """For each reason of a consolidation: attribute, reason, documents, and `count` samples to read."""
+    if not step.has(REJECTED):
+        return []
+    groups = read_json(join(step.path, REJECTED))["rejected"]
+    return [{**group, "samples": group["samples"][:count]} for group in groups if group["samples"]]

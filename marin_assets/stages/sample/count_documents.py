@@ -1,0 +1,89 @@
+"""Count documents, by source.
+
+In:  documents, and a tokenizer folder if tokens are to be counted too.
+Out: counts.json: {"format_version": 1, "total": {…}, "by_source": {source: {…}}}, each with documents, characters,
+     bytes (UTF-8), words (runs of anything but whitespace) and, with a tokenizer, tokens (no special ones).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from marin_assets.documents import Document, document_shards, read_documents
+from marin_assets.documents.tokens import token_counter
+from marin_assets.step.values import THIS_OUTPUT_PATH
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
+from marin_resources.storage.files import join, write_json
+
+FORMAT_VERSION = 1
+BATCH = 256
+"""Documents that are held and tokenized together."""
+BETWEEN = "\t"
+"""Between what is counted and the source, in the counts of a shard."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountDocumentsConfig:
+    documents_path: str
+    """Documents to count."""
+    tokenizer_path: str | None = None
+    """Folder of a tokenizer; None counts no tokens."""
+    output_path: str = THIS_OUTPUT_PATH
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting:
+    tokenizer_path: str | None
+
+
+def count_documents(config: CountDocumentsConfig) -> dict[str, int | float]:
+    """Returns documents, characters, bytes, words, sources, shards; with a tokenizer tokens and bytes_per_token."""
+    shards = document_shards(config.documents_path, config.output_path, Counting(tokenizer_path=config.tokenizer_path))
+    # What is made is counts, not a file for each shard: they are in the notes of the shards.
+    asked = [FileShard(inputs=shard.inputs, outputs=(), config=shard.config) for shard in shards]
+    found = map_shards(count_shard, asked, output_path=config.output_path)
+    by_source: dict[str, dict[str, int | float]] = {}
+    for key, number in found.items():
+        what, between, source = key.partition(BETWEEN)
+        if between:
+            by_source.setdefault(source, {})[what] = number
+    total = {key: number for key, number in found.items() if BETWEEN not in key}
+    counts = {"format_version": FORMAT_VERSION, "total": total, "by_source": dict(sorted(by_source.items()))}
+    write_json(join(config.output_path, "counts.json"), counts)
+    files = sum(len(shard.inputs) for shard in shards)
+    return {**total, "sources": len(by_source), "shards": files, **_rates(total)}
+
+
+def count_shard(shard: FileShard) -> Counts:
+    asked: Counting = shard.config
+    count_tokens = token_counter(asked.tokenizer_path) if asked.tokenizer_path else None
+    names = ("documents", "characters", "bytes", "words", *(("tokens",) if count_tokens else ()))
+    counts: Counter[str] = Counter(dict.fromkeys(names, 0))
+    for file in shard.inputs:
+        documents = read_documents(file.path)
+        while batch := list(islice(documents, BATCH)):
+            rows = [_numbers(document) for document in batch]
+            if count_tokens:
+                tokens = count_tokens([document.text for document in batch])
+                rows = [numbers | {"tokens": n} for numbers, n in zip(rows, tokens, strict=True)]
+            for document, numbers in zip(batch, rows, strict=True):
+                counts.update(numbers)
+                counts.update({f"{what}{BETWEEN}{document.source}": number for what, number in numbers.items()})
+    return dict(counts)
+
+
+def _numbers(document: Document) -> dict[str, int]:
+    return {
+        "documents": 1,
+        "characters": len(document.text),
+        "bytes": len(document.text.encode()),
+        "words": len(document.text.split()),
+    }
+
+
+def _rates(total: Mapping[str, int | float]) -> dict[str, float]:
+    return {"bytes_per_token": total["bytes"] / max(1, total["tokens"])} if "tokens" in total else {}

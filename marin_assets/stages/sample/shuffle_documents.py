@@ -1,0 +1,124 @@
+"""Shuffle all documents together.
+
+In:  documents.
+Out: the same documents in `shards` shards, in the order of a hash of their ids: it is that of the documents and the
+     seed, whatever shards they came in.
+
+Two phases. Each shard of documents is written to `.marin/shuffle` as runs that are sorted, a frame of zstd for each
+shard to come (`runs.py`); then each shard to come reads its frames, sorts and writes. The first phase holds 64 MB of
+documents, the second a whole shard: ask for so many shards that one is some 100 to 500 MB of text. On disk there are
+the documents once more, until the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from marin_assets.documents import document_shards, read_documents, shard_name
+from marin_assets.documents.position import SampleError
+from marin_assets.stages.sample.runs import INDEX, RUNS, read_bucket, read_index, row_line, write_lines, write_run_file
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
+from marin_resources.storage.files import StoredFile, join, remove_folder, stored_files
+
+FOLDER = ".marin/shuffle"
+MAX_SHARD_BYTES = 4 * 1024**3
+"""A larger shard is refused: it is sorted in memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShuffleDocumentsConfig:
+    documents_path: str
+    """Documents to shuffle."""
+    output_path: str = THIS_OUTPUT_PATH
+    shards: int = versioned(64)
+    """How many shards are written. The order of all documents does not depend on it."""
+    seed: int = versioned(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scatter:
+    shards: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    index: int
+
+
+def shuffle_documents(config: ShuffleDocumentsConfig) -> Counts:
+    """Write all documents in another order. Returns documents, bytes, shards, shards_empty, documents_unaccounted (0).
+
+    Raises SampleError if a shard would be too large to sort.
+    """
+    if isinstance(config.shards, bool) or not isinstance(config.shards, int) or config.shards < 1:
+        raise SampleError(f"A shuffle has shards={config.shards!r}, expected a whole number of at least 1.")
+    folder = join(config.output_path, FOLDER)
+    first = [
+        dataclasses.replace(shard, outputs=(*shard.outputs, *(path + INDEX for path in shard.outputs)))
+        for shard in document_shards(
+            config.documents_path, folder, Scatter(shards=config.shards, seed=config.seed), suffix=RUNS
+        )
+    ]
+    read = map_shards(scatter_shard, first, output_path=config.output_path)
+    written = map_shards(write_shard, list(_shards(config, folder)), output_path=config.output_path)
+    remove_folder(folder)
+    return {
+        "documents": read["documents"],
+        "bytes": read["bytes"],
+        "shards": config.shards,
+        "shards_empty": written["shards_empty"],
+        "documents_unaccounted": read["documents"] - written["documents"],
+    }
+
+
+def scatter_shard(shard: FileShard) -> Counts:
+    """Write one file of runs for each file of documents."""
+    asked: Scatter = shard.config
+    counts = {"documents": 0, "bytes": 0}
+    for file, output in zip(shard.inputs, shard.outputs, strict=False):
+        write_run_file(output, _lines(file.path, asked.seed, counts), asked.shards)
+    return dict(counts)
+
+
+def _lines(path: str, seed: int, counts: dict[str, int]) -> Iterator[bytes]:
+    for document in read_documents(path):
+        counts["documents"] += 1
+        counts["bytes"] += len(document.text.encode())
+        yield row_line(document, f"shuffle/{seed}/")
+
+
+def _shards(config: ShuffleDocumentsConfig, folder: str) -> Iterator[FileShard]:
+    """The shards to come. What each reads is all runs, named by one digest of them."""
+    files = stored_files(folder)
+    digest = hashlib.sha256(repr([(file.name, file.size_bytes, file.stamp) for file in files]).encode()).hexdigest()
+    sizes = [0] * config.shards
+    for file in files:
+        if file.path.endswith(INDEX):
+            sizes = [a + b for a, b in zip(sizes, read_index(file.path)["bytes"], strict=True)]
+    if max(sizes) > MAX_SHARD_BYTES:
+        raise SampleError(
+            f"A shard of the shuffle would have {max(sizes):,} bytes, expected at most {MAX_SHARD_BYTES:,}, as it is "
+            f"sorted in memory. Ask for more than shards={config.shards}: {sum(sizes) // 2**28 + 1} make 256 MB each."
+        )
+    for index, size in enumerate(sizes):
+        yield FileShard(
+            inputs=(StoredFile(path=folder, name=RUNS, size_bytes=size, stamp=digest),),
+            outputs=(join(config.output_path, shard_name(index, config.shards)),),
+            config=Bucket(index=index),
+        )
+
+
+def write_shard(shard: FileShard) -> Counts:
+    """Sort the documents of one shard to come, and write them."""
+    asked: Bucket = shard.config
+    [folder], [output] = shard.inputs, shard.outputs
+    runs = [file.path for file in stored_files(folder.path) if file.path.endswith(RUNS)]
+    lines = sorted(line for path in runs for line in read_bucket(path, asked.index))
+    write_lines(output, lines)
+    return {"documents": len(lines), "shards_empty": int(not lines)}

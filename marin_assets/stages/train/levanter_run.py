@@ -1,0 +1,286 @@
+"""One run of Levanter's `train_lm`, configured by ours. Importing this imports jax and Levanter (3 s).
+
+What we add to Levanter, all by its own points of extension:
+* a tracker, which writes the metrics and tells the progress;
+* an adaptor, which it calls once with the trainer before the first step: evaluates the untrained model, and exports
+  at the end to one stable place;
+* a checkpointer config, for two things: a checkpoint is begun after the evaluation of its step, and after the metrics
+  are saved, so that a run that goes on from it has lost no number; and the last one, written in the background, can be
+  waited for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import haliax as hax
+import jax
+import jmp
+import levanter.eval
+import levanter.tracker
+from haliax.partitioning import named_jit, round_axis_for_partitioning
+from levanter.adaptor import AdaptorConfig, NoAdaptorConfig
+from levanter.checkpoint import Checkpointer, CheckpointerConfig
+from levanter.data.text import DatasetComponent, LmDataConfig
+from levanter.distributed import DistributedConfig
+from levanter.main import train_lm
+from levanter.models.llama import LlamaConfig
+from levanter.optim import AdamConfig
+from levanter.tracker.tracker import NoopTracker, Tracker, TrackerConfig
+from levanter.trainer import TrainerConfig
+from rigging.log_setup import configure_logging
+
+from marin_assets.stages.train.inputs import count_tokens
+from marin_assets.stages.train.metrics import TRAIN_ONLY, UNTRAINED_STEP, MetricsFile, Progress, numbers
+from marin_resources.storage.files import join
+
+if TYPE_CHECKING:
+    from marin_assets.stages.train.train_lm import TrainLmConfig
+
+JAX_CONFIG = {
+    "jax_threefry_partitionable": True,  # Levanter's two defaults, which this replaces
+    "jax_softmax_custom_jvp": True,
+    # By default only what took over 1 s to compile is kept, 3 of the 60 functions of a nano run.
+    "jax_persistent_cache_min_compile_time_secs": 0.0,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
+
+BUCKETS = ("gs", "gcs", "s3", "s3a")
+"""As fsspec names their kinds."""
+
+QUIET = {
+    # It compares what a cache says of its tokenizer with a path. Ours name its digest, which was checked.
+    "levanter.store.cache": logging.ERROR,
+    "tqdm_loggable.tqdm_logging": logging.ERROR,  # progress bars as log lines; we tell the progress
+    "jax.experimental.array_serialization.serialization": logging.WARNING,  # six lines a checkpoint
+}
+
+
+def run(config: TrainLmConfig, metrics: MetricsFile, *, tokenizer: str, log_dir: str, resumed_at: int | None) -> int:
+    """Train and export; returns the number of parameters. `resumed_at` is the step of the checkpoint there is."""
+    levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
+    levanter_config.trainer.checkpointer.before_each = metrics.save
+    progress = Progress(config.num_train_steps, config.train_batch_size * config.model.max_seq_len)
+    tracker = MetricsTracker(metrics, progress, finished=resumed_at == config.num_train_steps - 1)
+    levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
+    levanter_config.adapter = ExportAndEvaluate(levanter_config, join(config.output_path, "hf"), resumed_at is None)
+    with _logging_as_it_is(), listings_not_remembered(), warnings.catch_warnings():
+        # The second run in one process. Levanter has no way to take the first one's tracker away.
+        warnings.filterwarnings("ignore", message="Global tracker is already set")
+        train_lm.main(levanter_config)
+        levanter_config.trainer.checkpointer.made.wait_until_finished()
+    return tracker.parameters
+
+
+def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> train_lm.TrainLmConfig:
+    """Levanter's config: what is not said here is Levanter's default."""
+    model, optimizer = config.model, config.optimizer
+    weights = config.train_weights or {n: float(count_tokens(p, "train")) for n, p in config.components.items()}
+    cache_dir = config.compilation_cache_dir
+    return train_lm.TrainLmConfig(
+        data=LmDataConfig(
+            tokenizer=tokenizer,
+            cache_dir=None,
+            auto_build_caches=False,
+            shuffle=True,
+            permutation_type="feistel",
+            components={name: DatasetComponent(cache_dir=path) for name, path in config.components.items()},
+            train_weights=weights,
+        ),
+        model=LlamaConfig(
+            max_seq_len=model.max_seq_len,
+            hidden_dim=model.hidden_dim,
+            intermediate_dim=model.intermediate_dim,
+            num_layers=model.num_layers,
+            num_heads=model.num_heads,
+            num_kv_heads=model.num_kv_heads,
+            tie_word_embeddings=model.tie_word_embeddings,
+            gradient_checkpointing=False,
+            # A local folder, or the export asks the hub for Llama 2.
+            reference_checkpoint=tokenizer,
+            tokenizer=tokenizer,
+        ),
+        optimizer=AdamConfig(
+            learning_rate=optimizer.learning_rate,
+            weight_decay=optimizer.weight_decay,
+            warmup=optimizer.warmup,
+            lr_schedule=optimizer.lr_schedule,
+            min_lr_ratio=optimizer.min_lr_ratio,
+        ),
+        trainer=TrainerConfig(
+            id="train",
+            seed=config.seed,
+            mp=jmp.get_policy(config.precision),
+            num_train_steps=config.num_train_steps,
+            train_batch_size=config.train_batch_size,
+            steps_per_eval=config.steps_per_eval,
+            max_eval_batches=config.max_eval_batches,
+            require_accelerator=False,
+            log_jaxprs=False,
+            log_xla_hlo=False,
+            log_dir=Path(log_dir),
+            distributed=DistributedConfig(initialize_jax_distributed=False),
+            checkpointer=LateCheckpointerConfig(
+                base_path=join(config.output_path, "checkpoints"),
+                append_run_id_to_base_path=False,
+                save_interval=timedelta(seconds=config.checkpoint_interval_s),
+                keep=[{"every": config.steps_per_checkpoint}],
+            ),
+            jax_config=JAX_CONFIG,
+            jax_compilation_cache_dir=os.path.expanduser(cache_dir) if cache_dir else None,
+        ),
+    )
+
+
+@dataclass
+class LateCheckpointerConfig(CheckpointerConfig):
+    """Makes a checkpointer for `ExportAndEvaluate` to use; the trainer's own hook, which comes too early, gets none."""
+
+    def create(self, run_id: str) -> Any:
+        self.made: Checkpointer = super().create(run_id)
+        save = self.made.save_checkpoint
+
+        def save_after_metrics(*args: Any, **kwargs: Any) -> None:
+            self.before_each()
+            save(*args, **kwargs)
+
+        self.made.save_checkpoint = save_after_metrics  # type: ignore[method-assign]
+        return NoCheckpointer()
+
+    def before_each(self) -> None:
+        """Called before a checkpoint is begun; `run` puts its own here, which is no field that Levanter would copy."""
+
+
+class NoCheckpointer:
+    def on_step(self, **state: Any) -> None: ...
+
+
+class MetricsTracker(Tracker):
+    """Levanter's metrics into a MetricsFile."""
+
+    name = "marin"
+
+    def __init__(self, metrics: MetricsFile, progress: Progress, *, finished: bool) -> None:
+        self.metrics, self.progress, self.finished = metrics, progress, finished
+        self.parameters = 0
+
+    def log(self, metrics: Mapping[str, Any], *, step: int | None, commit: bool | None = None) -> None:
+        kept = numbers(metrics)
+        if self.finished:
+            # A run that finds its last checkpoint does no step, and tells that the loss of the last one was 0.
+            kept = {name: value for name, value in kept.items() if not name.startswith(TRAIN_ONLY)}
+        if step is None or not kept:
+            return
+        self.metrics.add(int(step), kept)
+        if "train/loss" in kept:
+            self.progress.advance(int(step), kept["train/loss"])
+
+    def log_summary(self, metrics: Mapping[str, Any]) -> None:
+        self.parameters = int(metrics.get("parameter_count", self.parameters))
+
+    def log_hyperparameters(self, hparams: Mapping[str, Any]) -> None: ...
+
+    def log_artifact(self, artifact_path: Any, *, name: str | None = None, type: str | None = None) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+@TrackerConfig.register_subclass("marin")
+@dataclass(init=False)
+class MetricsTrackerConfig(TrackerConfig):
+    """No field of the dataclass: Levanter copies these, and writes them out as YAML."""
+
+    def __init__(self, tracker: MetricsTracker) -> None:
+        self.tracker = tracker
+
+    def init(self, run_id: str | None) -> Tracker:
+        return self.tracker if jax.process_index() == 0 else NoopTracker()
+
+
+@AdaptorConfig.register_subclass("marin")
+class ExportAndEvaluate(NoAdaptorConfig):
+    """Adapts nothing: trains all parameters from scratch."""
+
+    def __init__(self, config: train_lm.TrainLmConfig, hf_path: str, evaluate_untrained: bool) -> None:
+        self.config, self.hf_path, self.evaluate_untrained = config, hf_path, evaluate_untrained
+
+    def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
+        if self.evaluate_untrained:
+            _evaluate_untrained(self.config, trainer, tokenizer)
+
+        def checkpoint(info: Any, force: bool = False) -> None:
+            saved = self.config.trainer.checkpointer.made
+            saved.on_step(tree=info.state.saveable_state, step=info.step, force=force)
+
+        def export_at_the_end(info: Any, force: bool = False) -> None:
+            if force:
+                converter.save_pretrained(info.eval_model, self.hf_path, generation_config=export.generation_config)
+
+        trainer.add_hook(checkpoint, every=1)  # it knows itself which steps to save
+        trainer.add_hook(export_at_the_end, every=trainer.num_train_steps + 1)
+
+
+def _evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any) -> None:
+    """Log the validation loss of the model that training will begin with: Levanter's hooks begin at step 2."""
+    settings = trainer.config
+    model_key = jax.random.split(jax.random.PRNGKey(settings.seed), 4)[2]  # as train_lm.main splits it
+    Vocab = round_axis_for_partitioning(hax.Axis("vocab", len(tokenizer)), trainer.parameter_axis_mapping)
+    model = named_jit(
+        lambda key: trainer.mp.cast_to_param(config.model.build(Vocab, key=key)),
+        axis_resources=trainer.parameter_axis_mapping,
+    )(model_key)
+    batches = settings.max_eval_batches
+    evaluate = levanter.eval.cb_tagged_lm_evaluate(
+        trainer.EvalBatch,
+        config.data.tagged_eval_sets(config.model.max_Pos),
+        tokenizer,
+        trainer.device_mesh,
+        trainer.compute_axis_mapping,
+        batches and batches * settings.eval_batch_size,
+        mp=trainer.mp,
+    )
+    evaluate(SimpleNamespace(step=UNTRAINED_STEP, model=model, state=SimpleNamespace(model_averaging=None)))
+
+
+@contextmanager
+def listings_not_remembered() -> Iterator[None]:
+    """Let Levanter see what is in a bucket: its file systems are fsspec's own, which remember a listing for ever.
+
+    A process that has looked there before would not know what another one has done to the checkpoints since.
+    """
+    before = {store: dict(fsspec.config.conf.get(store, {})) for store in BUCKETS}
+    for store in BUCKETS:
+        fsspec.config.conf[store] = {**before[store], "use_listings_cache": False}
+    try:
+        yield
+    finally:
+        fsspec.config.conf.update(before)
+
+
+@contextmanager
+def _logging_as_it_is() -> Iterator[None]:
+    """Keep the process's log handlers: Levanter's set-up clears them the first time, and adds a file each time."""
+    root = logging.getLogger()
+    handlers, levels = root.handlers[:], {logger: logger.level for logger in (root, *map(logging.getLogger, QUIET))}
+    configure_logging(root.level)
+    root.handlers[:] = handlers
+    for name, level in QUIET.items():
+        logging.getLogger(name).setLevel(level)
+    try:
+        yield
+    finally:
+        for added in [handler for handler in root.handlers if handler not in handlers]:
+            root.removeHandler(added)
+            added.close()
+        for logger, level in levels.items():
+            logger.setLevel(level)

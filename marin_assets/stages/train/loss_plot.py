@@ -1,0 +1,36 @@
+"""A picture of the losses of a training run.
+
+In:  rows of metrics (`metrics.py`).   Out: a PNG with train and validation loss by step.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from marin_assets.stages.train.metrics import Row
+from marin_resources.storage.files import write_bytes
+
+
+def plot_losses(rows: Sequence[Row], path: str) -> None:
+    """Write the picture, whole or not at all."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    # Figure and canvas by hand, not pyplot: no window system and no state that other code in the process shares.
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(*_series(rows, "train/loss"), color="0.7", linewidth=1, label="train")
+    axes.plot(*_series(rows, "eval/loss"), color="tab:blue", marker="o", markersize=4, label="validation")
+    axes.set(xlabel="step", ylabel="loss (nats a token)")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    buffer = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
+    write_bytes(path, buffer.getvalue())
+
+
+def _series(rows: Sequence[Row], name: str) -> tuple[list[int], list[float]]:
+    """Steps done and values; the untrained model stands at 0."""
+    points = [(row["step"] + 1, row[name]) for row in rows if name in row]
+    return [step for step, _ in points], [value for _, value in points]

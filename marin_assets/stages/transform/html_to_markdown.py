@@ -1,0 +1,218 @@
+"""HTML pages -> documents of Markdown text.
+
+In:  pages, shards of documents whose text is HTML.
+Out: documents, shard for shard under the same names. A page keeps its id, source and metadata; metadata["page"] is the
+     page's id. A page longer than `max_characters` is cut at paragraph borders into documents "<page id>#<n>" that
+     share metadata["page"], so a split by page keeps them together.
+
+Every page in is kept or rejected for one reason: pages = pages_kept + rejected, rejected = sum of rejected_<reason>.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from marin_assets.documents import Document, document_shards, read_documents, write_documents
+from marin_assets.stages.transform.html_bounds import has_too_many_attributes, is_too_deep
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import map_shards
+
+REASONS = ("too_long", "too_many_attributes", "too_deep", "empty", "too_short")
+TAG_NAMES = (
+    "a|abbr|article|aside|b|blockquote|body|br|button|center|code|dd|div|dl|dt|em|font|footer|form|h[1-6]|head|header|hr|"
+    "html|i|img|input|li|link|main|meta|nav|ol|option|p|pre|script|section|select|small|span|strong|style|sub|sup|table|"
+    "tbody|td|th|thead|title|tr|u|ul"
+)
+TAG = re.compile(rf"</?(?:{TAG_NAMES})(?:\s[^<>]*)?/?>", re.IGNORECASE)
+"""A tag of HTML. Text such as `<module>` or `List<int>` is none."""
+
+
+class ExtractorError(ValueError):
+    """An extractor that there is not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HtmlToMarkdownConfig:
+    pages_path: str
+    """Shards of documents whose text is HTML."""
+    output_path: str = THIS_OUTPUT_PATH
+    extractor: str = versioned("resiliparse")
+    min_characters: int = versioned(100)
+    """A page with less text is rejected as too_short: a title and no content."""
+    max_page_characters: int = versioned(10_000_000)
+    """A longer page is rejected as too_long, unread: parsed, a page takes up to a hundred times its size. Crawls cut
+    pages at 1 to 5 MB."""
+    max_depth: int = versioned(512)
+    """A page with lists nested deeper, or whose unclosed <b>, <font> and the like would make millions of elements, is
+    rejected as too_deep, unread: lists of 10,000 levels become 200 MB of indentation. Browsers cut at 512."""
+    max_characters: int | None = versioned(6000)
+    """A longer page becomes several documents of about this length at most; None leaves pages whole."""
+
+
+def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
+    """Extract the text of HTML pages as Markdown documents.
+
+    Returns pages, pages_kept, rejected (and by reason), pages_unaccounted, documents, markup_left, bytes_in, bytes_out.
+    """
+    extractor_named(config.extractor)
+    if config.max_characters is not None and config.max_characters < max(1, 2 * config.min_characters):
+        raise ValueError(
+            f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
+            f"({config.min_characters!r}), so that every piece is long enough. Pass a larger one, or None."
+        )
+    shards = document_shards(config.pages_path, config.output_path, config)
+    counts = map_shards(convert_shard, shards, output_path=config.output_path)
+    return {**counts, "pages_unaccounted": counts["pages"] - counts["pages_kept"] - counts["rejected"]}
+
+
+def convert_shard(shard: FileShard) -> dict[str, int]:
+    names = ["pages", "pages_kept", "rejected", *(f"rejected_{r}" for r in REASONS), "documents", "markup_left"]
+    counts = Counter(dict.fromkeys([*names, "bytes_in", "bytes_out"], 0))
+    for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
+        write_documents(documents, convert_pages(pages.path, shard.config, counts), replace=False)
+    return dict(counts)
+
+
+def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str]) -> Iterator[Document]:
+    to_markdown = extractor_named(config.extractor)
+    for page in read_documents(path):
+        counts["pages"] += 1
+        counts["bytes_in"] += len(page.text.encode())
+        reason = reject_page(page.text, config)
+        text = "" if reason else to_markdown(page.text)
+        reason = reason or reject(text, config.min_characters)
+        if reason:
+            counts["rejected"] += 1
+            counts[f"rejected_{reason}"] += 1
+            continue
+        counts["pages_kept"] += 1
+        counts["markup_left"] += markup_left(text, page.text)
+        for document in split_page(page, text, config.min_characters, config.max_characters):
+            counts["documents"] += 1
+            counts["bytes_out"] += len(document.text.encode())
+            yield document
+
+
+def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
+    """Why a page is left out before it is read, one of REASONS."""
+    if len(page) > config.max_page_characters:
+        return "too_long"
+    if has_too_many_attributes(page):
+        return "too_many_attributes"
+    return "too_deep" if is_too_deep(page, config.max_depth) else None
+
+
+def reject(text: str, min_characters: int) -> str | None:
+    """Why a page is left out, one of REASONS; None keeps it."""
+    if not text:
+        return "empty"
+    return "too_short" if len(text) < min_characters else None
+
+
+def extractor_named(name: str) -> Callable[[str], str]:
+    """The function from HTML to Markdown. Raises ExtractorError for a name that has none."""
+    extractors = {"resiliparse": resiliparse_markdown}
+    if name not in extractors:
+        raise ExtractorError(f"The extractor is {name!r}, expected one of {sorted(extractors)}.")
+    return extractors[name]
+
+
+def resiliparse_markdown(page: str) -> str:
+    """Resiliparse's minimal HTML (Bevendorff et al. 2018, chatnoir-resiliparse), its ten tags written as Markdown.
+
+    In minimal HTML all text is escaped, so what looks like a tag is one.
+    """
+    from resiliparse.extract.html2text import extract_plain_text
+
+    minimal = extract_plain_text(page, preserve_formatting="minimal_html", main_content=False)
+    parts = re.split(r"(<pre>.*?</pre>)", minimal, flags=re.DOTALL)
+    return tidy("".join(fenced(part) if part.startswith("<pre>") else outlined(part) for part in parts))
+
+
+def fenced(preformatted: str) -> str:
+    code = html.unescape(re.sub(r"<[^<>]*>", "", preformatted)).strip("\n")
+    return f"\n\n```\n{code}\n```\n\n" if code.strip() else "\n\n"
+
+
+def outlined(minimal: str) -> str:
+    """Headings and lists of minimal HTML without <pre>."""
+    # Tabs stand between the cells of a table only. Without the look-behind a long run of blanks takes quadratic time.
+    text = re.sub(r"(?<![ \u00a0])[ \u00a0]*\t[ \u00a0\t]*", "\t", minimal)
+    text = re.sub(r"^\t|\t$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"<h([1-6])>\s*(.*?)\s*</h\1>", heading, text, flags=re.DOTALL)
+    return html.unescape(re.sub(r"<[^<>]*>", "", numbered(text)))
+
+
+def heading(match: re.Match[str]) -> str:
+    words = " ".join(re.sub(r"<[^<>]*>", " ", match[2]).split())
+    return f"{'#' * int(match[1])} {words}" if words else ""
+
+
+def numbered(text: str) -> str:
+    """The items of lists with "-" or their number; resiliparse indents them by their depth."""
+    counters: list[int | None] = []
+
+    def replace(match: re.Match[str]) -> str:
+        tag = match[0]
+        if tag in ("<ul>", "<ol>"):
+            counters.append(0 if tag == "<ol>" else None)
+        elif tag in ("</ul>", "</ol>"):
+            counters[-1:] = []
+        elif counters and (count := counters[-1]) is not None:
+            counters[-1] = count + 1
+            return f"{count + 1}. "
+        else:
+            return "- "
+        return ""
+
+    return re.sub(r"</?[uo]l>|<li>\s*", replace, re.sub(r"\n *(</?[uo]l>)", r"\1", text))
+
+
+def tidy(text: str) -> str:
+    """No-break spaces as spaces, no blanks at the end of a line, at most one blank line in a row."""
+    text = re.sub(r"(?<![ \t])[ \t]+$", "", text.replace("\u00a0", " ").replace("\r", ""), flags=re.MULTILINE)
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+
+
+def markup_left(text: str, page: str) -> bool:
+    """Whether the text has more HTML tags than the page writes about (escaped, as `&lt;br&gt;`)."""
+    tags = len(TAG.findall(text))
+    return tags > 0 and tags > len(TAG.findall(html.unescape(re.sub(r"<[^<>]*>", "", page))))
+
+
+def split_page(page: Document, text: str, min_characters: int, max_characters: int | None) -> Iterator[Document]:
+    """The page's documents: one with the page's id, or several with "#0", "#1", … after it."""
+    metadata = {**page.metadata, "page": page.id}
+    if max_characters is None or len(text) <= max_characters:
+        yield Document(id=page.id, text=text, source=page.source, metadata=metadata)
+        return
+    for number, piece in enumerate(pieces(text, min_characters, max_characters)):
+        yield Document(id=f"{page.id}#{number}", text=piece, source=page.source, metadata=metadata)
+
+
+def pieces(text: str, min_characters: int, max_characters: int) -> Iterator[str]:
+    """Cuts of at least `min_characters`, at the last paragraph border before `max_characters`, or else a line border.
+
+    A line is never cut, and a rest below `min_characters` stays with the piece before it: only these exceed the bound.
+    """
+    start = 0
+    while len(text) - start > max_characters + min_characters:
+        borders = (
+            text.rfind("\n\n", start + min_characters, start + max_characters + 2),
+            text.rfind("\n", start + min_characters, start + max_characters + 1),
+            text.find("\n", start + max_characters),
+        )
+        cut = next((border for border in borders if border >= 0), len(text))
+        rest = cut
+        while text.startswith("\n", rest):
+            rest += 1
+        if len(text) - rest < min_characters:
+            break
+        yield text[start:cut].rstrip("\n")
+        start = rest
+    yield text[start:]

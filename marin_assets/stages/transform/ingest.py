@@ -1,0 +1,200 @@
+"""Foreign rows -> documents.
+
+In:  files of .jsonl, .jsonl.gz, .jsonl.zst or .parquet below a folder, with columns of any names.
+Out: documents, file for file under the same names. Without a column of ids a document's id is the xxh3 of its text (128
+     bits, 32 hexadecimal digits), so equal texts have equal ids.
+
+A row that makes no document fails the stage, or is counted under its reason if `bad_rows` is "reject". A damaged file
+always fails it: what is lost then, nobody can count.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.documents import (
+    SUFFIX,
+    BadRow,
+    Document,
+    DocumentError,
+    check_format,
+    document_shards,
+    read_rows,
+    write_documents,
+)
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
+
+ALL = "all"
+BAD_ROWS = ("fail", "reject")
+REASONS = (
+    "too_long", "invalid_utf8", "invalid_json", "not_an_object", "no_text", "text_not_a_string", "empty", "no_id",
+    "bad_metadata",
+)  # fmt: skip
+
+
+class IngestError(ValueError):
+    """Rows that make no documents: one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestConfig:
+    input_path: str
+    """A folder of files, or one file."""
+    output_path: str = THIS_OUTPUT_PATH
+    text_column: str = versioned("text")
+    id_column: str | None = versioned(None)
+    """Its values, texts or whole numbers, are the ids; None makes ids of the texts."""
+    source: str = versioned("")
+    """The `source` of every document."""
+    metadata_columns: tuple[str, ...] | str = versioned(())
+    """Columns to keep as metadata, or "all" but text and id. Dates become ISO texts, decimals texts, NaN null."""
+    bad_rows: str = versioned("fail")
+    """"fail", or "reject" and count."""
+    max_bad_fraction: float = versioned(0.01)
+    """If a greater share of the rows is rejected, the stage fails: a wrong `text_column` must not end in a small
+    corpus."""
+    max_whitespace_run: int | None = versioned(None)
+    """Longer runs of white space are cut to this length, and counted. Marin's `normalize` has 128; None leaves text."""
+    output_format: str = versioned(SUFFIX)
+    """What is written: ".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
+
+
+def ingest(config: IngestConfig) -> dict[str, int | float]:
+    """Returns documents (rows), kept, rejected, each rejected_<reason>, bytes (of text), whitespace_runs_cut.
+
+    Raises IngestError, and ShardError with file and line for a bad row or a damaged file.
+    """
+    _check(config)
+    shards = document_shards(config.input_path, config.output_path, config, suffix=config.output_format)
+    counts = map_shards(ingest_shard, shards, output_path=config.output_path)
+    if not counts["documents"]:
+        raise IngestError(f"The files of {config.input_path!r} have no rows. Look whether they are the right ones.")
+    if counts["rejected"] > config.max_bad_fraction * counts["documents"]:
+        reasons = ", ".join(f"{counts[f'rejected_{r}']:,} {r}" for r in REASONS if counts[f"rejected_{r}"])
+        raise IngestError(
+            f"{counts['rejected']:,} of the {counts['documents']:,} rows of {config.input_path!r} are no documents "
+            f"({reasons}), more than max_bad_fraction {config.max_bad_fraction:g}. Look at text_column "
+            f"{config.text_column!r} and the files, or allow more."
+        )
+    return counts
+
+
+def _check(config: IngestConfig) -> None:
+    check_format(config.output_format)
+    if config.bad_rows not in BAD_ROWS:
+        raise IngestError(f"bad_rows is {config.bad_rows!r}, expected one of {BAD_ROWS}.")
+    if not 0 <= config.max_bad_fraction <= 1:
+        raise IngestError(f"max_bad_fraction is {config.max_bad_fraction!r}, expected a share from 0 to 1.")
+    if config.max_whitespace_run is not None and config.max_whitespace_run < 1:
+        raise IngestError(f"max_whitespace_run is {config.max_whitespace_run!r}, expected 1 or more, or None.")
+    if isinstance(config.metadata_columns, str) and config.metadata_columns != ALL:
+        raise IngestError(f"metadata_columns is {config.metadata_columns!r}, expected names in a tuple, or {ALL!r}.")
+
+
+def ingest_shard(shard: FileShard) -> Counts:
+    names = ("documents", "kept", "rejected", *(f"rejected_{r}" for r in REASONS), "bytes", "whitespace_runs_cut")
+    counts = Counter(dict.fromkeys(names, 0))
+    for file, target in zip(shard.inputs, shard.outputs, strict=True):
+        write_documents(target, documents_of(file.path, shard.config, counts), replace=False)
+    return dict(counts)
+
+
+def documents_of(path: str, config: IngestConfig, counts: Counter[str]) -> Iterator[Document]:
+    """The documents of one file, counted."""
+    document_of = row_reader(config, counts)
+    for number, row in read_rows(path, _columns(config)):
+        counts["documents"] += 1
+        document = row if isinstance(row, BadRow) else document_of(row)
+        if isinstance(document, BadRow):
+            if config.bad_rows == "fail":
+                raise DocumentError(
+                    f"{path!r} line {number} makes no document ({document.reason}: {document.detail}). Mend it, or set "
+                    "bad_rows='reject'."
+                )
+            counts["rejected"] += 1
+            counts[f"rejected_{document.reason}"] += 1
+            continue
+        counts["kept"] += 1
+        counts["bytes"] += len(document.text.encode())
+        yield document
+
+
+def _columns(config: IngestConfig) -> list[str] | None:
+    """The columns that parquet has to have; None for all."""
+    if config.metadata_columns == ALL:
+        return None
+    return list(dict.fromkeys(filter(None, [config.text_column, config.id_column, *config.metadata_columns])))
+
+
+def row_reader(config: IngestConfig, counts: Counter[str]) -> Callable[[Mapping[str, Any]], Document | BadRow]:
+    """From a row to its document, or why it makes none."""
+    from xxhash import xxh3_128_hexdigest
+
+    longest = config.max_whitespace_run
+    long_run = re.compile(rf"\s{{{longest + 1},}}") if longest else None
+
+    def document_of(row: Mapping[str, Any]) -> Document | BadRow:
+        text = row.get(config.text_column)
+        if text is None:
+            there = ", ".join(map(repr, row)) or "none"
+            return BadRow("no_text", f"{config.text_column!r} is missing or null, the columns are {there}"[:500])
+        if not isinstance(text, str):
+            return BadRow("text_not_a_string", f"{config.text_column!r} is {text!r:.80} of type {type(text).__name__}")
+        if not text.strip():
+            return BadRow("empty", f"{config.text_column!r} is {text!r:.80}")
+        if long_run:
+            text, cut = long_run.subn(lambda run: run[0][:longest], text)
+            counts["whitespace_runs_cut"] += cut
+        id = xxh3_128_hexdigest(text.encode()) if config.id_column is None else given_id(row.get(config.id_column))
+        metadata = metadata_of(row, config)
+        if id is None:
+            return BadRow("no_id", f"{config.id_column!r} is {row.get(config.id_column or '')!r:.80}")
+        if isinstance(metadata, BadRow):
+            return metadata
+        return Document(id=id, text=text, source=config.source, metadata=metadata)
+
+    return document_of
+
+
+def given_id(value: Any) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
+def metadata_of(row: Mapping[str, Any], config: IngestConfig) -> dict[str, Any] | BadRow:
+    """The kept columns as JSON values."""
+    names = config.metadata_columns
+    if names == ALL:
+        names = tuple(name for name in row if name not in (config.text_column, config.id_column))
+    try:
+        return {name: json_value(row[name]) for name in names if name in row}
+    except TypeError as error:
+        return BadRow("bad_metadata", f"{error}; name the columns to keep in metadata_columns")
+
+
+def json_value(value: Any) -> Any:
+    """The JSON value for what a parquet column or a line may hold. Raises TypeError for what has none, as bytes."""
+    import datetime
+    import decimal
+
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): json_value(item) for key, item in value.items()}
+    raise TypeError(f"a value of type {type(value).__name__}, {value!r:.60}, is none of JSON's")

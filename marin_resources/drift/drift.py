@@ -1,0 +1,184 @@
+"""What a version does not cover and what has changed all the same since an output was made. Pure: records are compared.
+
+    find_drift     the changes, from the record of an output and the same facts as they are now
+    not_recorded   what cannot be told, as the record does not hold it
+    tell           all changes in one phrase, for a line of a log
+
+Drift decides nothing: what is complete is reused, and whoever reads it judges.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marin_resources.drift.config import differing_fields
+
+PLUMBING_PACKAGE = "marin_resources"
+"""Stages read, write and share work through it; that data stay the same as it changes is its own tests' affair."""
+MAX_NAMED = 4
+
+
+class Kind(enum.StrEnum):
+    CONFIG = "config"
+    FUNCTION = "function"
+    SOURCE = "source"
+    INPUT = "inputs"
+    ENVIRONMENT = "environment"
+    PLUMBING = "plumbing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    kind: Kind
+    what: str
+    """A field, function, module or step by name; of the environment, what of it."""
+    was: Any
+    now: Any
+
+    def sentence(self) -> str:
+        """For a list of changes."""
+        if self.kind in (Kind.CONFIG, Kind.FUNCTION) or self.what == PYTHON:
+            return f"{_NOUNS[self.kind]} {self.what!r} was {_short(self.was)} and is {_short(self.now)} now."
+        if self.kind is Kind.SOURCE and (self.was is None or self.now is None):
+            return f"The module {self.what!r} is {'new' if self.was is None else 'gone'} in what its function imports."
+        if self.kind is Kind.INPUT:
+            return f"The input {self.what!r} was made again since, and its content differs from what was read."
+        if self.kind is Kind.PLUMBING:
+            return f"The plumbing changed: {self.what}."
+        return f"{_NOUNS[self.kind]} {self.what!r} changed."
+
+
+def find_drift(
+    record: Mapping[str, Any] | None, facts: Mapping[str, Any], inputs: Mapping[str, str | None]
+) -> tuple[Drift, ...]:
+    """What differs between a record and now, in the order of Kind, then by name.
+
+    `facts` are those that a record made now would hold; `inputs` the manifest digests of the inputs as they lie there
+    now, by step name. What one side does not hold is no drift.
+    """
+    if record is None:
+        return ()
+    found = (_config(record, facts), _code(record, facts), _inputs(record, inputs), _environment(record, facts))
+    return tuple(sorted((drift for part in found for drift in part), key=lambda d: (_ORDER[d.kind], d.what)))
+
+
+def not_recorded(record: Mapping[str, Any] | None, facts: Mapping[str, Any]) -> tuple[Kind, ...]:
+    """What cannot be compared: Marin's records and older ones hold less."""
+    record = record or {}
+    unknown = {
+        Kind.CONFIG: not _is_ours(record),
+        Kind.SOURCE: not (record.get("source_digest") and facts.get("source_digest")),
+        Kind.INPUT: bool(facts.get("dependencies")) and record.get("inputs") is None,
+        Kind.ENVIRONMENT: not _of_environment(record, "lock_digest"),
+    }
+    return tuple(kind for kind, holds in unknown.items() if holds)
+
+
+def worth_telling(drift: Iterable[Drift]) -> tuple[Drift, ...]:
+    """Without the plumbing, which any update of this software changes."""
+    return tuple(item for item in drift if item.kind is not Kind.PLUMBING)
+
+
+def tell(drift: Sequence[Drift]) -> str:
+    """The changes as a phrase, "" for none that is worth a line: "since it was made, … and … changed"."""
+    if not worth_telling(drift):
+        return ""
+    clauses = [clause for kind in Kind for clause in _clauses(kind, [item for item in drift if item.kind is kind])]
+    return f"since it was made, {_listed(clauses)} changed"
+
+
+def _config(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift]:
+    if _is_ours(record):  # Marin writes configs in a form of its own
+        for field, was, now in differing_fields(record, facts):
+            yield Drift(kind=Kind.CONFIG, what=field, was=was, now=now)
+
+
+def _code(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift]:
+    was, now = record.get("source_digest"), facts.get("source_digest")
+    if not was or not now:
+        return
+    another = was["function"] != now["function"]
+    if another:
+        yield Drift(kind=Kind.FUNCTION, what=record["name"], was=was["function"], now=now["function"])
+    changed = _changed_modules(was["modules"], now["modules"])
+    plumbing = [name for name in changed if name.partition(".")[0] == PLUMBING_PACKAGE]
+    for name in changed:
+        before, after = was["modules"].get(name), now["modules"].get(name)
+        # what another function imports is another set of modules, which says nothing beyond that
+        if name not in plumbing and not (another and None in (before, after)):
+            yield Drift(kind=Kind.SOURCE, what=name, was=before, now=after)
+    if plumbing and not another:
+        yield Drift(kind=Kind.PLUMBING, what=_named(plumbing), was=was["digest"], now=now["digest"])
+
+
+def _changed_modules(was: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Modules whose code is another, is new or is gone. One that has only moved is none of these."""
+    gone, new = was.keys() - now.keys(), now.keys() - was.keys()
+    moved = {was[name] for name in gone} & {now[name] for name in new}
+    kept = {name for name in gone if was[name] not in moved} | {name for name in new if now[name] not in moved}
+    return sorted(kept | {name for name in was.keys() & now.keys() if was[name] != now[name]})
+
+
+def _inputs(record: Mapping[str, Any], inputs: Mapping[str, str | None]) -> Iterator[Drift]:
+    for name, was in (record.get("inputs") or {}).items():
+        now = inputs.get(name)
+        if was is not None and now is not None and was != now:
+            yield Drift(kind=Kind.INPUT, what=name, was=was, now=now)
+
+
+def _environment(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift]:
+    for what, field in ((LOCK, "lock_digest"), (PYTHON, "python")):
+        was, now = _of_environment(record, field), _of_environment(facts, field)
+        if was and now and was != now:
+            yield Drift(kind=Kind.ENVIRONMENT, what=what, was=was, now=now)
+
+
+def _of_environment(facts: Mapping[str, Any], field: str) -> str | None:
+    value = (facts.get("environment") or {}).get(field)
+    return ".".join(value.split(".")[:2]) if value and field == "python" else value
+
+
+def _is_ours(record: Mapping[str, Any]) -> bool:
+    return "format_version" in record and "config" in record
+
+
+def _clauses(kind: Kind, drift: Sequence[Drift]) -> Iterator[str]:
+    if kind in (Kind.CONFIG, Kind.FUNCTION):
+        fields = [f"{item.what!r} ({_short(item.was)}, now {_short(item.now)})" for item in drift]
+    else:
+        fields = [repr(item.what) for item in drift if kind is not Kind.PLUMBING]
+    if drift and kind is Kind.PLUMBING:
+        yield "the plumbing"
+    elif fields:
+        more = [f"{len(fields) - MAX_NAMED} more"] if len(fields) > MAX_NAMED else []
+        noun = _NOUNS[kind] + ("s" if len(fields) > 1 and kind in (Kind.CONFIG, Kind.INPUT) else "")
+        yield f"{noun[0].lower()}{noun[1:]} {_listed(fields[:MAX_NAMED] + more)}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def _named(modules: Sequence[str]) -> str:
+    more = [f"{len(modules) - MAX_NAMED} more"] if len(modules) > MAX_NAMED else []
+    return _listed([*map(repr, modules[:MAX_NAMED]), *more])
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+LOCK, PYTHON = "uv.lock", "Python"
+_ORDER = {kind: place for place, kind in enumerate(Kind)}
+_NOUNS = {
+    Kind.CONFIG: "The unversioned field",
+    Kind.FUNCTION: "The function of",
+    Kind.SOURCE: "The source of",
+    Kind.INPUT: "The input",
+    Kind.ENVIRONMENT: "The environment's",
+    Kind.PLUMBING: "The plumbing",
+}

@@ -1,0 +1,181 @@
+"""Which modules a function's work rests on: its own, and those of the project that it imports, directly or not.
+
+Found from the files alone, nothing is imported. A project's modules are those that lie below the folder which the
+function's module is imported from, or below another such folder of the same checkout, and our own packages. Installed
+packages are the environment's, whose lock is recorded; an installed function rests on its own package.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import marin_resources
+from marin_resources.drift.source_file import Import, read_code
+
+OUR_PACKAGES = frozenset({"marin_assets", "marin_resources"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Module:
+    name: str
+    file: str
+
+    @property
+    def is_package(self) -> bool:
+        return self.file.endswith("/__init__.py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Root:
+    """A folder that modules are imported from."""
+
+    folder: str
+    packages: frozenset[str] | None = None
+    """The top-level names that count in it; None for all."""
+
+
+class Modules:
+    """The modules below some roots, by name. What was looked for is remembered, so make a new one for each question."""
+
+    def __init__(self, start: Sequence[Module]) -> None:
+        self.start = {module.name: module for module in start}
+        self.roots = list(dict.fromkeys(root for module in start for root in _roots(module)))
+        self._found: dict[str, Module | None] = dict(self.start)
+        self._folders: dict[str, list[str]] = {}
+
+    def find(self, name: str) -> Module | None:
+        """The module of this name, None if it is no file of the project: a folder without `__init__.py` is none."""
+        if name not in self._found:
+            self._found[name] = next(self._look(name), None)
+        return self._found[name]
+
+    def closure(self, counts: Callable[[Module], bool]) -> list[Module]:
+        """The start and all that it imports, as far as `counts` says that they count, by name."""
+        reached: dict[str, Module] = {}
+        met = {part for name in self.start for part in _with_parents(name)}
+        waiting = sorted(met)
+        while waiting:
+            name = waiting.pop()
+            module = self.find(name)
+            if module is None or not (name in self.start or counts(module)):
+                continue
+            reached[name] = module
+            for statement in read_code(module.file).imports:
+                new = {part for target in self._targets(module, statement) for part in _with_parents(target)} - met
+                met |= new
+                waiting += new
+        return [reached[name] for name in sorted(reached)]
+
+    def _targets(self, module: Module, statement: Import) -> Iterator[str]:
+        """The names that an import may mean. Of `from a import b`, b may be a module or a thing in one."""
+        target = _module_meant(module, statement)
+        if target:
+            yield target
+        found = self.find(target) if target else None
+        if found is None or found.is_package:
+            yield from (f"{target}.{name}" if target else name for name in statement.names if name != "*")
+
+    def _look(self, name: str) -> Iterator[Module]:
+        path = name.replace(".", "/")
+        for folder in self._folders_with(name.partition(".")[0]):
+            for file in (f"{folder}/{path}/__init__.py", f"{folder}/{path}.py"):
+                if os.path.isfile(file):
+                    yield Module(name=name, file=file)
+
+    def _folders_with(self, top: str) -> list[str]:
+        """The roots that hold a top-level name: most names are of installed packages, and in none."""
+        if top not in self._folders:
+            allowed = (root.folder for root in self.roots if root.packages is None or top in root.packages)
+            self._folders[top] = [f for f in allowed if os.path.isdir(f"{f}/{top}") or os.path.isfile(f"{f}/{top}.py")]
+        return self._folders[top]
+
+
+def module_of(reference: str) -> Module | None:
+    """The module of "module:name" or "/path/script.py:name"; None if it has no source file, as what C defines."""
+    address = reference.rpartition(":")[0]
+    is_script = address.endswith(".py")
+    file = address if is_script else _file_of_loaded(address)
+    if not file.endswith(".py") or not os.path.isfile(file):
+        return None
+    return Module(name=name_of_file(file) if is_script else address, file=os.path.abspath(file))
+
+
+def name_of_file(file: str) -> str:
+    """The name that a file has by the `__init__.py` in its folders, whatever it was imported or started as."""
+    folder, name = os.path.split(file)
+    parts = [] if name == "__init__.py" else [name.removesuffix(".py")]
+    while os.path.isfile(f"{folder}/__init__.py"):
+        folder, _, package = folder.rpartition("/")
+        parts.insert(0, package)
+    return ".".join(parts)
+
+
+def _file_of_loaded(name: str) -> str:
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    is_main = spec is not None and spec.name.removesuffix(".__main__") == name  # it was started with `python -m`
+    return getattr(sys.modules.get(name) or (main if is_main else None), "__file__", None) or ""
+
+
+def _roots(module: Module) -> Iterator[Root]:
+    folder = _folder_of_imports(module)
+    if _is_installed(folder):
+        yield Root(folder=folder, packages=frozenset({module.name.partition(".")[0]}))
+    else:
+        yield Root(folder=folder)
+        yield from (Root(folder=other) for other in _others_of_checkout(folder))
+    yield Root(
+        folder=os.path.dirname(os.path.dirname(os.path.abspath(marin_resources.__file__))), packages=OUR_PACKAGES
+    )
+
+
+def _folder_of_imports(module: Module) -> str:
+    """The folder that stood on `sys.path` for the module; for a script, the one above its packages."""
+    stem = module.file.removesuffix(".py").removesuffix("/__init__")
+    path = "/" + module.name.replace(".", "/")
+    if not stem.endswith(path):
+        path = "/" + name_of_file(module.file).replace(".", "/")
+    return stem.removesuffix(path)
+
+
+def _others_of_checkout(folder: str) -> list[str]:
+    """What else is imported from in the same checkout, as a repository may have several source folders."""
+    checkout = _checkout_of(folder)
+    paths = [os.path.abspath(path) for path in sys.path] if checkout else []
+    return [path for path in paths if f"{path}/".startswith(f"{checkout}/") and not _is_installed(path)]
+
+
+@cache
+def _checkout_of(folder: str) -> str | None:
+    while not os.path.exists(f"{folder}/.git"):
+        folder, above = os.path.dirname(folder), folder
+        if folder == above:
+            return None
+    return folder
+
+
+@cache
+def _is_installed(folder: str) -> bool:
+    if {"site-packages", "dist-packages"}.intersection(folder.split("/")):
+        return True
+    library = sysconfig.get_paths()["stdlib"]
+    return f"{folder}/".startswith(f"{library}/")
+
+
+def _module_meant(module: Module, statement: Import) -> str:
+    """What stands after `from`, in full; "" for the packages above a module without any."""
+    package = module.name if module.is_package else module.name.rpartition(".")[0]
+    for _ in range(statement.level - 1):
+        package = package.rpartition(".")[0]
+    return ".".join(filter(None, (package if statement.level else "", statement.module)))
+
+
+def _with_parents(name: str) -> list[str]:
+    """The name, and the packages that are run when it is imported."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]

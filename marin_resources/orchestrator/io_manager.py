@@ -1,0 +1,140 @@
+"""The IO manager: outputs at `<prefix>/<name>-<version>`, paths in, confirmation and metadata out.
+
+For an asset made from a step, the value is its path: the worker has published it, and here it is confirmed. For an
+asset written by hand, the value itself is stored at the same kind of path, whose version covers its key, its
+`code_version` and the versions of what it reads. A reader is given a step's path, or the value of a hand-written one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import traceback
+from typing import Any
+
+import dagster as dg
+
+from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.orchestrator.values import encode_value, read_value, write_value
+from marin_resources.output import Output, identity_of
+from marin_resources.storage.lease.lease import LeaseHeldError
+from marin_resources.storage.lease.watch import LeaseWatch
+from marin_resources.storage.output.attempts import latest_attempt
+from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store
+
+WAIT_POLL_S = 0.5
+NAME, VERSION, IDENTITY, OVERRIDE = "marin/name", "marin/version", "marin/identity", "marin/override"
+"""Definition metadata by which a step's asset tells which output it is."""
+
+
+class MarinIOManager(dg.ConfigurableIOManager):
+    """Stores every asset's output below the store's prefix."""
+
+    store: StoreResource
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        output = output_of_asset(context.step_context.job_def.asset_layer, context.asset_key)
+        store = self.store.store()
+        if NAME in context.asset_spec.metadata:
+            self._confirm(store, output, obj)
+        else:
+            self._store_value(store, output, obj, context)
+        context.add_output_metadata({"path": dg.MetadataValue.path(store.locate(output))})
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        layer, key = context.step_context.job_def.asset_layer, context.asset_key
+        output = output_of_asset(layer, key)
+        observed = self.store.store().look([output])[output]
+        if not observed.done:
+            raise dg.Failure(
+                f"Asset {key.to_user_string()!r} is read and {observed.path!r} is not complete. Materialize it first.",
+                allow_retries=False,
+            )
+        is_step = NAME in layer.get(key).metadata
+        return observed.path if is_step else read_value(observed.path, observed.result["format"])
+
+    def _confirm(self, store: Store, output: Output, path: Any) -> None:
+        observed = store.look([output])[output]
+        if path != observed.path or not observed.done:
+            raise dg.Failure(
+                f"Step {output.name!r} gave the path {path!r}, and {observed.path!r} has status {observed.status!r}, "
+                "expected SUCCESS. Run again.",
+                allow_retries=False,
+            )
+
+    def _store_value(self, store: Store, output: Output, value: Any, context: dg.OutputContext) -> None:
+        path, run_id = store.locate(output), context.run_id
+        claim = self._claim(store, output, run_id)
+        if claim is None:
+            self._refuse_another_value(store, output, value)
+            return
+        layer = context.step_context.job_def.asset_layer
+        version, _ = _version_of(layer, context.asset_key, {})
+        facts = {"name": output.name, "version": version, "output_path": path, "dagster_run_id": run_id}
+        try:
+            store.publish(claim, facts, {"format": write_value(claim.path, value)})
+        except Exception as error:  # whatever it is, it is recorded and the lease is given up
+            store.fail(claim, facts, f"{type(error).__name__}: {error}", traceback.format_exc())
+            raise
+
+    def _claim(self, store: Store, output: Output, run_id: str) -> Claim | None:
+        """The right to write the value, after whoever else is writing it; None if it is there by then."""
+        watch, stale = LeaseWatch(), None
+        while not store.look([output])[output].done:
+            attempt, looked_at_s = latest_attempt(store.locate(output)) + 1, watch.begin()
+            try:
+                return store.claim(output, attempt=attempt, resumable=False, run_id=run_id, stale_lease=stale)
+            except AlreadyDoneError:
+                continue
+            except LeaseHeldError as held:
+                stale = held.holder.generation if watch.is_stale(held.holder, looked_at_s) else None
+                time.sleep(WAIT_POLL_S)
+        return None
+
+    def _refuse_another_value(self, store: Store, output: Output, value: Any) -> None:
+        observed = store.look([output])[output]
+        if encode_value(value) != encode_value(read_value(observed.path, observed.result["format"])):
+            raise dg.Failure(
+                f"Asset {output.name!r} gave another value than the one stored at {observed.path!r} for the same "
+                "code_version. Give it a new code_version.",
+                allow_retries=False,
+            )
+
+
+def output_of_asset(asset_layer: Any, key: dg.AssetKey) -> Output:
+    """Which output an asset is, from its definition alone. Raises dg.Failure if it has no version."""
+    metadata = asset_layer.get(key).metadata
+    if NAME in metadata:
+        return Output(
+            name=metadata[NAME],
+            version=metadata[VERSION],
+            identity=metadata[IDENTITY],
+            override=metadata.get(OVERRIDE),
+        )
+    version, digest = _version_of(asset_layer, key, {})
+    return Output(name="/".join(key.path), version=digest, identity=identity_of(version))
+
+
+def _version_of(asset_layer: Any, key: dg.AssetKey, known: dict[Any, Any]) -> tuple[dict[str, Any], str]:
+    """A hand-written asset's version in the form that steps have, and its six digits."""
+    if key in known:
+        return known[key]
+    node = asset_layer.get(key)
+    if not node.code_version:
+        raise dg.Failure(
+            f"Asset {key.to_user_string()!r} has no code_version, so its value has no path. "
+            "Give it one: @dg.asset(code_version='1').",
+            allow_retries=False,
+        )
+    parents = [_dependency(asset_layer, parent, known) for parent in sorted(node.parent_keys)]
+    version = {"name": "/".join(key.path), "config": {"code_version": node.code_version}, "dependencies": parents}
+    known[key] = (version, hashlib.md5(json.dumps(version, sort_keys=True).encode()).hexdigest()[:6])
+    return known[key]
+
+
+def _dependency(asset_layer: Any, key: dg.AssetKey, known: dict[Any, Any]) -> str:
+    metadata = asset_layer.get(key).metadata
+    if NAME in metadata:
+        return f"{metadata[NAME]}-{metadata[VERSION]}"
+    return f"{'/'.join(key.path)}-{_version_of(asset_layer, key, known)[1]}"

@@ -1,0 +1,140 @@
+"""The code that a job runs: the submitter's working directory, shipped; or what is on the nodes.
+
+Shipped, a job starts in the directory that the package was unpacked to. In an image it starts in `image_root`, which
+stands for the working directory here: scripts below the one are found below the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from marin_resources.ray_tpu.cluster.code.package import CodeError, Package, package_of
+from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
+from marin_resources.settings import project_root
+from marin_resources.wire.reference import import_paths
+
+if TYPE_CHECKING:
+    from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    mode: CodeMode
+    package: str | None = None
+    """What was shipped: "gcs://_ray_pkg_….zip"."""
+    root: str | None = None
+    """The submitter's working directory, which is the job's own on the node. None: what is installed there."""
+    import_paths: tuple[str, ...] = ()
+    """Folders below the root that the submitter imports from, relative to it."""
+    image_root: str | None = None
+    """Where the root is on a node; None for a package, which Ray unpacks where it likes."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "mode": self.mode.value, "import_paths": list(self.import_paths)}
+
+    @staticmethod
+    def from_json(fields: Mapping[str, Any]) -> Code:
+        return Code(**{**fields, "mode": CodeMode(fields["mode"]), "import_paths": tuple(fields["import_paths"])})
+
+    def runtime_env(self) -> dict[str, Any]:
+        """Ray's runtime environment of the job."""
+        return {} if self.package is None else {"working_dir": self.package}
+
+    def command(self, python: str, module: str, *arguments: str) -> str:
+        """The shell command that runs a module of this code with a Python of the node's."""
+        go = "" if self.image_root is None else f"cd {shlex.quote(self.image_root)} && "
+        return f"{go}exec {shlex.join([python, '-m', module, *arguments])}"
+
+
+async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str]) -> Code:
+    """See to it that a job on the cluster can import what `references` name; a package that it lacks is uploaded.
+
+    The cluster keeps a package that no job uses for some minutes only, so this is asked before every job.
+    Raises CodeError for what cannot be shipped.
+    """
+    names = sorted(set(references))
+    root = os.path.abspath(settings.working_dir or project_root())
+    if settings.code is CodeMode.IMAGE:
+        return _in_image(settings.image_root, root, names)
+    package = await asyncio.to_thread(package_of, root)
+    for script in _scripts(names):
+        _refuse_unshipped(script, package)
+    folders = _folders_below(root, names, package.has_folder)
+    async with _uploading(settings.address, package.uri):  # one upload, though many steps begin at once
+        if not await api.has_package(package.uri):
+            await api.upload_package(package.uri, package.data)
+    return Code(mode=CodeMode.SHIP, package=package.uri, root=root, import_paths=folders)
+
+
+def _in_image(image_root: str | None, root: str, names: list[str]) -> Code:
+    for script in _scripts(names):
+        if image_root is None:
+            raise CodeError(
+                f"The script {script!r} is not on the cluster, which runs the code of its image. Put the function into "
+                "a module of the image, set MARIN_CLUSTER_IMAGE_ROOT to where the image has it, or ship the code."
+            )
+        if _below(root, script) is None:
+            raise CodeError(
+                f"{script!r} lies outside of the working directory {root!r}, which is {image_root!r} in the cluster's "
+                "image. Move it inside, or set MARIN_CLUSTER_WORKING_DIR."
+            )
+    if image_root is None:
+        return Code(mode=CodeMode.IMAGE)
+    folders = _folders_below(root, names, lambda relative: True)
+    return Code(mode=CodeMode.IMAGE, root=root, import_paths=folders, image_root=image_root)
+
+
+def _refuse_unshipped(script: str, package: Package) -> None:
+    relative = _below(package.root, script)
+    if relative is None:
+        raise CodeError(
+            f"{script!r} lies outside of the working directory {package.root!r} that is shipped. Move it inside, or "
+            "set MARIN_CLUSTER_WORKING_DIR."
+        )
+    if relative not in package.files:
+        raise CodeError(
+            f"{script!r} was not shipped with the working directory {package.root!r}: it was not there when the run "
+            "began, or an ignore file excludes it. Put it where .gitignore does not reach, and run again."
+        )
+
+
+def _scripts(references: Iterable[str]) -> list[str]:
+    addresses = (reference.rpartition(":")[0] for reference in references)
+    return [address for address in addresses if address.endswith(".py")]
+
+
+def _folders_below(root: str, references: Iterable[str], has: Callable[[str], bool]) -> tuple[str, ...]:
+    """Those of this process's import paths that are the project's own."""
+    real_root = os.path.realpath(root)
+    paths = (os.path.realpath(path) for path in import_paths(references))
+    below = [_below(real_root, path) for path in paths if not _is_environment(path, real_root)]
+    return tuple(dict.fromkeys(relative for relative in below if relative is not None and has(relative)))
+
+
+def _is_environment(path: str, root: str) -> bool:
+    """Whether a folder belongs to a Python, which may stand below the root (`.venv`)."""
+    if {"site-packages", "dist-packages"}.intersection(path.split("/")):
+        return True
+    homes = {os.path.realpath(home) for home in (sys.prefix, sysconfig.get_paths()["stdlib"])}
+    return any(_below(root, home) not in (None, ".") and _below(home, path) is not None for home in homes)
+
+
+def _below(folder: str, path: str) -> str | None:
+    """The path relative to the folder; None if it lies elsewhere."""
+    relative = os.path.relpath(path, folder)
+    return None if relative == ".." or relative.startswith("../") else relative
+
+
+def _uploading(address: str, uri: str) -> asyncio.Lock:
+    return _LOCKS.setdefault(asyncio.get_running_loop(), {}).setdefault((address, uri), asyncio.Lock())
+
+
+_LOCKS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], asyncio.Lock]] = WeakKeyDictionary()

@@ -1,0 +1,63 @@
+"""Control files on a local disk: compared and replaced while the kernel's lock on their folder is held."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from marin_resources.storage.control.control import ConflictError, Snapshot
+from marin_resources.storage.files import write_bytes
+
+
+class LocalControlFiles:
+    def read(self, path: str) -> Snapshot | None:
+        try:
+            with open(_local(path), "rb") as file:
+                return Snapshot(file.read(), _generation(os.fstat(file.fileno())))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write(self, path: str, data: bytes, expected: str | None) -> str:
+        place = _local(path)
+        with locked(os.path.dirname(place)):
+            if _generation_at(place) != expected:
+                raise ConflictError(path)
+            write_bytes(place, data)
+            return _generation(os.stat(place))
+
+    def delete(self, path: str, expected: str) -> None:
+        place = _local(path)
+        with locked(os.path.dirname(place)):
+            if _generation_at(place) != expected:
+                raise ConflictError(path)
+            os.unlink(place)
+
+
+def _local(path: str) -> str:
+    return os.path.abspath(path.removeprefix("file://"))
+
+
+def _generation(stat: os.stat_result) -> str:
+    """Each write makes a new file beside the old one, so the inode changes; where one comes back, its time differs."""
+    return f"{stat.st_ino}-{stat.st_mtime_ns}-{stat.st_size}"
+
+
+def _generation_at(path: str) -> str | None:
+    try:
+        return _generation(os.stat(path))
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """While the block runs, no process here writes a control file of the folder."""
+    os.makedirs(folder, exist_ok=True)
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

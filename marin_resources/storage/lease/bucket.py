@@ -1,0 +1,88 @@
+"""The lease in a bucket: an object that its holder renews by compare-and-swap.
+
+Taking it, renewing it, giving it up and taking it over are all the same act: write, if the generation is the one that
+was read. It is never deleted: a delete that comes late would hit the next holder's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from marin_resources.output import Holder
+from marin_resources.storage.control import control
+from marin_resources.storage.control.control import ConflictError, UnavailableError
+from marin_resources.storage.lease import text as lease_text
+from marin_resources.storage.lease.heartbeat import Heartbeat, LeaseLostError, clock_s
+from marin_resources.storage.lease.lease import LeaseHeldError
+
+log = logging.getLogger(__name__)
+
+
+class BucketLease:
+    def __init__(self, path: str, holder: Holder, generation: str, began_s: float) -> None:
+        self.path, self.holder, self._generation = path, holder, generation
+        self._writing = threading.Lock()
+        self._released = False
+        assert holder.ttl_s is not None
+        self._heartbeat = Heartbeat(self._renew, ttl_s=holder.ttl_s, began_s=began_s)
+
+    def check(self) -> None:
+        self._heartbeat.check()
+
+    def on_lost(self, act: Callable[[str], None]) -> None:
+        self._heartbeat.on_lost(act)
+
+    def release(self) -> None:
+        self._heartbeat.stop()
+        with self._writing:
+            self._released = True
+            try:
+                control.write(self.path, lease_text.free_text(self.holder), expected=self._generation)
+            except ConflictError:
+                log.info("the lease %s is another's by now, and is left alone", self.path)
+            except UnavailableError as error:
+                log.warning("the lease could not be given up, and will be stale in a while (%s)", error)
+
+    def _renew(self) -> None:
+        with self._writing:
+            if self._released:
+                return
+            text = lease_text.held_text(self.holder, time.time())
+            try:
+                self._generation = control.write(self.path, text, expected=self._generation)
+            except ConflictError:
+                self._generation = self._own_generation()
+
+    def _own_generation(self) -> str:
+        """After a conflict: an earlier renewal of ours, whose answer was lost, or another's lease."""
+        other = bucket_holder(self.path)
+        if other is not None and other.owner == self.holder.owner:
+            return other.generation
+        whose = f"taken over by {other.describe()}" if other else "removed or given up by someone else"
+        raise LeaseLostError(f"{self.path!r} was {whose}")
+
+
+def acquire_in_bucket(path: str, holder: Holder, stale: str | None) -> BucketLease:
+    """Take the lease if it is free, or held at the generation `stale`. Raises LeaseHeldError."""
+    while True:
+        began_s = clock_s()
+        found = control.read(path)
+        if found is not None and found.generation != stale:
+            other = lease_text.parse(found.data, found.generation)
+            if other is not None:
+                raise LeaseHeldError(path.rpartition("/")[0], other)
+        try:
+            text = lease_text.held_text(holder, time.time())
+            generation = control.write(path, text, expected=found.generation if found else None)
+        except ConflictError:
+            continue  # somebody was quicker: look who
+        return BucketLease(path, holder, generation, began_s)
+
+
+def bucket_holder(path: str) -> Holder | None:
+    """Who holds the lease by what the object says; None if it is free."""
+    found = control.read(path)
+    return lease_text.parse(found.data, found.generation) if found is not None else None

@@ -1,0 +1,133 @@
+"""The lease on a local disk: a lock of the kernel on the file.
+
+A kill frees it at once, and no time-out is needed: a file of ours without a lock on it is nobody's. The heartbeat only
+looks whether the file is still there, and keeps its timestamp fresh for people and for Marin. Marin itself holds no
+lock of the kernel while it computes; a file of Marin's is a lease for as long as it is renewed, as in a bucket.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from marin_resources.output import Holder
+from marin_resources.storage.lease import text as lease_text
+from marin_resources.storage.lease.heartbeat import Heartbeat, LeaseLostError, clock_s
+from marin_resources.storage.lease.lease import LeaseHeldError
+from marin_resources.storage.lease.text import ttl_s
+
+ACQUIRE_PATIENCE_S = 0.5
+"""How long an acquisition rides out the moment in which someone only looks (a look takes a shared lock)."""
+
+
+class LocalLease:
+    def __init__(self, path: str, fd: int, holder: Holder) -> None:
+        self.path, self._fd, self.holder = path, fd, holder
+        self._using = threading.Lock()
+        self._heartbeat = Heartbeat(self._renew, ttl_s=ttl_s(), began_s=clock_s(), expires=False)
+
+    def check(self) -> None:
+        self._heartbeat.check()
+        with self._using:
+            self._check_file()
+
+    def on_lost(self, act: Callable[[str], None]) -> None:
+        self._heartbeat.on_lost(act)
+
+    def release(self) -> None:
+        """The file goes too, while the lock on it is still ours."""
+        self._heartbeat.stop()
+        with self._using:
+            if self._fd < 0:
+                return
+            if _same_file(self._fd, self.path):  # else somebody else's file lies there now, which is theirs to remove
+                os.unlink(self.path)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _renew(self) -> None:
+        with self._using:
+            if self._fd >= 0:
+                self._check_file()
+                _write(self._fd, self.holder)
+
+    def _check_file(self) -> None:
+        if self._fd < 0 or not _same_file(self._fd, self.path):
+            raise LeaseLostError(
+                f"The lease {self.path!r} was removed or replaced while its holder worked. Nothing is published; "
+                "run again."
+            )
+
+
+def acquire_local(path: str, holder: Holder, stale: str | None) -> LocalLease:
+    """Take the lock. Raises LeaseHeldError, also for a lease of Marin's unless it is the one that is `stale`."""
+    path = _plain(path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    deadline = time.monotonic() + ACQUIRE_PATIENCE_S
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if _try_lock(fd, fcntl.LOCK_EX):
+            other = _marins(fd)
+            if not _same_file(fd, path):
+                os.close(fd)  # its last holder removed it between our open and our lock
+                continue
+            if other is None or other.generation == stale:
+                _write(fd, holder)
+                return LocalLease(path, fd, holder)
+            os.close(fd)
+            raise LeaseHeldError(os.path.dirname(path), other)
+        os.close(fd)
+        if time.monotonic() > deadline and (other := local_holder(path)) is not None:
+            raise LeaseHeldError(os.path.dirname(path), other)
+        time.sleep(0.02)
+
+
+def local_holder(path: str) -> Holder | None:
+    """Who holds the lock now, or None."""
+    try:
+        fd = os.open(_plain(path), os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        if _try_lock(fd, fcntl.LOCK_SH):
+            return _marins(fd)
+        holder = lease_text.parse(os.pread(fd, 65536, 0), generation="")
+        return dataclasses.replace(holder, ttl_s=None) if holder else None
+    finally:
+        os.close(fd)
+
+
+def _marins(fd: int) -> Holder | None:
+    """The holder by the text of a file that no kernel's lock is on: Marin, or nobody."""
+    text = os.pread(fd, 65536, 0)
+    holder = lease_text.parse(text, generation=text.decode(errors="replace")) if text else None
+    return holder if holder is not None and holder.host == "?" else None
+
+
+def _plain(path: str) -> str:
+    return os.path.abspath(path.removeprefix("file://"))
+
+
+def _try_lock(fd: int, kind: int) -> bool:
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _same_file(fd: int, path: str) -> bool:
+    try:
+        return os.fstat(fd).st_ino == os.stat(path).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _write(fd: int, holder: Holder) -> None:
+    text = lease_text.held_text(holder, time.time())
+    os.pwrite(fd, text, 0)
+    os.ftruncate(fd, len(text))

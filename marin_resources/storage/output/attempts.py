@@ -1,0 +1,71 @@
+"""`.marin/attempts/<n>.json` and `<n>.log`: every try at an output, who made it, how it ended, and what it printed.
+
+The number is the attempt's fence: it only grows, and one writer has it. The mark is also how we know that files
+beside it are ours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from marin_resources.storage.control import control
+from marin_resources.storage.files import filesystem_of, join, read_json
+from marin_resources.storage.output.commit import read_commit
+
+FOLDER = ".marin/attempts"
+FORMAT_VERSION = 1
+
+
+def latest_attempt(output_path: str) -> int:
+    """The number of the latest attempt, 0 if there was none."""
+    commit = read_commit(output_path)
+    return commit.fence if commit is not None and commit.fence else latest_mark(output_path)
+
+
+def latest_mark(output_path: str) -> int:
+    """The highest number of a mark: the latest attempt where no commit object tells it, as earlier formats had none."""
+    fs, folder = filesystem_of(join(output_path, FOLDER))
+    try:
+        names = [os.path.basename(name) for name in fs.ls(folder, detail=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    return max((int(name.removesuffix(".json")) for name in names if name.removesuffix(".json").isdigit()), default=0)
+
+
+def log_path(output_path: str, attempt: int) -> str:
+    return join(output_path, FOLDER, f"{attempt}.log")
+
+
+def read_attempt(output_path: str, attempt: int) -> dict[str, Any]:
+    return read_json(_mark(output_path, attempt))
+
+
+def latest_identity(output_path: str, latest: int) -> str | None:
+    """What the newest attempt with a mark was making; the mark is put when the folder is ready for it."""
+    for attempt in range(latest, 0, -1):
+        try:
+            return read_attempt(output_path, attempt).get("identity")
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def begin_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:
+    """Put the mark of a new attempt, whose number the commit object has given to this writer alone."""
+    _write(output_path, attempt, {"format_version": FORMAT_VERSION, "attempt": attempt, **facts})
+
+
+def end_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:
+    """Add how the attempt ended to its mark."""
+    _write(output_path, attempt, {**read_attempt(output_path, attempt), **facts})
+
+
+def _mark(output_path: str, attempt: int) -> str:
+    return join(output_path, FOLDER, f"{attempt}.json")
+
+
+def _write(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:
+    control.put(_mark(output_path, attempt), json.dumps(facts, indent=2).encode())

@@ -1,0 +1,127 @@
+"""What an earlier attempt left below an output: it is gone on with, or moved aside; what nobody explains is refused.
+
+It is listed before the claim, and in a bucket exactly what was listed is moved: an object that a newer attempt has
+written in its place is of another generation, and stays.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from marin_resources.storage import fault_points
+from marin_resources.storage.control import control
+from marin_resources.storage.control.control import ConflictError
+from marin_resources.storage.control.disk import locked
+from marin_resources.storage.files import (
+    TEMPORARY_SUFFIX,
+    StoredFile,
+    filesystem_of,
+    is_local,
+    join,
+    move,
+    remove,
+    stored_files,
+)
+from marin_resources.storage.lease import lease
+from marin_resources.storage.output import record, status
+
+SHARDS = ".marin/shards"
+"""Of `.marin` everything stays but what belongs to the data: the notes of finished shards."""
+CONTROL_FOLDERS = ("", ".marin", ".marin/attempts")
+REQUESTS_AT_ONCE = 16
+_CONTROL = {status.NAME, record.NAME, lease.NAME, ".marin"}
+
+
+class StoreError(RuntimeError):
+    """An output's path cannot be used: one sentence with the path and the way out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leftovers:
+    names: tuple[str, ...]
+    """Files and folders directly below the output."""
+    objects: tuple[StoredFile, ...] = ()
+    """In a bucket, all of them, with their generations."""
+
+
+def find_leftovers(path: str, latest: int) -> Leftovers:
+    """What earlier attempts left. Raises StoreError for data that no attempt explains.
+
+    `latest` is the number of the latest attempt; one of Marin's has no number, and leaves a status.
+    """
+    found = _on_disk(path) if is_local(path) else _in_bucket(path)
+    if found.names and latest == 0 and status.read_status(path) is None:
+        raise StoreError(
+            f"{path!r} holds {found.names[0]!r} and no mark of an attempt, so it is not touched. "
+            "Move what lies there to another place, or give the step another name."
+        )
+    return found
+
+
+def move_aside(path: str, leftovers: Leftovers, attempt: int, held: lease.Lease) -> None:
+    """Move what attempt `attempt` left to `.marin/aside/<attempt>`. Raises LeaseLostError if it is not ours to move."""
+    aside = join(path, ".marin/aside", str(attempt))
+    if is_local(path):
+        for name in leftovers.names:
+            held.check()
+            move(join(path, name), join(aside, os.path.basename(name)))
+            fault_points.reach("leftovers half moved")
+        return
+
+    def move_object(file: StoredFile) -> None:
+        held.check()
+        _copy(file.path, join(aside, file.name.removeprefix(".marin/")))
+        try:
+            control.delete(file.path, expected=file.stamp)
+        except ConflictError:
+            return  # a newer attempt has written it since, or an earlier try of this removal had taken effect
+        fault_points.reach("leftovers half moved")
+
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        list(pool.map(move_object, leftovers.objects))
+
+
+def remove_temporaries(path: str) -> None:
+    """Remove what a killed process had begun to write of a control file. A bucket shows nothing of an upload."""
+    if not is_local(path):
+        return
+    for folder in (join(path, name) for name in CONTROL_FOLDERS):
+        place = folder.removeprefix("file://")
+        if not os.path.isdir(place):
+            continue
+        with locked(place):
+            for name in os.listdir(place):
+                if name.startswith(".") and name.endswith(TEMPORARY_SUFFIX):
+                    remove(join(folder, name))
+
+
+def _on_disk(path: str) -> Leftovers:
+    folder = path.removeprefix("file://")
+    kept = [name for name in os.listdir(folder) if name not in _CONTROL]
+    noted = [SHARDS] if os.path.exists(join(folder, SHARDS)) else []
+    return Leftovers(names=tuple(sorted(kept + noted)))
+
+
+def _in_bucket(path: str) -> Leftovers:
+    try:
+        found = stored_files(path, hidden=True)
+    except FileNotFoundError:  # in a bucket there are no folders, only names
+        return Leftovers(names=())
+    objects = tuple(file for file in found if _is_leftover(file.name))
+    names = {SHARDS if file.name.startswith(".marin/") else file.name.partition("/")[0] for file in objects}
+    return Leftovers(names=tuple(sorted(names)), objects=objects)
+
+
+def _is_leftover(name: str) -> bool:
+    return name.startswith(f"{SHARDS}/") or name.partition("/")[0] not in _CONTROL
+
+
+def _copy(path: str, target: str) -> None:
+    """Within one bucket, by the store itself; not if it is gone."""
+    (fs, source), (_, aim) = filesystem_of(path), filesystem_of(target)
+    try:
+        fs.cp_file(source, aim)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,188 @@
+"""Compare what lies at complete outputs with the manifests that they were published with.
+
+In:  paths of outputs.   Out: a verdict for each. Nothing is written.
+
+Names and sizes come from a listing and are compared of every file. Checksums are compared too: with the one that the
+store has of the object as it is now, where it has one (GCS always, S3 mostly), else with one computed from the bytes.
+`sample` is the share of files whose bytes are read; `read` says to read them also where the store has a checksum.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import fsspec
+
+from marin_resources.storage.manifest.bytes_progress import BytesProgress
+from marin_resources.storage.manifest.checksum import ChecksumError, kind_of, read_checksum
+from marin_resources.storage.manifest.largest_first import map_largest_first, read_threads
+from marin_resources.storage.manifest.manifest import (
+    NAME,
+    DataFile,
+    Entry,
+    Manifest,
+    ManifestError,
+    find_data,
+    is_data,
+    read_manifest,
+)
+from marin_resources.storage.output.record import NAME as RECORD
+from marin_resources.storage.output.record import RecordError, read_record
+from marin_resources.storage.output.verdict import Finding, Problem, Verdict
+
+LIST_THREADS = 8
+"""Outputs that are listed at once."""
+NOTHING = "nothing"
+NO_MANIFEST = "there is no manifest to compare with, as Marin writes none"
+NO_CHECKSUMS = "names and sizes alone, as the manifest is of an older format without checksums"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """A file whose bytes are to be read."""
+
+    path: str
+    """Of its output."""
+    fs: fsspec.AbstractFileSystem
+    file: DataFile
+    expected: Entry
+
+
+def verify_output(path: str, *, sample: float = 1.0, seed: int = 0, read: bool = False) -> Verdict:
+    """The verdict on one complete output."""
+    return verify_outputs([path], sample=sample, seed=seed, read=read)[path]
+
+
+def verify_outputs(
+    paths: Iterable[str],
+    *,
+    sample: float = 1.0,
+    seed: int = 0,
+    read: bool = False,
+    say: Callable[[str], None] = log.info,
+) -> dict[str, Verdict]:
+    """The verdict on each complete output: several at once, and their files too. `say` is told of the progress.
+
+    The same seed chooses the same files of the same output, wherever it lies. Raises UnavailableError if the store
+    does not answer.
+    """
+    wanted = list(dict.fromkeys(paths))
+    with ThreadPoolExecutor(LIST_THREADS) as pool:
+        listed = list(pool.map(lambda path: _compare_listing(path, sample, seed, read), wanted))
+    verdicts = {verdict.path: verdict for verdict, _ in listed}
+    readings = [reading for _, of_output in listed for reading in of_output]
+    progress = BytesProgress("read", sum(reading.expected.size for reading in readings), say)
+    found = map_largest_first(
+        lambda reading: _compare_bytes(reading, progress),
+        readings,
+        size=lambda reading: reading.expected.size,
+        threads=read_threads(wanted),
+    )
+    for reading, finding in zip(readings, found, strict=True):
+        verdicts[reading.path] = _with_reading(verdicts[reading.path], reading.expected, finding)
+    return verdicts
+
+
+def _compare_listing(path: str, sample: float, seed: int, read: bool) -> tuple[Verdict, list[_Reading]]:
+    """All that can be said without reading a file, and which files are to be read."""
+    manifest, wrong = _published(path)
+    if manifest is None:
+        return Verdict(path=path, findings=wrong, unverified="" if wrong else NO_MANIFEST), []
+    fs, found = find_data(path)
+    now = {file.entry.name: file for file in found}
+    manifest = Manifest(entries=tuple(entry for entry in manifest.entries if is_data(entry.name)))
+    same = [entry for entry in manifest.entries if entry.name in now and now[entry.name].entry.size == entry.size]
+    known = [entry for entry in same if entry.checksum is not None]
+    settled = {e.name: e.size for e in known if not read and now[e.name].entry.checksum == e.checksum}
+    chosen = _choose(manifest, sample, seed)
+    to_read = [e for e in known if e.name not in settled and (e.name in chosen or _is_suspect(now[e.name].entry, e))]
+    verdict = Verdict(
+        path=path,
+        findings=tuple(sorted([*wrong, *_differences(manifest, now)])),
+        files=len(manifest.entries),
+        bytes=manifest.bytes,
+        compared_files=len(settled),
+        compared_bytes=sum(settled.values()),
+        unverified=NO_CHECKSUMS if len(known) < len(same) else "",
+    )
+    return verdict, [_Reading(path=path, fs=fs, file=now[e.name], expected=e) for e in to_read]
+
+
+def _published(path: str) -> tuple[Manifest | None, tuple[Finding, ...]]:
+    """The manifest, and what is wrong with it: the record knows its digest."""
+    try:
+        manifest = read_manifest(path)
+    except ManifestError as error:
+        return None, (_unreadable(NAME, "a manifest", error),)
+    try:
+        recorded = (read_record(path) or {}).get("manifest") or {}
+    except RecordError as error:
+        return manifest, (_unreadable(RECORD, "a record", error),)
+    digest = recorded.get("digest")
+    if digest is None or (manifest is not None and manifest.digest == digest):
+        return manifest, ()
+    problem = Problem.MISSING if manifest is None else Problem.CORRUPTED
+    found = NOTHING if manifest is None else f"the digest {manifest.digest!r}"
+    expected = f"a manifest with the digest {digest!r}, as the record says"
+    return manifest, (Finding(name=NAME, problem=problem, expected=expected, found=found),)
+
+
+def _differences(manifest: Manifest, now: Mapping[str, DataFile]) -> Iterator[Finding]:
+    """What names and sizes tell."""
+    for entry in manifest.entries:
+        expected = f"{entry.size} bytes"
+        if entry.name not in now:
+            yield Finding(name=entry.name, problem=Problem.MISSING, expected=expected, found=NOTHING)
+        elif (size := now[entry.name].entry.size) != entry.size:
+            yield Finding(name=entry.name, problem=Problem.RESIZED, expected=expected, found=f"{size} bytes")
+    for name in now.keys() - {entry.name for entry in manifest.entries}:
+        found = f"{now[name].entry.size} bytes"
+        yield Finding(name=name, problem=Problem.EXTRA, expected=NOTHING, found=found)
+
+
+def _choose(manifest: Manifest, sample: float, seed: int) -> frozenset[str]:
+    """Names of the files whose bytes are read: `sample` of them, rounded up."""
+    names = [entry.name for entry in manifest.entries]
+    return frozenset(random.Random(f"{seed}/{manifest.digest}").sample(names, math.ceil(sample * len(names))))
+
+
+def _is_suspect(now: Entry, expected: Entry) -> bool:
+    """Whether the store's checksum is another. Only the bytes tell for sure: not every entity tag is an md5 sum."""
+    if now.checksum is None or expected.checksum is None:
+        return False
+    return now.checksum.partition(":")[0] == expected.checksum.partition(":")[0] and now.checksum != expected.checksum
+
+
+def _compare_bytes(reading: _Reading, progress: BytesProgress) -> Finding | None:
+    expected = reading.expected
+    assert expected.checksum is not None
+    try:
+        now = read_checksum(reading.fs, reading.file.stored, kind_of(expected.checksum), progress.advance)
+    except FileNotFoundError:
+        wanted = f"{expected.size} bytes"
+        return Finding(name=expected.name, problem=Problem.MISSING, expected=wanted, found=NOTHING)
+    except (OSError, ChecksumError) as error:
+        return _unreadable(expected.name, expected.checksum, error)
+    if now == expected.checksum:
+        return None
+    return Finding(name=expected.name, problem=Problem.CORRUPTED, expected=expected.checksum, found=now)
+
+
+def _unreadable(name: str, expected: str, error: Exception) -> Finding:
+    return Finding(name=name, problem=Problem.UNREADABLE, expected=expected, found=f"{type(error).__name__}: {error}")
+
+
+def _with_reading(verdict: Verdict, entry: Entry, finding: Finding | None) -> Verdict:
+    return replace(
+        verdict,
+        findings=tuple(sorted([*verdict.findings, finding])) if finding else verdict.findings,
+        compared_files=verdict.compared_files + 1,
+        compared_bytes=verdict.compared_bytes + entry.size,
+    )

@@ -1,0 +1,115 @@
+"""Put a local file's bytes into a bucket as one object: whole and as they are, or not at all.
+
+In:  a path in a bucket, and an open local file.   Out: the object; or an error, and what was there before.
+
+The bytes' md5 goes along, and the store refuses what has been damaged on the way. A response may be lost after the
+object is there: an object with these very bytes counts as written, whoever has put it there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Protocol
+from urllib.parse import urlsplit
+
+from marin_resources.storage.control.control import UnavailableError
+
+TRIES = 3
+"""Each of them with the retries of the store's own client. An upload that its server has forgotten begins anew."""
+READ_BYTES = 1024**2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Body:
+    """What is to be uploaded: so many bytes of a file, which may grow meanwhile."""
+
+    file: IO[bytes]
+    size_bytes: int
+    md5: bytes
+
+    def read(self, start: int, length: int) -> bytes:
+        self.file.seek(start)
+        return self.file.read(min(length, self.size_bytes - start))
+
+    def parts(self, part_bytes: int) -> Iterator[bytes]:
+        for start in range(0, self.size_bytes, part_bytes):
+            yield self.read(start, part_bytes)
+
+
+class Target(Protocol):
+    """An object in one kind of store."""
+
+    errors: tuple[type[BaseException], ...]
+    """What `put` and `digest` raise when the store refused, or did not answer."""
+
+    def put(self, body: Body, content_type: str, *, replace: bool) -> None:
+        """Write the object, without `replace` only if there is none."""
+
+    def digest(self) -> tuple[int, str] | None:
+        """Bytes and hexadecimal md5 of what is there; None if there is nothing."""
+
+
+def upload(path: str, file: IO[bytes], *, replace: bool) -> None:
+    """Make the object at `path` of all that is in `file`.
+
+    Raises FileExistsError if `replace` is false and an object with other bytes is there, UnavailableError if the store
+    does not take it.
+    """
+    target, body = _target(path), _body(file)
+    content_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    for _ in range(TRIES):
+        try:
+            return target.put(body, content_type, replace=replace)
+        except target.errors as error:
+            problem = error
+        found = _digest(path, target)
+        if found == (body.size_bytes, body.md5.hex()):
+            return None
+        if found is not None and not replace:
+            raise FileExistsError(exists_sentence(path)) from problem
+    raise UnavailableError(
+        f"{path!r} ({body.size_bytes:,} bytes) cannot be uploaded ({type(problem).__name__}: {problem}). "
+        "Run again when the reason is gone."
+    ) from problem
+
+
+def exists_sentence(path: str) -> str:
+    """What to say where a file was to be created."""
+    return (
+        f"{path!r} is there already, with other bytes than were to be written. Somebody else works on the same output; "
+        "look who, or run again when they are done."
+    )
+
+
+def _digest(path: str, target: Target) -> tuple[int, str] | None:
+    try:
+        return target.digest()
+    except target.errors as error:
+        raise UnavailableError(f"{path!r} may not be written ({type(error).__name__}: {error}).") from error
+
+
+def _body(file: IO[bytes]) -> Body:
+    file.seek(0)
+    md5 = hashlib.md5(usedforsecurity=False)
+    while chunk := file.read(READ_BYTES):
+        md5.update(chunk)
+    return Body(file=file, size_bytes=file.tell(), md5=md5.digest())
+
+
+def _target(path: str) -> Target:
+    """Imported where they are needed: a bucket's client takes a second to load."""
+    scheme = urlsplit(path).scheme
+    if scheme in ("gs", "gcs"):
+        from marin_resources.storage.upload.gcs import GcsObject
+
+        return GcsObject(path)
+    if scheme in ("s3", "s3a"):
+        from marin_resources.storage.upload.s3 import S3Object
+
+        return S3Object(path)
+    from marin_resources.storage.upload.other import OtherObject
+
+    return OtherObject(path)

@@ -1,0 +1,119 @@
+"""A config as JSON, and back: what crosses to the worker can be read beside the output and runs no code.
+
+A dataclass is `{"$dataclass": "module:Class", "field": …}`; an Enum, a Path, a timedelta and a tuple have a
+tag of their own. Everything else must be what JSON has: None, bool, int, finite float, str, list, and
+dicts with text keys.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path, PurePath
+from typing import Any
+
+from marin_resources.wire.reference import load, reference_to
+
+Json = Any
+
+
+class EncodeError(ValueError):
+    """A value that has no JSON form: one sentence with the field, the value and what was expected."""
+
+
+def encode(value: Any, where: str = "config") -> Json:
+    """JSON for `value`. `where` names it in errors, for example "config.model.layers". Raises EncodeError."""
+    if isinstance(value, enum.Enum):
+        return {"$enum": reference_to(type(value)), "name": value.name}
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise EncodeError(f"{where} is {value!r}, which JSON has no word for. Use a finite number or None.")
+        return value
+    if isinstance(value, PurePath):
+        return {"$path": str(value)}
+    if isinstance(value, timedelta):
+        return {"$timedelta": [value.days, value.seconds, value.microseconds]}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = (f.name for f in dataclasses.fields(value) if f.init)
+        encoded = {name: encode(getattr(value, name), f"{where}.{name}") for name in fields}
+        return {"$dataclass": reference_to(type(value)), **encoded}
+    if isinstance(value, list):
+        return [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):  # a NamedTuple would come back without its names
+        return {"$tuple": [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]}
+    if isinstance(value, dict):
+        return {_key(key, where): encode(item, f"{where}[{key!r}]") for key, item in value.items()}
+    raise EncodeError(
+        f"{where} is {value!r} of type {type(value).__name__}, which cannot be sent as JSON. Use None, bool, int, "
+        "float, str, list, tuple, dict with text keys, Enum, Path, timedelta or a dataclass of these."
+    )
+
+
+def decode(value: Json) -> Any:
+    """The value that `encode` was given."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    for tag, restore in _TAGS.items():
+        if tag in value:
+            return restore(value)
+    return {key: decode(item) for key, item in value.items()}
+
+
+def plain(value: Json) -> Json:
+    """Encoded JSON without its tags, as people read it in a record."""
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    for tag in ("$path", "$tuple", "$timedelta"):
+        if tag in value:
+            return plain(value[tag])
+    if "$enum" in value:
+        return value["name"]
+    return {key: plain(item) for key, item in value.items() if key != "$dataclass"}
+
+
+def references_in(value: Json) -> set[str]:
+    """The import paths of every dataclass and Enum in encoded JSON."""
+    if isinstance(value, list):
+        return set().union(*map(references_in, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {value[tag] for tag in ("$dataclass", "$enum") if tag in value}
+    return own.union(*map(references_in, value.values()))
+
+
+def _key(key: object, where: str) -> str:
+    if not isinstance(key, str) or key.startswith("$"):
+        raise EncodeError(f"{where} has the key {key!r}, expected a text that does not begin with '$'.")
+    return key
+
+
+def _restore_dataclass(value: dict[str, Json]) -> Any:
+    cls = load(value["$dataclass"])
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise EncodeError(f"{value['$dataclass']!r} is not a dataclass.")
+    return cls(**{key: decode(item) for key, item in value.items() if key != "$dataclass"})
+
+
+def _restore_enum(value: dict[str, Json]) -> enum.Enum:
+    cls = load(value["$enum"])
+    if not (isinstance(cls, type) and issubclass(cls, enum.Enum)):
+        raise EncodeError(f"{value['$enum']!r} is not an Enum.")
+    return cls[value["name"]]
+
+
+_TAGS: dict[str, Callable[[dict[str, Json]], Any]] = {
+    "$dataclass": _restore_dataclass,
+    "$enum": _restore_enum,
+    "$path": lambda value: Path(value["$path"]),
+    "$tuple": lambda value: tuple(decode(item) for item in value["$tuple"]),
+    "$timedelta": lambda value: timedelta(*value["$timedelta"]),
+}

@@ -1,0 +1,66 @@
+"""A task: all that a worker needs to make one output, as plain JSON. No pickle crosses to a worker."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from marin_resources.hardware import Resources
+from marin_resources.output import Output
+from marin_resources.wire.config_json import decode, encode
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    output: Output
+    prefix: str
+    path: str
+    fn: str
+    """Import path of the function, "module:name"."""
+    config: Any
+    """The resolved config as `config_json.encode` gives it."""
+    resources: Resources = field(default_factory=Resources)
+    extras: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    """Names of environment variables; never their values."""
+    packages: tuple[str, ...] = ()
+    """Requirements beyond the extras, such as "lxml>=5"."""
+    timeout_s: float | None = None
+    """How long the function may take."""
+    attempt: int = 1
+    resumable: bool = False
+    mirror_budget_bytes: int | None = None
+    """What the step may move from other regions; None: the deployment's default."""
+    stale_lease: str | None = None
+    """Generation of a lease whose holder is gone, and that the worker may take over."""
+    run_id: str | None = None
+    submitted_at: str | None = None
+    """ISO 8601, UTC, by the submitter's clock."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the record says that is known before the work: name, config, version, dependencies, code, …"""
+
+    @property
+    def id(self) -> str:
+        """The same for the same work, so that it can be submitted twice and done once."""
+        return f"{self.output.relative()}#{self.attempt}"
+
+    def to_json(self) -> str:
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        own = {"output", "resources", "extras", "env", "packages"}
+        encoded = {name: encode(value) if name in own else value for name, value in fields.items()}
+        return json.dumps({"format_version": FORMAT_VERSION, **encoded})
+
+    @staticmethod
+    def from_json(text: str) -> Task:
+        """Raises ValueError for a task of a newer format."""
+        fields = json.loads(text)
+        version = fields.pop("format_version")
+        if version > FORMAT_VERSION:
+            raise ValueError(f"A task has format version {version!r}, and this worker knows up to {FORMAT_VERSION}.")
+        own = {"output", "resources", "extras", "env", "packages"}
+        return Task(**{name: decode(value) if name in own else value for name, value in fields.items()})

@@ -1,0 +1,79 @@
+"""The asset check "complete": names and sizes, on a disk and on GCS."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+from toy_steps import toy
+
+from marin_assets import expect
+from marin_assets.assets.checks import check_results
+from marin_resources.output import Observed, Output
+from marin_resources.storage.files import join, remove, write_bytes
+from marin_resources.storage.manifest.manifest import NAME
+from marin_resources.storage.output.store import Store
+
+
+@pytest.fixture
+def path(disk_or_gcs_prefix: str) -> str:
+    store = Store(disk_or_gcs_prefix)
+    claim = store.claim(Output(name="x", version="1", identity="i"), attempt=1, resumable=False, run_id=None)
+    for name in ("a.txt", "b.txt", "worker.log"):
+        write_bytes(join(claim.path, name), name.encode())
+    store.publish(claim, {}, {})
+    return claim.path
+
+
+def complete(path: str) -> dg.AssetCheckResult:
+    [result] = check_results(toy("x"), dg.AssetKey("x"), Observed(path=path))
+    return result
+
+
+def shown(result: dg.AssetCheckResult, name: str) -> object:
+    return result.metadata[name].value
+
+
+def test_an_output_as_it_was_published_is_complete(path: str) -> None:
+    result = complete(path)
+    assert result.passed
+    assert (shown(result, "files"), shown(result, "bytes"), shown(result, "missing")) == (2, 10, 0)
+
+
+def test_a_missing_an_extra_or_a_resized_file_is_not_complete(path: str) -> None:
+    write_bytes(join(path, "c.txt"), b"extra")
+    assert not complete(path).passed
+    remove(join(path, "c.txt"))
+    assert complete(path).passed
+    write_bytes(join(path, "a.txt"), b"longer than before")
+    assert not complete(path).passed
+    remove(join(path, "a.txt"))
+    result = complete(path)
+    assert (result.passed, shown(result, "first_missing")) == (False, "a.txt")
+
+
+def test_the_check_says_that_it_compares_no_bytes(path: str) -> None:
+    write_bytes(join(path, "a.txt"), b"A.TXT")
+    result = complete(path)
+    assert result.passed
+    assert shown(result, "compared") == "names and sizes; `marin verify` compares the bytes"
+
+
+def test_a_damaged_manifest_fails_the_check_and_not_the_run(path: str) -> None:
+    write_bytes(join(path, NAME), b"{")
+    result = complete(path)
+    assert not result.passed
+    assert "is no manifest" in str(shown(result, "manifest"))
+
+
+def test_an_output_of_marins_passes_and_the_check_says_why(path: str) -> None:
+    remove(join(path, NAME))
+    result = complete(path)
+    assert (result.passed, shown(result, "manifest")) == (True, "none, the output is Marin's")
+
+
+def test_what_marin_has_not_recorded_is_a_warning_and_not_a_failure(path: str) -> None:
+    step = toy("x", expectations=[expect("value", at_least=1)])
+    [_, told] = check_results(step, dg.AssetKey("x"), Observed(path=path, record={"name": "x", "config": {}}))
+    assert (told.passed, told.severity, shown(told, "value")) == (False, dg.AssetCheckSeverity.WARN, "not recorded")
+    [_, missing] = check_results(step, dg.AssetKey("x"), Observed(path=path, record={"result": {}}))
+    assert (missing.passed, missing.severity) == (False, dg.AssetCheckSeverity.ERROR)

@@ -1,0 +1,149 @@
+"""Steps as assets: what Dagster knows of them before they run."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import toy_steps
+from toy_steps import ToyConfig, toy
+
+from marin_assets import ConfigError, Step, expect, output_path_of
+from marin_assets.assets.assemble import resources
+from marin_assets.assets.checks import op_name
+from marin_assets.assets.factory import build_assets
+from marin_assets.experiments.quickstart import steps as quickstart
+from marin_assets.plan.validation import MAX_CHAIN
+from marin_assets.step.graph import build_graph
+
+
+def spec_of(step: Step) -> dg.AssetSpec:
+    return next(iter(build_assets([step])[-1].specs))
+
+
+def test_the_code_version_is_the_hash_in_the_path() -> None:
+    for step in quickstart():
+        node = build_graph([step])[step]
+        spec = spec_of(step)
+        assert node.version.path.endswith(f"-{spec.code_version}")
+        assert spec.metadata["marin/path"] == node.version.path
+
+
+def test_dependencies_are_the_blocking_references_only() -> None:
+    a, b = toy("a"), toy("b")
+    c = Step(
+        name="toy/c",
+        fn=toy_steps.make,
+        config=ToyConfig(input_path=output_path_of(a), gate=output_path_of(b).nonblocking()),
+    )
+    assert [dep.asset_key.to_user_string() for dep in spec_of(c).deps] == ["toy/a"]
+
+
+def test_an_asset_tells_its_group_kinds_owners_tags_and_description() -> None:
+    spec = spec_of(toy("a", kinds=("jax",), owners=("team:data",), tags={"team": "data"}, description="Words."))
+    assert (spec.group_name, set(spec.kinds), list(spec.owners), spec.description) == (
+        "toy",
+        {"jax"},
+        ["team:data"],
+        "Words.",
+    )
+    assert spec.tags["team"] == "data"
+    assert spec_of(toy("a")).description.startswith("Write the value")
+
+
+def test_definition_metadata_is_small() -> None:
+    assert len(str(dict(spec_of(quickstart()[-1]).metadata))) < 600
+
+
+def test_expectations_are_asset_checks() -> None:
+    [asset] = build_assets([toy("a", expectations=[expect("value", at_least=1)])])
+    assert {spec.name for spec in asset.check_specs} == {"complete", "value"}
+
+
+@pytest.mark.parametrize("name", ["raw/a=1,lr=3e-4", "raw/fineweb-edu", "a/b__c", "a_/b", "a/_b", "x.y/z"])
+def test_marins_names_are_assets_with_op_names_of_their_own(name: str) -> None:
+    assert op_name(name).replace("_", "").isalnum()
+    assert spec_of(Step(name=name, fn=toy_steps.make, config=ToyConfig())).key.to_user_string() == name
+
+
+def test_op_names_are_different_for_different_names() -> None:
+    names = ["a/b", "a_b", "a__b", "a/_b", "a_/b", "a-b", "a.b", "a=b", "a/b_", "a___b"]
+    assert len({op_name(name) for name in names}) == len(names)
+
+
+def test_two_steps_of_one_key_are_refused() -> None:
+    with pytest.raises(ConfigError, match="Steps 'toy/a' and 'toy/b' have the same asset key"):
+        build_assets([toy("a", key=("k",)), toy("b", key=("k",))])
+
+
+def test_a_lambda_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ValueError, match="Define it at the top level"):
+        build_assets([toy("a", lambda config: None)])
+
+
+def test_a_config_that_is_not_json_names_step_and_field() -> None:
+    with pytest.raises(ValueError, match=r"Step 'toy/a' config.note is <object"):
+        build_assets([Step(name="toy/a", fn=toy_steps.make, config=ToyConfig(note=object()))])  # type: ignore[arg-type]
+
+
+def test_a_chain_that_dagster_could_not_take_is_refused_before_it_tries() -> None:
+    step = toy("s0")
+    for i in range(1, MAX_CHAIN + 1):
+        step = toy(f"s{i}", reads=step)
+    with pytest.raises(ConfigError, match=f"ends a chain of {MAX_CHAIN + 1} steps, and Dagster takes at most"):
+        build_assets([step])
+
+
+def test_the_longest_chain_that_we_allow_is_one_that_dagster_takes() -> None:
+    step = toy("s0")
+    for i in range(1, MAX_CHAIN):
+        step = toy(f"s{i}", reads=step)
+    definitions = dg.Definitions(
+        assets=build_assets([step]), jobs=[dg.define_asset_job("job", "*")], resources=resources()
+    )
+    assert len(definitions.resolve_job_def("job").nodes_in_topological_order) == MAX_CHAIN
+
+
+LOADING = """
+import sys, time
+import dagster
+began = time.process_time()
+import marin_assets.definitions
+print(time.process_time() - began, *sys.modules)
+"""
+
+
+def test_the_code_location_loads_in_half_a_second_and_nothing_heavy(tmp_path: Path) -> None:
+    seconds, loaded = [], set()
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, cwd=tmp_path)
+        first, *modules = done.stdout.split()
+        seconds.append(float(first))
+        loaded.update(modules)
+    heavy = {"ray", "jax", "numpy", "pandas", "pyarrow", "levanter", "transformers", "torch", "datasets", "lm_eval"}
+    assert not heavy & loaded
+    assert min(seconds) < 0.5
+
+
+def test_an_experiment_that_does_not_import_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import marin_assets.experiments as folder
+    from marin_assets.plan.experiments_folder import load_experiments
+
+    (tmp_path / "zz_broken.py").write_text("import nothing_of_this_name\n")
+    (tmp_path / "zz_empty.py").write_text("")
+    (tmp_path / "zz_clash.py").write_text(
+        "import dataclasses\n"
+        "from marin_assets import versioned\n"
+        "from marin_assets.experiments.hello_world import *\n"
+        "def steps():\n"
+        "    return [Step(name='hello_world/data', fn=make_numbers, config=NumbersConfig(n=versioned(7)))]\n"
+    )
+    monkeypatch.setattr(folder, "__path__", [*folder.__path__, str(tmp_path)])
+    experiments = load_experiments()
+    assert {"hello_world", "quickstart"} <= experiments.steps.keys()
+    assert "nothing_of_this_name" in experiments.left_out["zz_broken"]
+    assert "has no function steps()" in experiments.left_out["zz_empty"]
+    assert "differ in n (100 and 7)" in experiments.left_out["zz_clash"]

@@ -1,0 +1,84 @@
+"""What an asset's page shows: what its step has read from other regions, its job, where the time went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from marin_assets.assets.metadata import materialization_metadata
+from marin_resources.orchestrator.produce import Produced
+from marin_resources.output import Observed
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.mirror import local_path_of
+from marin_resources.storage.transfer.account import Account, charged_to
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
+    """A step here, and a file of 900 bytes in another region."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    monkeypatch.setenv("MARIN_PREFIX", str(here))
+    monkeypatch.setenv("MARIN_MIRROR_PREFIXES", f"here={here},there={there}")
+    write_bytes(f"{there}/raw/words.txt", b"x" * 900)
+    return Account(step="counts", output_path=f"{here}/counts-1", prefix=str(here), attempt=1, budget_bytes=1000)
+
+
+def page_of(account: Account, words_path: str) -> dict[str, object]:
+    observed = Observed(path=account.output_path, record={"config": {"words_path": words_path}})
+    return materialization_metadata(Produced(observed=observed, reused=False))
+
+
+def test_what_was_moved_is_shown_with_its_bytes_and_files(account: Account) -> None:
+    with charged_to(account):
+        local_path_of("mirror://raw/words.txt")
+    page = page_of(account, "mirror://raw/words.txt")
+    assert page["transferred_bytes"] == 900
+    [transfer] = page["transfers"].value  # type: ignore[attr-defined]
+    assert (transfer["path"], transfer["from"], transfer["to"]) == ("mirror://raw/words.txt", "there", "here")
+
+
+def test_a_step_that_may_read_elsewhere_and_did_not_shows_nothing_moved(account: Account) -> None:
+    page = page_of(account, "mirror://raw/words.txt")
+    assert page["transferred_bytes"] == 0
+    assert "transfers" not in page
+
+
+def test_other_steps_say_nothing_of_transfers(account: Account) -> None:
+    assert "transferred_bytes" not in page_of(account, "/somewhere/raw/words.txt")
+
+
+JOB = {"id": "a-1-0b6ed9c4-a3", "dashboard": "http://10.0.0.5:8265/"}
+TIMING = {"queue_s": 31.5, "setup_s": 4.25, "compute_s": 120.0}
+
+
+def page_of_record(tmp_path: Path, **record: object) -> dict[str, object]:
+    observed = Observed(path=str(tmp_path), record={"attempt": 3, **record})
+    return materialization_metadata(Produced(observed=observed, reused=True))
+
+
+def test_what_a_job_computed_links_to_the_job_and_tells_what_it_took(tmp_path: Path) -> None:
+    shipped = {"mode": "ship", "package": "gcs://_ray_pkg_0f1e.zip"}
+    page = page_of_record(tmp_path, job={**JOB, "code": shipped}, timing=TIMING)
+    assert page["job"] == dg.MetadataValue.url("http://10.0.0.5:8265/#/jobs/a-1-0b6ed9c4-a3")
+    assert (page["job_id"], page["attempts"]) == ("a-1-0b6ed9c4-a3", 3)
+    assert page["code"] == "shipped gcs://_ray_pkg_0f1e.zip"
+    assert {name: page[name] for name in TIMING} == TIMING
+
+
+def test_a_job_that_ran_the_code_of_its_image_says_so(tmp_path: Path) -> None:
+    assert page_of_record(tmp_path, job={**JOB, "code": {"mode": "image", "package": None}})["code"] == "image"
+    assert page_of_record(tmp_path, job={**JOB, "code": "image"})["code"] == "image"
+
+
+def test_without_a_job_there_is_no_word_of_one_and_the_time_is_told(tmp_path: Path) -> None:
+    page = page_of_record(tmp_path, timing={"queue_s": 0.1, "setup_s": 0.2, "compute_s": 9.0})
+    assert not {"job", "job_id", "attempts", "code"} & page.keys()
+    assert page["compute_s"] == 9.0
+    assert not TIMING.keys() & page_of_record(tmp_path).keys()
+
+
+def test_a_number_of_the_result_does_not_hide_the_steps_own_time(tmp_path: Path) -> None:
+    page = page_of_record(tmp_path, timing=TIMING, result={"compute_s": 7.0})
+    assert (page["compute_s"], page["result_compute_s"]) == (120.0, 7.0)

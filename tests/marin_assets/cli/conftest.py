@@ -1,0 +1,75 @@
+"""A code location with one experiment of toy steps, its outputs complete on a disk or on GCS."""
+
+from __future__ import annotations
+
+import textwrap
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jobs_there import JobsThere
+from location import Location
+from ray_cluster import Cluster
+
+import marin_assets.experiments
+from marin_assets.cli.main import main
+from marin_assets.plan.experiments_folder import load_experiments
+from marin_assets.step.graph import build_graph
+from marin_resources.storage.output.store import Store
+
+EXPERIMENT = """
+from toy_steps import toy
+
+def steps():
+    data = toy("data")
+    tokens = toy("tokens", reads=data)
+    return [data, tokens, toy("model", reads=tokens), toy("database")]
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of the one experiment in the folder."""
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    name = f"toys_{uuid.uuid4().hex[:8]}"
+    (folder / f"{name}.py").write_text(textwrap.dedent(EXPERIMENT))
+    monkeypatch.setattr(marin_assets.experiments, "__path__", [str(folder)])
+    monkeypatch.setenv("MARIN_PREFIX", "")  # a command sets it; the test's end sets it back
+    return name
+
+
+@pytest.fixture
+def location(experiment: str, disk_or_gcs_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Location:
+    monkeypatch.setenv("MARIN_PREFIX", disk_or_gcs_prefix)
+    return Location(experiment, build_graph(load_experiments().steps[experiment]), Store(disk_or_gcs_prefix))
+
+
+@pytest.fixture
+def made(location: Location) -> Location:
+    """All outputs but that of toy/database."""
+    for name in ("toy/data", "toy/tokens", "toy/model"):
+        location.make(name)
+    return location
+
+
+@pytest.fixture
+def marin(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command line in this process; gives its exit code, stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def jobs_there(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> JobsThere:
+    """The tests' cluster as the one of this machine, and the one that commands are about."""
+    monkeypatch.setenv("MARIN_STATE_DIR", str(cluster.state))
+    monkeypatch.setenv("MARIN_CLUSTER", "local")
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    return JobsThere(cluster.settings())

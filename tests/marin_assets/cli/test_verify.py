@@ -1,0 +1,153 @@
+"""`marin verify`: what is planted is found, said with the step to rerun, and told to scripts."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+
+from location import FILES, Location
+
+from marin_resources.storage.control.control import put
+from marin_resources.storage.files import is_local, join, remove, write_bytes
+
+Marin = Callable[..., tuple[int, str, str]]
+CHUNK = "train/input_ids/data/c/0"
+
+
+def test_outputs_that_are_as_they_were_published_are_right(made: Location, marin: Marin) -> None:
+    code, out, err = marin("verify")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        f"not there: toy/database (nobody has begun) {made.path('toy/database')}",
+        "4 outputs: 3 right, 1 not there. Names and sizes of 9 files compared, and the checksums of 9 (100 %, 777 B).",
+    ]
+
+
+def test_every_planted_fault_is_found_with_the_step_to_rerun(made: Location, marin: Marin) -> None:
+    data, tokens, model = (made.path(f"toy/{name}") for name in ("data", "tokens", "model"))
+    write_bytes(join(tokens, CHUNK), bytes(reversed(range(256))))
+    remove(join(data, "value.txt"))
+    write_bytes(join(data, "train/ledger.json"), b"{ }")
+    write_bytes(join(model, "left/behind.txt"), b"x")
+    code, out, _ = marin("verify")
+    assert code == 1
+    lines = out.splitlines()
+    assert f"wrong: toy/data: 1 resized, 1 missing; rerun step 'toy/data', {data}" in lines
+    assert "    missing 'value.txt': expected 1 bytes, found nothing" in lines
+    assert "    resized 'train/ledger.json': expected 2 bytes, found 3 bytes" in lines
+    assert "    read by toy/tokens, toy/model: to be made anew too if they have read what is wrong" in lines
+    assert f"wrong: toy/tokens: 1 corrupted; rerun step 'toy/tokens', {tokens}" in lines
+    assert any(line.startswith(f"    corrupted '{CHUNK}': expected crc32c:") for line in lines)
+    assert f"wrong: toy/model: 1 extra; rerun step 'toy/model', {model}" in lines
+    assert lines[-1].startswith("4 outputs: 3 wrong, 1 not there. Names and sizes of 9 files compared")
+
+
+def test_the_commands_that_are_said_make_the_output_anew(made: Location, marin: Marin) -> None:
+    path = made.path("toy/tokens")
+    remove(join(path, CHUNK))
+    _, out, _ = marin("verify", "tokens")
+    removing, making = (line.removeprefix("    $ ") for line in out.splitlines() if line.startswith("    $ "))
+    assert shlex.split(making) == [
+        f"MARIN_PREFIX={made.store.prefix}",
+        *("dagster", "asset", "materialize", "-m", "marin_assets.definitions", "--select", 'key:"toy/tokens"'),
+    ]
+    if is_local(path):
+        subprocess.run(removing, shell=True, check=True)
+        made.make("toy/tokens")
+        assert marin("verify", "tokens")[0] == 0
+    else:
+        assert removing == f"gcloud storage rm -r {path}"
+
+
+def test_a_changed_control_file_is_not_data(made: Location, marin: Marin) -> None:
+    path = made.path("toy/data")
+    for name in (".executor_status.lock", ".marin/attempts/1.json", ".marin/shards/a.json"):
+        write_bytes(join(path, name), b"changed")
+    assert marin("verify")[0] == 0
+
+
+def test_a_damaged_control_file_takes_no_other_verdict_away(made: Location, marin: Marin) -> None:
+    put(join(made.path("toy/data"), ".executor_status"), b"NONSENSE")
+    put(join(made.path("toy/tokens"), ".executor_info"), b"{")
+    put(join(made.path("toy/model"), ".marin/manifest.json"), b"{")
+    code, out, _ = marin("verify")
+    assert code == 1
+    for name in ("data", "tokens", "model"):
+        assert f"wrong: toy/{name}: 1 unreadable; rerun step 'toy/{name}'" in out
+
+
+def test_only_what_is_selected_is_looked_at(made: Location, marin: Marin) -> None:
+    remove(join(made.path("toy/data"), "value.txt"))
+    assert marin("verify", "model")[0] == 0
+    assert marin("verify", "+model", "--experiment", made.name)[0] == 1
+
+
+def test_an_output_that_is_being_made_is_not_there(location: Location, marin: Marin) -> None:
+    put(join(location.path("toy/data"), ".executor_status"), b"FAILED")
+    location.make("toy/database")
+    code, out, _ = marin("verify", "data")
+    assert code == 0
+    assert f"not there: toy/data (FAILED) {location.path('toy/data')}" in out
+
+
+def test_an_output_of_marins_is_not_verified_and_that_is_said(location: Location, marin: Marin) -> None:
+    put(join(location.path("toy/data"), ".executor_status"), b"SUCCESS")
+    code, out, _ = marin("verify", "toy/data")
+    assert code == 0
+    assert "not verified: toy/data: there is no manifest to compare with, as Marin writes none" in out
+    assert "1 outputs: 1 not verified." in out
+
+
+def test_a_sample_is_reproducible_and_its_share_is_said(made: Location, marin: Marin) -> None:
+    for name in ("data", "tokens", "model"):
+        for file, data in FILES.items():
+            write_bytes(join(made.path(f"toy/{name}"), file), bytes(len(data)))
+    runs = [marin("verify", "--sample", "0.5", "--seed", str(seed)) for seed in (1, 1, 2, 3, 4)]
+    assert {code for code, _, _ in runs} == {1}
+    assert runs[0] == runs[1]
+    if is_local(made.store.prefix):
+        assert len(set(runs)) > 2
+        expected = "the checksums of 6 (67 %, "
+        assert expected in runs[0][1]
+        assert runs[0][1].endswith(", --sample 0.5 --seed 1).\n")
+
+
+def test_a_sample_without_a_seed_says_the_seed_that_it_took(made: Location, marin: Marin) -> None:
+    _, out, _ = marin("verify", "--sample", "0.4")
+    seed = out.rpartition("--seed ")[2].removesuffix(").\n")
+    assert marin("verify", "--sample", "0.4", "--seed", seed)[1] == out
+
+
+def test_the_bytes_are_read_where_that_is_asked_for(made: Location, marin: Marin) -> None:
+    assert marin("verify", "--read")[0] == 0
+    write_bytes(join(made.path("toy/data"), "value.txt"), b"2")
+    assert marin("verify", "--read")[0] == 1
+
+
+def test_a_script_is_told_in_json(made: Location, marin: Marin) -> None:
+    remove(join(made.path("toy/data"), "value.txt"))
+    code, out, _ = marin("verify", "--json", "--seed", "3")
+    told = json.loads(out)
+    assert (code, told["ok"], told["seed"], told["prefix"]) == (1, False, 3, made.store.prefix)
+    by_step = {output["step"]: output for output in told["outputs"]}
+    assert by_step["toy/database"] == {
+        "step": "toy/database",
+        "path": made.path("toy/database"),
+        "state": "not there",
+        "status": None,
+    }
+    assert (by_step["toy/tokens"]["state"], by_step["toy/tokens"]["compared_files"]) == ("right", 3)
+    assert (by_step["toy/data"]["rerun"], by_step["toy/data"]["readers"]) == ("toy/data", ["toy/tokens", "toy/model"])
+    assert by_step["toy/data"]["findings"] == [
+        {"name": "value.txt", "problem": "missing", "expected": "1 bytes", "found": "nothing"}
+    ]
+
+
+def test_a_prefix_that_was_moved_is_verified_where_it_is(made: Location, marin: Marin, tmp_path) -> None:
+    if not is_local(made.store.prefix):
+        return
+    shutil.move(made.store.prefix, tmp_path / "moved")
+    assert marin("verify", "--prefix", str(tmp_path / "moved"))[0] == 0

@@ -1,0 +1,211 @@
+"""Of equal documents one is kept, the same one however they are sharded and wherever they are worked on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
+from marin_assets.documents.attributes import Verdict, read_attributes
+from marin_assets.stages.dedup import exact_groups, exact_records
+from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
+from marin_assets.step.values import unwrap_versioned_value
+
+TEXTS = st.sampled_from(["a", "b", "A ", "b\n", "", "ß", "SS", "long " * 50])
+SOURCES = st.sampled_from(["web", "books", ""])
+CORPUS = st.lists(st.lists(st.tuples(TEXTS, SOURCES), max_size=8), min_size=1, max_size=5)
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray may be up in this process for other tests."""
+    monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)
+
+
+def write(folder: Path, shards: list[list[tuple[str, str]]]) -> str:
+    for number, rows in enumerate(shards):
+        documents = (Document(id="same id", text=text, source=source) for text, source in rows)
+        write_documents(str(folder / "documents" / shard_name(number, len(shards))), documents)
+    return str(folder / "documents")
+
+
+def run(folder: Path, name: str = "attributes", **fields: Any) -> tuple[dict[str, Any], list[list[Verdict]]]:
+    config = ExactDuplicatesConfig(documents_path=str(folder / "documents"), output_path=str(folder / name), **fields)
+    counts = exact_duplicates(unwrap_versioned_value(config))
+    shards = list_shards(str(folder / name))
+    return counts, [[verdict for _, verdict in read_attributes(shard)] for shard in shards]
+
+
+def expected(shards: list[list[tuple[str, str]]], normalize: str, ranking: tuple[str, ...]) -> list[list[Verdict]]:
+    """The same by the definition, in memory."""
+    groups = defaultdict(list)
+    for s, rows in enumerate(shards):
+        for r, (text, source) in enumerate(rows):
+            key = text if normalize == "none" else " ".join(text.split()).casefold()
+            groups[key].append((ranking.index(source) if source in ranking else len(ranking), s, r))
+    said = [[Verdict(keep=True, value=1)] * len(rows) for rows in shards]
+    for places in groups.values():
+        for rank, s, r in places:
+            keep = (rank, s, r) == min(places)
+            said[s][r] = Verdict(keep=keep, reason="" if keep else "exact_duplicate", value=len(places))
+    return said
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    shards=CORPUS,
+    normalize=st.sampled_from(["none", "whitespace_and_case"]),
+    ranking=st.sampled_from([(), ("books",), ("", "web")]),
+)
+def test_what_is_kept_is_what_the_definition_says(
+    shards: list[list[tuple[str, str]]], normalize: str, ranking: tuple[str, ...]
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name), shards)
+        counts, said = run(Path(name), normalize=normalize, source_ranking=ranking)
+    assert said == expected(shards, normalize, ranking)
+    verdicts = [verdict for shard in said for verdict in shard]
+    assert counts["documents"] == len(verdicts)
+    assert counts["kept"] == sum(verdict.keep for verdict in verdicts)
+    assert counts["rejected"] == counts["rejected_exact_duplicate"] == len(verdicts) - counts["kept"]
+    assert counts["groups"] == sum(v.keep and v.value > 1 for v in verdicts if v.value)
+
+
+def test_documents_in_other_shards_are_kept_alike(tmp_path: Path) -> None:
+    rows = [(f"text {i % 37} {i % 11}", "") for i in range(1000)]
+    kept = []
+    for shards in (1, 3, 400):
+        bounds = [len(rows) * i // shards for i in range(shards + 1)]
+        write(tmp_path / str(shards), [rows[a:b] for a, b in pairwise(bounds)])
+        _, said = run(tmp_path / str(shards))
+        kept.append([verdict for shard in said for verdict in shard])
+    assert kept[0] == kept[1] == kept[2]
+    assert Counter(verdict.keep for verdict in kept[0])[True] == 37 * 11
+
+
+def test_on_ray_and_here_the_attributes_are_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    write(tmp_path, [[(f"text {i * s % 50}", "") for i in range(200)] for s in range(7)])
+    here = run(tmp_path, "here")
+    request.getfixturevalue("shared_ray")
+    monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: True)
+    assert run(tmp_path, "ray") == here
+    for shard in list_shards(str(tmp_path / "here")):
+        assert Path(shard).read_bytes() == (tmp_path / "ray" / Path(shard).name).read_bytes()
+
+
+def test_one_text_that_is_half_of_the_corpus_needs_no_more_memory_than_its_range(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards = [[(str(i % 3 or i), "") for i in range(s, 500, 3)] for s in range(3)]
+    write(tmp_path, shards)
+    monkeypatch.setattr(exact_groups, "RANGE_RECORDS", 16)
+    monkeypatch.setattr("marin_assets.stages.dedup.exact_hashes.RUN_RECORDS", 10)
+    monkeypatch.setattr(exact_records, "RUN_RECORDS", 10)
+    _, said = run(tmp_path)
+    assert said == expected(shards, "none", ())
+
+
+def test_hashes_that_share_their_first_half_are_not_equal() -> None:
+    import numpy as np
+
+    rows = [(7, 1, 0), (7, 2, 1), (7, 2, 2), (7, 1, 3), (7, 3, 4), (9, 2, 5), (7, 0, 6)]
+    block = np.array(rows, exact_groups.hash_record())
+    groups = exact_groups._Groups(iter([block[:3], block[3:]]))
+    copies = groups.copies(block)
+    assert len(groups) == 2
+    assert [tuple(row) for row in copies.tolist()] == [(0, 0, 2, 1), (0, 1, 2, 1), (0, 2, 2, 0), (0, 3, 2, 0)]
+
+
+def test_what_a_killed_run_finished_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, [[("a", ""), ("b", "")], [("a", "")]])
+
+    def fails(*_: object) -> None:
+        raise ValueError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("marin_assets.stages.dedup.exact_documents.Copies", fails)
+        with pytest.raises(RuntimeError, match="killed"):
+            run(tmp_path)
+    files = sorted((tmp_path / "attributes/.marin/exact").rglob("*.bin"))
+    before = [file.stat().st_mtime_ns for file in files]
+    with monkeypatch.context() as patch:  # hashing again would end in an error
+        patch.setattr("marin_assets.stages.dedup.exact_documents.write_hashes", fails)
+        patch.setattr(exact_groups, "write_records", fails)
+        _, said = run(tmp_path)
+    assert len(before) == 2 + 16
+    assert [[verdict.keep for verdict in shard] for shard in said] == [[True, True], [False]]
+    assert not (tmp_path / "attributes/.marin/exact").exists()
+
+
+def test_records_that_were_cut_short_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, [[("a", "")] * 9])
+    write_records = exact_records.write_records
+
+    def cut(path: str, *rest: Any) -> int:
+        count = write_records(path, *rest)
+        Path(path).write_bytes(Path(path).read_bytes()[:-1])
+        return count
+
+    monkeypatch.setattr("marin_assets.stages.dedup.exact_hashes.write_records", cut)
+    with pytest.raises(RuntimeError, match=r"000000\.bin' is no whole file of records: it ends in"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"normalize": "lower"}, "normalize is 'lower', expected 'none' or 'whitespace_and_case'"),
+        ({"source_ranking": ("a", "a")}, r"source_ranking is \('a', 'a'\), expected different sources"),
+    ],
+)
+def test_a_config_that_says_nothing_sensible_is_an_error(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+    write(tmp_path, [[("a", "")]])
+    with pytest.raises(ValueError, match=said):
+        run(tmp_path, **fields)
+
+
+def test_documents_stay_as_they_are(tmp_path: Path) -> None:
+    documents = write(tmp_path, [[("a", "web"), ("a", "books")]])
+    before = Path(list_shards(documents)[0]).read_bytes()
+    _, said = run(tmp_path, source_ranking=("books",))
+    assert [verdict.keep for verdict in said[0]] == [False, True]
+    assert Path(list_shards(documents)[0]).read_bytes() == before
+    assert [d.source for d in read_documents(list_shards(documents)[0])] == ["web", "books"]
+
+
+STAGE = """
+import random, re, sys
+from pathlib import Path
+from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
+from marin_assets.documents import Document, shard_name, write_documents
+from marin_assets.step.values import unwrap_versioned_value
+folder, shards = sys.argv[1], int(sys.argv[2])
+words = random.Random(0).randbytes(20_000).hex()
+for shard in range(shards):
+    starts = (random.Random(shard * 10_000 + i).randrange(38_000) for i in range(10_000))
+    documents = (Document(id=str(i), text=words[start : start + 400]) for i, start in enumerate(starts))
+    write_documents(f"{folder}/documents/{shard_name(shard, shards)}", documents)
+config = ExactDuplicatesConfig(documents_path=f"{folder}/documents", output_path=f"{folder}/attributes")
+assert exact_duplicates(unwrap_versioned_value(config))["documents"] == shards * 10_000
+print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.long
+def test_ten_times_the_documents_need_no_more_memory(tmp_path: Path) -> None:
+    peaks = []
+    for shards in (4, 40):
+        command = [sys.executable, "-c", STAGE, str(tmp_path / str(shards)), str(shards)]
+        peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    assert peaks[1] <= 1.2 * peaks[0]

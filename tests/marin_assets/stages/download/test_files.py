@@ -1,0 +1,185 @@
+"""Files copied from any store: the same bytes, a checksum each, and no half or changed file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from marin_assets.stages.download.files import DownloadFilesConfig, SourceError, copy_file, download_files, list_source
+from marin_assets.stages.download.files import source_file as as_listed
+from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.ray_tpu.shards.map_shards import ShardError
+from marin_resources.storage.files import list_files
+
+FILES = {"a.txt": b"alpha", "b/c.bin": bytes(range(256)) * 40_000, "b/d.txt": b""}
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def config(source: object, output: Path, **fields: object) -> DownloadFilesConfig:
+    return unwrap_versioned_value(DownloadFilesConfig(source=str(source), output_path=str(output), **fields))  # type: ignore[arg-type]
+
+
+def copied(output: Path) -> dict[str, bytes]:
+    return {str(Path(f).relative_to(output)): Path(f).read_bytes() for f in list_files(str(output))}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    for name, data in {**FILES, ".hidden": b"no", "b/.git/config": b"no"}.items():
+        (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "source" / name).write_bytes(data)
+    return tmp_path / "source"
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return tmp_path / "output"
+
+
+class Server(ThreadingHTTPServer):
+    """Serves `content` at every URL. `truncated`: its HEAD tells all bytes and half of them come. `moving`: a new ETag
+    each time."""
+
+    content = b"0123456789" * 1000
+    truncated = moving = False
+    asked = 0
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_HEAD(self) -> None:
+        self.server.asked += 1
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.server.content)))
+        self.send_header("ETag", f'"{self.server.asked if self.server.moving else 1}"')
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        body = self.server.content[: len(self.server.content) // (2 if self.server.truncated else 1)]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_folder_is_copied_with_size_and_checksum_of_each_file(source: Path, output: Path) -> None:
+    result = download_files(config(source, output))
+    files = copied(output)
+    listing = json.loads(files.pop("checksums.json"))
+    assert files == FILES
+    assert listing["files"] == [{"name": n, "size": len(d), "sha256": sha256(d)} for n, d in sorted(FILES.items())]
+    lines = "".join(f"{sha256(d)}  {n}\n" for n, d in sorted(FILES.items()))
+    assert result == {"files": 3, "bytes": sum(map(len, FILES.values())), "sha256": sha256(lines.encode())}
+
+
+def test_a_glob_keeps_the_names_below_its_fixed_part(source: Path, output: Path) -> None:
+    download_files(config(f"{source}/**/*.txt", output))
+    assert set(copied(output)) == {"a.txt", "b/d.txt", "checksums.json"}
+
+
+def test_a_single_file_keeps_its_name(source: Path, output: Path) -> None:
+    assert download_files(config(source / "b" / "c.bin", output))["bytes"] == len(FILES["b/c.bin"])
+    assert set(copied(output)) == {"c.bin", "checksums.json"}
+
+
+def test_files_come_from_any_store(source: Path, output: Path) -> None:
+    fsspec.filesystem("memory").pipe_file("/raw/x/y.bin", b"in memory")
+    assert download_files(config("memory://raw", output))["files"] == 1
+    assert copied(output)["x/y.bin"] == b"in memory"
+
+
+def test_the_output_does_not_depend_on_where_and_when(source: Path, tmp_path: Path) -> None:
+    first = download_files(config(source, tmp_path / "one"))
+    os.utime(source / "a.txt", (1, 1))
+    assert download_files(config(source, tmp_path / "two")) == first
+    assert copied(tmp_path / "one") == copied(tmp_path / "two")
+
+
+def test_what_was_copied_before_a_crash_is_not_copied_again(source: Path, output: Path) -> None:
+    with pytest.raises(ShardError, match="has the SHA-256"):
+        download_files(config(source, output, expected_sha256={"b/d.txt": "0" * 64}))
+    assert set(copied(output)) == {"a.txt", "b/c.bin"}
+    before = {name: (output / name).stat().st_ino for name in ("a.txt", "b/c.bin")}
+    assert download_files(config(source, output))["files"] == 3
+    assert before == {name: (output / name).stat().st_ino for name in before}
+
+
+def test_a_file_that_changed_since_a_crash_is_copied_again(source: Path, output: Path) -> None:
+    download_files(config(source, output))
+    (source / "a.txt").write_bytes(b"omega")
+    os.utime(source / "a.txt", (1, 1))
+    download_files(config(source, output))
+    assert copied(output)["a.txt"] == b"omega"
+
+
+def test_another_checksum_than_expected_is_an_error_and_leaves_no_file(source: Path, output: Path) -> None:
+    with pytest.raises(ShardError, match=f"a.txt' has the SHA-256 '{sha256(b'alpha')}', expected 'abc'"):
+        download_files(config(source, output, expected_sha256={"a.txt": "abc"}))
+    assert not (output / "a.txt").exists()
+    good = {name: sha256(data).upper() for name, data in FILES.items()}
+    assert download_files(config(source, output, expected_sha256=good))["files"] == 3
+
+
+def test_an_expected_file_that_is_not_there_is_an_error(source: Path, output: Path) -> None:
+    with pytest.raises(SourceError, match=r"expected_sha256 names 'z\.txt', which is not in"):
+        download_files(config(source, output, expected_sha256={"z.txt": "0" * 64}))
+
+
+@pytest.mark.parametrize("content", [b"alp", b"alpha and more"])
+def test_a_file_that_has_another_size_than_listed_is_an_error(source: Path, output: Path, content: bytes) -> None:
+    asked = config(source, output)
+    listed = as_listed(asked, "a.txt", list_source(str(source))["a.txt"])
+    (source / "a.txt").write_bytes(content)
+    with pytest.raises(SourceError, match=f"was listed with 5 bytes and {len(content)} came"):
+        copy_file(listed)
+    assert not output.exists() or not list(output.rglob("*.txt"))
+
+
+def test_a_web_file_is_copied_and_its_query_is_no_part_of_the_name(server: Server, output: Path) -> None:
+    download_files(config(f"http://127.0.0.1:{server.server_port}/data/x.bin?token=1", output))
+    assert copied(output)["x.bin"] == server.content
+
+
+def test_a_web_file_that_is_cut_short_is_an_error(server: Server, output: Path) -> None:
+    server.truncated = True
+    with pytest.raises(ShardError, match="listed with 10000 bytes and 5000 came"):
+        download_files(config(f"http://127.0.0.1:{server.server_port}/x.bin", output))
+    assert not list(output.rglob("x.bin*"))
+
+
+def test_a_web_file_whose_etag_changes_while_it_is_copied_is_an_error(server: Server, output: Path) -> None:
+    server.moving = True
+    with pytest.raises(ShardError, match="changed while it was copied"):
+        download_files(config(f"http://127.0.0.1:{server.server_port}/x.bin", output))
+
+
+def test_a_source_that_is_not_there_is_an_error(tmp_path: Path, output: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="There is nothing at"):
+        download_files(config(tmp_path / "nowhere", output))
+    with pytest.raises(FileNotFoundError, match="There is no file at"):
+        download_files(config(tmp_path / "*.txt", output))

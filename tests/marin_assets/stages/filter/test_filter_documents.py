@@ -1,0 +1,142 @@
+import dataclasses
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_texts import golden_texts
+
+from marin_assets import Step
+from marin_assets.documents import Document, write_documents
+from marin_assets.documents.attributes import read_attributes
+from marin_assets.stages.filter.c4 import complement, judge_c4
+from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents, judge_of, judge_text
+from marin_assets.stages.filter.named import FINEWEB, FilterError, filter_names, fineweb_filters, named
+from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.stages.filter.words import SplitterError, splitter_named
+from marin_assets.step.graph import build_graph
+from marin_assets.step.values import unwrap_versioned_value, versioned
+
+SENTENCES = [f"This is the sentence of the {color} house." for color in ("red", "blue", "green", "white", "black")]
+PROSE = "\n".join(" ".join(SENTENCES[i:] + SENTENCES[:i]) for i in range(3))
+
+
+def corpus(folder: Path, texts: Sequence[str], shards: int = 3) -> str:
+    path = f"{folder}/documents"
+    for shard in range(shards):
+        rows = [Document(id=f"doc-{i}", text=texts[i]) for i in range(shard, len(texts), shards)]
+        write_documents(f"{path}/part-{shard:05d}-of-{shards:05d}.jsonl.zst", rows)
+    return path
+
+
+def config(documents: str, output: Path, **changes: Any) -> FilterDocumentsConfig:
+    made = FilterDocumentsConfig(documents_path=documents, output_path=str(output), **changes)
+    return unwrap_versioned_value(made)
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.zst")}
+
+
+def version_of(**changes: Any) -> str:
+    step = Step(name="attributes/x", fn=filter_documents, config=FilterDocumentsConfig(documents_path="/d", **changes))
+    return build_graph([step])[step].version.text
+
+
+def test_every_document_is_kept_or_rejected_for_one_reason(tmp_path: Path) -> None:
+    texts = golden_texts()
+    result = filter_documents(config(corpus(tmp_path, texts), tmp_path / "out"))
+    assert result["documents"] == len(texts) == result["kept"] + result["rejected"]
+    assert result["rejected"] == sum(count for name, count in result.items() if name.startswith("rejected_"))
+    assert 0 < result["kept"] < len(texts)
+    rows = [row for path in sorted((tmp_path / "out").glob("*.zst")) for row in read_attributes(str(path))]
+    assert [id for id, _ in rows] == [f"doc-{i}" for shard in range(3) for i in range(shard, len(texts), 3)]
+    for _, verdict in rows:
+        assert verdict.keep == (verdict.reason == "") == (verdict.value is None)
+
+
+def test_verdicts_are_the_same_bytes_on_ray_and_here(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    documents = corpus(tmp_path, golden_texts()[:60])
+    here = filter_documents(config(documents, tmp_path / "here"))
+    request.getfixturevalue("shared_ray")
+    there = filter_documents(config(documents, tmp_path / "there"))
+    assert here == there
+    assert written(tmp_path / "here") == written(tmp_path / "there")
+
+
+def test_a_filter_judges_what_the_one_before_leaves(tmp_path: Path) -> None:
+    text = f"Home\n{PROSE}\n\nMenu"
+    filters = [named("c4@datatrove", min_sentences=1), named("fineweb@0.01", char_dup_ratio=None, list_ratio=0.03)]
+    judge = judge_of(config("", tmp_path, filters=filters))
+    verdict = judge(Document(id="", text=text))
+    assert verdict.keep
+    assert verdict.cut == ((0, 5), (5 + len(PROSE), len(text)))
+    assert judge_of(config("", tmp_path, filters=filters[::-1]))(Document(id="", text=text)).reason == (
+        "fineweb_list_ratio"
+    )
+
+
+def test_cuts_of_cuts_are_spans_of_the_document() -> None:
+    text = "First cookie policy line.\n [1] Second line goes [2] here.\n\nA third javascript line.\nAnd four it is."
+    lax = {"min_sentences": None}
+    asked = [
+        named("c4@fineweb", policy=False, citations=False, **lax),
+        named("c4@fineweb", javascript=False, **lax),
+    ]
+    thresholds = [unwrap_versioned_value(spec.thresholds) for spec in asked]
+    statistics = TextStatistics(text, splitter_named("fast"))
+    both = judge_text(statistics, [(judge_c4, one) for one in thresholds])
+    left = "".join(text[a:b] for a, b in complement(list(both.cut), len(text)))
+    assert left == "Second line goes  here.\nAnd four it is."
+
+
+@pytest.mark.parametrize("words", ["fast", "spacy"])
+def test_fineweb_keeps_prose_and_not_lists(words: str, tmp_path: Path) -> None:
+    judge = judge_of(config("", tmp_path, words=words, filters=[*fineweb_filters()[1:]]))
+    assert judge(Document(id="", text=PROSE)).keep
+    assert judge(
+        Document(id="", text="\n".join(f"- something that the store sells to people {i}" for i in range(60)))
+    ).reason == ("gopher_quality_max_bullet_line_ratio")
+
+
+def test_the_values_of_thresholds_are_in_the_version_and_their_name_is_not() -> None:
+    default = version_of()
+    assert default == version_of(filters=[named(name) for name in FINEWEB])
+    assert '"dup_10_gram": 0.1' in default
+    assert "gopher_repetition@datatrove" not in default
+    changed = [*fineweb_filters()[:3], named("fineweb@0.01", char_dup_ratio=0.05)]
+    assert '"char_dup_ratio": 0.05' in version_of(filters=changed)
+    renamed = [dataclasses.replace(spec, name="ours") for spec in fineweb_filters()]
+    assert version_of(filters=renamed) == default
+    assert version_of(filters=fineweb_filters()[::-1]) != default
+    assert version_of(words=versioned("spacy")) != default
+
+
+@pytest.mark.parametrize("name", filter_names())
+def test_every_named_set_has_all_thresholds_and_a_source(name: str) -> None:
+    import yaml
+
+    family, _, set_name = name.partition("@")
+    assert named(name).name == name
+    sets = yaml.safe_load(files("marin_assets.stages.filter").joinpath("thresholds", f"{family}.yaml").read_text())
+    assert len(sets[set_name]["source"]) > 20
+
+
+def test_what_there_is_not_is_told_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(
+        FilterError, match=r"'fineweb@2', expected one of 'gopher_repetition@datatrove', .*'fineweb@0.1'"
+    ):
+        named("fineweb@2")
+    with pytest.raises(FilterError, match="'nonsense'"):
+        named("nonsense")
+    with pytest.raises(FilterError, match=r"'fineweb@0.01' has no threshold 'dup', only 'line_punct_ratio'"):
+        named("fineweb@0.01", dup=1)
+    with pytest.raises(FilterError, match=r"'char_dup_ratio' of 'fineweb@0.01' is '0.1', expected a number"):
+        named("fineweb@0.01", char_dup_ratio="0.1")
+    with pytest.raises(FilterError, match="no filter"):
+        filter_documents(config("/none", tmp_path, filters=[]))
+    with pytest.raises(FilterError, match="language is 'german'"):
+        filter_documents(config("/none", tmp_path, language="german"))
+    with pytest.raises(SplitterError, match="'nltk'"):
+        filter_documents(config("/none", tmp_path, words="nltk"))

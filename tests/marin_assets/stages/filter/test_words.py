@@ -1,0 +1,81 @@
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marin_assets.stages.filter import spacy_words
+from marin_assets.stages.filter.words import SplitterError, splitter_named
+
+TRICKY = """ : ) ( ' " - / . ... … ! ? ; , 's it don't Mr. a.m. 10a.m. e.g. U.S. :-) :D ^_^ <3 xD ° C. 8 km 3.5kg $5
+http://a.b/c?d x@y.z foo—bar and/or I.S.A. cannot 。 ？ ” ’"""
+BLANKS = [" ", "  ", "\n", "\t", "\u00a0", "\x1c"]
+TEXTS = st.lists(st.sampled_from([*TRICKY.split(), *BLANKS, " "]) | st.text(max_size=4), max_size=25).map("".join)
+
+
+@pytest.fixture(scope="module")
+def spacy_itself() -> Any:
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    return nlp
+
+
+def test_fast_words_are_words_with_what_is_within_them_and_marks() -> None:
+    words = splitter_named("fast").words
+    expected = 'Don’t stop : it\'s " 3.5 " , 10:30 , naïve …'
+    assert words('Don’t stop: it\'s "3.5", 10:30, naïve…') == expected.split()
+    assert words("e\u0301te\u0301 日本 -- x_1... !!") == ["e\u0301te\u0301", "日本", "--", "x_1", "...", "!", "!"]
+    assert words("see (https://a.b/c-d?e=f), os.path, f(x)") == (
+        ["see", "(", "https://a.b/c-d?e=f", ")", ",", "os.path", ",", "f(x", ")"]
+    )
+    assert words(" \n\t") == words("") == []
+
+
+def test_fast_sentences_end_with_a_mark_and_whitespace() -> None:
+    splitter = splitter_named("fast")
+    text = 'One. "Two!" Three 3.5 is... four?\nFive'
+    assert splitter.sentences(text) == ["One. ", '"Two!" ', "Three 3.5 is... ", "four?\n", "Five"]
+    assert splitter.count_sentences(text) == 5
+    assert splitter.sentences("") == [""]
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXTS)
+def test_spacy_words_and_sentences_are_those_of_spacy(spacy_itself: Any, text: str) -> None:
+    splitter = splitter_named("spacy")
+    with spacy_itself.memory_zone():
+        doc = spacy_itself(text)
+        words = [token.text.strip() for token in doc if token.text.strip()]
+        ends = [sentence.end_char for sentence in doc.sents][:-1]
+    sentences = [text[a:b] for a, b in zip([0, *ends], [*ends, len(text)], strict=True)]
+    assert splitter.words(text) == words
+    assert splitter.sentences(text) == sentences
+    assert splitter.count_sentences(text) == len(sentences)
+
+
+def test_what_spacy_remembers_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembering, forgetting = spacy_words.SpacySplitter(), spacy_words.SpacySplitter()
+    texts = [f"It's {i} o'clock ( : x ) {'long' * 20}{i}." for i in range(50)]
+    expected = [remembering.words(text) for text in texts]
+    monkeypatch.setattr(spacy_words, "MAX_REMEMBERED", 10)
+    assert [forgetting.words(text) for text in texts] == expected
+    assert len(forgetting._tokens) <= 16
+    assert not any(len(chunk) > spacy_words.MAX_REMEMBERED_CHARACTERS for chunk in remembering._tokens)
+
+
+@pytest.mark.parametrize("text", ["x(" * 2_500_000, ": ) " * 200_000, "." * 3_000_000], ids=["line", "cases", "dots"])
+@pytest.mark.parametrize("name", ["fast", "spacy"])
+def test_no_text_takes_quadratic_time(name: str, text: str) -> None:
+    splitter = splitter_named(name)
+    began = time.monotonic()
+    splitter.words(text)
+    splitter.count_sentences(text)
+    assert time.monotonic() - began < 20
+
+
+def test_a_splitter_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(SplitterError, match="'nltk', expected 'fast' or 'spacy'"):
+        splitter_named("nltk")

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
+from marin_resources.storage.files import join, stored_files, write_bytes, write_json
+
+
+def write_checkpoint(path: str, step: int, *, temporary: bool = False, complete: bool = True) -> None:
+    write_bytes(join(path, f"step-{step}/manifest.ocdbt"), b"x")
+    write_bytes(join(path, f"step-{step}/d/0123"), b"x")
+    if complete:
+        write_json(join(path, f"step-{step}/metadata.json"), {"step": step, "is_temporary": temporary})
+
+
+def folders_of(path: str) -> set[str]:
+    return {file.name.partition("/")[0] for file in stored_files(path)}
+
+
+def test_the_last_checkpoint_is_the_newest_that_is_complete(disk_or_gcs_prefix: str) -> None:
+    path = join(disk_or_gcs_prefix, "checkpoints")
+    assert last_checkpoint_step(path) is None
+    for step in (2, 10):
+        write_checkpoint(path, step)
+    write_checkpoint(path, 20, complete=False)
+    assert last_checkpoint_step(path) == 10
+
+
+def test_what_a_killed_run_left_of_a_checkpoint_is_removed_and_nothing_else(disk_or_gcs_prefix: str) -> None:
+    path = join(disk_or_gcs_prefix, "checkpoints")
+    assert remove_unfinished(path) == []
+    write_checkpoint(path, 10)
+    write_checkpoint(path, 15, temporary=True)
+    write_checkpoint(path, 20, complete=False)
+    write_bytes(join(path, "eval_metrics.jsonl"), b"{}\n")
+    assert remove_unfinished(path) == ["step-20"]
+    assert folders_of(path) == {"step-10", "step-15", "eval_metrics.jsonl"}
+
+
+def test_at_the_end_no_temporary_checkpoint_is_left(disk_or_gcs_prefix: str) -> None:
+    path = join(disk_or_gcs_prefix, "checkpoints")
+    write_checkpoint(path, 10)
+    write_checkpoint(path, 15, temporary=True)
+    assert remove_unfinished(path, also_temporary=True) == ["step-15"]
+    assert folders_of(path) == {"step-10"}

@@ -1,0 +1,137 @@
+"""Caches, checkpoints, metrics and export in a bucket: what is the same as on a disk, and what a kill leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import object_stores
+import pytest
+
+from marin_assets.stages.train.metrics import read_metrics
+from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
+from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.storage.files import filesystem_of, join, remove, stored_files, write_bytes
+from marin_resources.wire.config_json import encode
+
+pytestmark = pytest.mark.filterwarnings("default")  # Levanter's own, and those of what it stands on
+
+STEPS, KILLED_AT = 12, 10
+TINY = LlamaSpec(max_seq_len=32, hidden_dim=32, intermediate_dim=64, num_layers=1, num_heads=1)
+
+KILLED = f"""
+import json, os, signal, sys
+from marin_assets.stages.train.metrics import MetricsFile
+from marin_assets.stages.train.train_lm import train_lm
+from marin_resources.wire.config_json import decode
+
+def add(self, step, metrics, as_it_is=MetricsFile.add):
+    if step == {KILLED_AT}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    as_it_is(self, step, metrics)
+
+MetricsFile.add = add
+train_lm(decode(json.loads(sys.argv[1])))
+"""
+
+
+def config_of(inputs: Any, output: str, **changes: Any) -> TrainLmConfig:
+    settings = {
+        "components": inputs.components,
+        "tokenizer_path": inputs.tokenizer_path,
+        "output_path": output,
+        "model": TINY,
+        "num_train_steps": STEPS,
+        "train_batch_size": 4,
+        "steps_per_eval": 5,
+        "max_eval_batches": 2,
+        "steps_per_checkpoint": 4,
+        "compilation_cache_dir": f"{inputs.tokenizer_path}/../jax",
+    }
+    return unwrap_versioned_value(TrainLmConfig(**{**settings, **changes}))
+
+
+@pytest.fixture
+def inputs_in_a_bucket(inputs: Any, gcs_prefix: str) -> Any:
+    """The same caches and tokenizer, copied."""
+    fs, root = filesystem_of(gcs_prefix)
+    fs.put(os.path.dirname(inputs.tokenizer_path), f"{root}/inputs", recursive=True)
+    components = {name: f"{gcs_prefix}/inputs/cache/{name}" for name in inputs.components}
+    return type(inputs)(f"{gcs_prefix}/inputs/tokenizer", components, inputs.tokens)
+
+
+@pytest.mark.long
+def test_a_cache_in_another_region_is_trained_on(
+    inputs: Any, inputs_in_a_bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARIN_PREFIX", str(tmp_path))
+    there = os.path.dirname(inputs_in_a_bucket.tokenizer_path)
+    monkeypatch.setenv("MARIN_MIRROR_PREFIXES", f"here={tmp_path},there={there}")
+    components = {name: f"mirror://cache/{name}" for name in inputs.components}
+    trained = train_lm(config_of(inputs, str(tmp_path / "out"), components=components, num_train_steps=3))
+    assert trained["steps"] == 3
+    assert (tmp_path / "cache" / next(iter(inputs.components)) / "train").is_dir()
+
+
+@pytest.mark.long
+def test_a_run_killed_in_a_bucket_goes_on_to_the_numbers_of_a_run_on_a_disk(
+    inputs: Any, inputs_in_a_bucket: Any, gcs_prefix: str, tmp_path: Path
+) -> None:
+    on_disk = train_lm(config_of(inputs, str(tmp_path / "straight")))
+    cache = f"{inputs.tokenizer_path}/../jax"
+    config = config_of(inputs_in_a_bucket, join(gcs_prefix, "killed"), compilation_cache_dir=cache)
+    arguments = [sys.executable, "-c", KILLED, json.dumps(encode(config))]
+    killed = subprocess.run(arguments, capture_output=True, text=True, timeout=200, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+    resumed = train_lm(config)
+    assert resumed["resumed_from_step"] in (4, 8)
+    same = ("loss_start", "loss_end", "train_loss_end", "steps", "parameters")
+    assert {name: resumed[name] for name in same} == {name: on_disk[name] for name in same}
+    assert weights_of(config.output_path) == weights_of(str(tmp_path / "straight"))
+    assert rows_of(config.output_path) == rows_of(str(tmp_path / "straight"))
+    assert files_of(config.output_path) == files_of(str(tmp_path / "straight"))
+
+
+@pytest.mark.parametrize("store", ["gcs", "s3"])
+def test_checkpoints_of_the_clock_are_gone_at_the_end(inputs: Any, store: str) -> None:
+    """One every tenth of a second, each removed once the next is there."""
+    prefix = object_stores.gcs_prefix() if store == "gcs" else object_stores.s3_prefix()
+    output = join(prefix, "clock")
+    train_lm(config_of(inputs, output, checkpoint_interval_s=0.1, steps_per_checkpoint=1000))
+    folders = {file.name.partition("/")[0] for file in stored_files(join(output, "checkpoints"))}
+    assert folders == {"eval_metrics.jsonl", f"step-{STEPS - 1}"}
+
+
+def test_levanter_sees_what_another_process_has_removed(gcs_prefix: str) -> None:
+    from marin_assets.stages.train.levanter_run import listings_not_remembered
+
+    written = join(gcs_prefix, "checkpoints/step-4/metadata.json")
+    write_bytes(written, b"{}")
+    with listings_not_remembered():
+        fs, path = fsspec.core.url_to_fs(written)  # as Levanter does
+        assert fs.ls(path.rpartition("/")[0]) == [path]
+        remove(written)
+        assert not fs.exists(path)
+
+
+def weights_of(output: str) -> bytes:
+    fs, path = filesystem_of(join(output, "hf/model.safetensors"))
+    return fs.cat_file(path)
+
+
+def rows_of(output: str) -> list[dict[str, Any]]:
+    """Without what the clock has to do with."""
+    timed = ("throughput/tokens_per_second", "throughput/duration", "eval/loading_time", "eval/total_time")
+    rows = read_metrics(join(output, "metrics.jsonl"))
+    return [{name: value for name, value in row.items() if name not in timed} for row in rows]
+
+
+def files_of(output: str) -> set[str]:
+    """But for those that TensorStore gives a name of chance."""
+    return {file.name for file in stored_files(output) if "/d/" not in file.name}

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+YAML = """
+telemetry: {enabled: false}
+event_log_storage: {module: %s, class: KeptSqliteEventLogStorage, config: {}}
+"""
+MODULE = "marin_resources.orchestrator.event_log"
+
+
+@dg.asset(check_specs=[dg.AssetCheckSpec("fine", asset="numbers")])
+def numbers() -> dg.MaterializeResult:
+    return dg.MaterializeResult(metadata={"n": 3}, check_results=[dg.AssetCheckResult(check_name="fine", passed=True)])
+
+
+def test_what_is_logged_is_where_dagster_itself_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    (home / "dagster.yaml").write_text(YAML % MODULE)
+    with dg.DagsterInstance.get() as instance:
+        assert type(instance.event_log_storage).__name__ == "KeptSqliteEventLogStorage"
+        runs = [dg.materialize([numbers], instance=instance).run_id for _ in range(12)]
+        messages = {run_id: [e.message for e in instance.all_logs(run_id)] for run_id in runs}
+        assert len(instance.event_log_storage._kept) <= 8  # type: ignore[attr-defined]
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    with dg.DagsterInstance.get() as plain:
+        assert type(plain.event_log_storage).__name__ == "SqliteEventLogStorage"
+        assert {run_id: [e.message for e in plain.all_logs(run_id)] for run_id in runs} == messages
+        assert plain.get_latest_materialization_event(dg.AssetKey("numbers")).run_id == runs[-1]
+
+
+def test_a_wiped_history_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    (home / "dagster.yaml").write_text(YAML % MODULE)
+    with dg.DagsterInstance.get() as instance:
+        run_id = dg.materialize([numbers], instance=instance).run_id
+        instance.wipe()
+        assert instance.all_logs(run_id) == []
+        again = dg.materialize([numbers], instance=instance)
+        assert again.success
+        assert instance.all_logs(again.run_id)

@@ -1,0 +1,255 @@
+"""The way of one output, against a real store and the real local Ray."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import toy_steps
+from running import alive, logged, wait_until
+from toy_steps import calls, toy
+
+from marin_assets import InputName, Step, gpu
+from marin_assets.assets.materialize import build_request
+from marin_assets.step.graph import build_graph
+from marin_resources.orchestrator.produce import Ears, Produced, ProduceError, produce
+from marin_resources.output import Status
+from marin_resources.ray_tpu.backend import UnmeetableError
+from marin_resources.ray_tpu.environment.extras import MissingRequirementError
+from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.storage.output.status import read_status
+from marin_resources.storage.output.store import Store
+
+
+@pytest.fixture(scope="module")
+def backend(shared_ray: None) -> Iterator[LocalBackend]:
+    backend = LocalBackend(cpus=2)
+    yield backend
+    backend.shutdown()
+
+
+class Orchestrator:
+    """Produces steps in an event loop of its own, as a run does, and keeps what was said."""
+
+    def __init__(self, prefix: Path, backend: LocalBackend) -> None:
+        self.store, self.backend = Store(str(prefix)), backend
+        self.said: list[str] = []
+        self.log: list[str] = []
+
+    def produce(self, step: Step, **options: int) -> Produced:
+        return asyncio.run(self.produce_async(step, **options))
+
+    async def produce_async(self, step: Step, **options: int) -> Produced:
+        graph = build_graph([step])
+        request = build_request(graph[step], graph, self.store, "run-1")
+        return await produce(
+            request,
+            self.store,
+            lambda: self.backend,
+            ears=Ears(say=self.said.append, on_log=self.log.append),
+            **options,
+        )
+
+
+@pytest.fixture
+def orchestrator(prefix: Path, backend: LocalBackend) -> Orchestrator:
+    return Orchestrator(prefix, backend)
+
+
+def test_an_output_is_made_once_and_then_reused_without_a_back_end(orchestrator: Orchestrator, prefix: Path) -> None:
+    step = toy("a")
+    first = orchestrator.produce(step)
+    orchestrator.backend = None  # type: ignore[assignment]
+    second = orchestrator.produce(toy("a", note="changed, and not versioned"))
+    assert (first.reused, second.reused) == (False, True)
+    assert len(calls(prefix)) == 1
+    assert second.observed.result == {"value": 1}
+
+
+def test_the_record_says_who_made_it_from_what(orchestrator: Orchestrator) -> None:
+    a = toy("a")
+    b = toy("b", reads=a)
+    orchestrator.produce(a)
+    path = orchestrator.produce(b).observed.path
+    record = json.loads(Path(path, ".executor_info").read_text())
+    assert record["config"]["output_path"] == path
+    assert record["dependencies"] == [record["config"]["input_path"]]
+    assert record["version"]["dependencies"][0]["name"] == "toy/a"
+    assert record["fn_name"] == "toy_steps:make"
+    assert record["environment"]["lock_digest"]
+    assert record["dagster_run_id"] == "run-1"
+    assert record["duration_s"] >= 0
+    assert record["manifest"]["files"] == 1
+
+
+def test_what_a_step_prints_is_in_its_log_and_passed_on(orchestrator: Orchestrator) -> None:
+    path = orchestrator.produce(toy("loud", toy_steps.wait_with_a_child)).observed.path
+    assert any(line.startswith("child ") for line in orchestrator.log)
+    assert "waiting in process" in Path(path, ".marin/attempts/1.log").read_text()
+
+
+def test_a_failing_function_gives_a_sentence_and_its_own_traceback(orchestrator: Orchestrator) -> None:
+    with pytest.raises(ProduceError, match=r"Step 'toy/bad' failed: ValueError: the value 1 is not liked") as raised:
+        orchestrator.produce(toy("bad", toy_steps.fail))
+    assert raised.value.traceback.count("File ") == 1
+    assert "in fail" in raised.value.traceback
+    assert "worker.py" not in raised.value.traceback
+
+
+def test_a_function_that_exits_has_failed(orchestrator: Orchestrator) -> None:
+    with pytest.raises(ProduceError, match="Step 'toy/exit' failed: SystemExit: not today"):
+        orchestrator.produce(toy("exit", toy_steps.call_exit))
+
+
+def test_a_failed_step_runs_again(orchestrator: Orchestrator, prefix: Path) -> None:
+    step = toy("bad", toy_steps.fail)
+    for _ in range(2):
+        with pytest.raises(ProduceError):
+            orchestrator.produce(step)
+    assert len(calls(prefix)) == 2
+
+
+def test_a_result_that_is_not_json_is_a_failure_that_says_so(orchestrator: Orchestrator) -> None:
+    with pytest.raises(ProduceError, match=r"result\['value'\] is <object"):
+        orchestrator.produce(toy("nonsense", toy_steps.return_nonsense))
+
+
+def test_a_missing_input_is_named_before_anything_starts(orchestrator: Orchestrator, prefix: Path) -> None:
+    with pytest.raises(ProduceError, match=r"Step 'toy/b' needs 'toy/a' \(.*toy/a-.*\), which is not complete"):
+        orchestrator.produce(toy("b", reads=toy("a")))
+    assert calls(prefix) == []
+
+
+def test_a_missing_hardcoded_path_is_named(orchestrator: Orchestrator) -> None:
+    with pytest.raises(ProduceError, match=r"needs '.*raw/nowhere-123456', which is not complete"):
+        orchestrator.produce(toy("b", reads=InputName.hardcoded("raw/nowhere-123456")))
+
+
+def test_a_missing_extra_is_named_with_the_command_that_brings_it(orchestrator: Orchestrator) -> None:
+    with pytest.raises(MissingRequirementError, match=r"Step 'toy/v' needs vllm.* Run: uv sync --inexact --extra vllm"):
+        orchestrator.produce(toy("v", extras=("vllm",)))
+
+
+def test_an_unset_variable_is_named(orchestrator: Orchestrator) -> None:
+    with pytest.raises(MissingRequirementError, match="Step 'toy/e' asks for the variable 'TOY_TOKEN'"):
+        orchestrator.produce(toy("e", env=("TOY_TOKEN",)))
+
+
+def test_an_impossible_resource_fails_at_once_with_what_there_is(orchestrator: Orchestrator) -> None:
+    with pytest.raises(UnmeetableError, match=r"Step 'toy/g' asks for 1 CPU, 8 GPU, .*GPU 8 asked, 0 at most"):
+        orchestrator.produce(toy("g", resources=gpu(8)))
+
+
+def test_a_step_whose_worker_dies_is_tried_again(orchestrator: Orchestrator, tmp_path: Path, prefix: Path) -> None:
+    produced = orchestrator.produce(toy("mortal", toy_steps.die_once, gate=str(tmp_path / "marker")))
+    assert produced.lost_workers == 1
+    assert not produced.reused
+    assert len(calls(prefix)) == 2
+    assert any("worker died" in sentence for sentence in orchestrator.said)
+
+
+def test_a_step_whose_worker_always_dies_ends_in_a_sentence(orchestrator: Orchestrator) -> None:
+    with pytest.raises(ProduceError, match="Step 'toy/hopeless' lost its worker 2 times"):
+        orchestrator.produce(toy("hopeless", toy_steps.die), lost_worker_budget=1)
+
+
+def test_cancelling_stops_the_compute_and_its_children(
+    orchestrator: Orchestrator, tmp_path: Path, prefix: Path
+) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    step = toy("long", toy_steps.wait_with_a_child, gate=str(gate))
+
+    async def start_and_cancel() -> list[int]:
+        task = asyncio.create_task(orchestrator.produce_async(step))
+        text = await asyncio.to_thread(wait_until, logged(prefix, "toy/long", "waiting in process"), "the step")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return [int(word) for word in text.split() if word.isdigit()]
+
+    pids = asyncio.run(start_and_cancel())
+    assert len(pids) == 2
+    wait_until(lambda: not any(map(alive, pids)), "worker and child to be gone", timeout_s=5)
+    [path] = prefix.glob("toy/long-*")
+    assert read_status(str(path)) is Status.FAILED
+    assert "stopped" in json.loads((path / ".marin/attempts/1.json").read_text())["outcome"]
+
+
+def test_a_second_orchestrator_waits_says_for_whom_and_reuses(
+    orchestrator: Orchestrator, tmp_path: Path, prefix: Path, backend: LocalBackend
+) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    step = toy("slow", toy_steps.wait_at_gate, gate=str(gate))
+    second = Orchestrator(prefix, backend)
+
+    async def both() -> tuple[Produced, Produced]:
+        one = asyncio.create_task(orchestrator.produce_async(step))
+        await asyncio.to_thread(wait_until, logged(prefix, "toy/slow", "waiting in process"), "the step")
+        other = asyncio.create_task(second.produce_async(step))
+        await asyncio.to_thread(wait_until, lambda: second.said, "the second to say that it waits")
+        gate.unlink()
+        return await one, await other
+
+    first, waited = asyncio.run(both())
+    assert not first.reused
+    assert waited.reused
+    assert waited.waited_s > 0
+    assert len(calls(prefix)) == 1
+    assert f"process {os.getpid()}" not in second.said[0]
+    assert "Dagster run run-1" in second.said[0]
+
+
+def test_a_run_that_is_told_not_to_wait_fails_and_says_who_works(
+    orchestrator: Orchestrator, tmp_path: Path, prefix: Path
+) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    step = toy("busy", toy_steps.wait_at_gate, gate=str(gate))
+
+    async def both() -> Produced:
+        one = asyncio.create_task(orchestrator.produce_async(step))
+        await asyncio.to_thread(wait_until, logged(prefix, "toy/busy", "waiting in process"), "the step")
+        with pytest.raises(ProduceError, match=r"Step 'toy/busy' is being made by process \d+ on .*told not to wait"):
+            await orchestrator.produce_async(step, wait_for_others=False)
+        gate.unlink()
+        return await one
+
+    assert not asyncio.run(both()).reused
+
+
+def test_a_killed_worker_outside_of_any_run_leaves_an_output_that_is_taken_over(
+    orchestrator: Orchestrator, tmp_path: Path, prefix: Path
+) -> None:
+    """A worker that dies with its whole deployment leaves RUNNING behind; the kernel has freed its lease."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    step = toy("orphan", toy_steps.wait_at_gate, gate=str(gate))
+    script = tmp_path / "lone_worker.py"
+    graph = build_graph([step])
+    task = build_request(graph[step], graph, orchestrator.store, None).task(1, {})
+    script.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(toy_steps.__file__).parent)!r})\n"
+        "from marin_resources.ray_tpu.worker.run_task import run_task\n"
+        "run_task(sys.stdin.read())\n"
+    )
+    worker = subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, text=True)
+    assert worker.stdin is not None
+    worker.stdin.write(task.to_json())
+    worker.stdin.close()
+    wait_until(logged(prefix, "toy/orphan", "waiting in process"), "the lone worker")
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    assert read_status(task.path) is Status.RUNNING
+    gate.unlink()
+    assert not orchestrator.produce(step).reused
+    assert read_status(task.path) is Status.SUCCESS

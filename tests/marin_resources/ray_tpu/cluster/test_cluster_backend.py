@@ -1,0 +1,242 @@
+"""The way of one output as a job, against a real cluster: how it ends, and what is said of it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy_steps
+from ray_cluster import Cluster
+from running import ROOT, alive, logged, wait_until
+from toy_steps import calls, toy
+
+from marin_assets import Step, cpu
+from marin_assets.assets.materialize import build_request
+from marin_assets.step.graph import build_graph
+from marin_resources.orchestrator.produce import Ears, LeftRunningError, Produced, ProduceError, produce
+from marin_resources.ray_tpu.cluster.backend import ClusterBackend
+from marin_resources.ray_tpu.cluster.settings import CodeMode
+from marin_resources.ray_tpu.environment.extras import MissingRequirementError
+from marin_resources.storage.output import job_notes
+from marin_resources.storage.output.status import Status, read_status
+from marin_resources.storage.output.store import Store
+
+
+class Orchestrator:
+    """Produces steps as jobs, in an event loop of its own, as a run does, and keeps what was said."""
+
+    def __init__(self, prefix: Path, cluster: Cluster, **settings: Any) -> None:
+        there = cluster.settings(code=CodeMode.IMAGE)
+        self.settings = dataclasses.replace(there, image_root=str(ROOT), **settings)
+        self.store, self.said, self.log = Store(str(prefix)), list[str](), list[str]()
+        self.jobs: list[str | None] = []
+
+    def produce(self, step: Step, **options: Any) -> Produced:
+        return asyncio.run(self.produce_async(step, **options))
+
+    async def produce_async(self, step: Step, **options: Any) -> Produced:
+        graph = build_graph([step])
+        request = build_request(graph[step], graph, self.store, "run-1")
+        backend = ClusterBackend(self.settings, run_id="run-1", say=self.said.append)
+        ears = Ears(say=self.said.append, on_log=self.log.append, on_job=self.jobs.append)
+        return await produce(request, self.store, lambda: backend, ears=ears, **options)
+
+    def failure(self, step: Step, **options: Any) -> ProduceError:
+        with pytest.raises(ProduceError) as raised:
+            self.produce(step, **options)
+        return raised.value
+
+
+@pytest.fixture
+def orchestrate(prefix: Path, cluster: Cluster) -> Callable[..., Orchestrator]:
+    return lambda **settings: Orchestrator(prefix, cluster, **settings)
+
+
+@pytest.fixture
+def orchestrator(orchestrate: Callable[..., Orchestrator]) -> Orchestrator:
+    return orchestrate()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Path]:
+    gate = tmp_path / "gate"
+    gate.touch()
+    yield gate
+    gate.unlink(missing_ok=True)
+
+
+def note_of(path: str, attempt: int = 1) -> job_notes.JobNote:
+    note = job_notes.read_note(job_notes.note_path(path, attempt))
+    assert note is not None
+    return note
+
+
+def test_the_record_tells_of_the_job_and_of_its_times(orchestrator: Orchestrator, cluster: Cluster) -> None:
+    produced = orchestrator.produce(toy("a"))
+    record = produced.observed.record or {}
+    note = note_of(produced.observed.path)
+    assert record["job"]["id"] == note.submission_id == orchestrator.jobs[0]
+    assert record["job"]["dashboard"] == cluster.address
+    assert record["job"]["code"]["mode"] == "image"
+    assert set(record["timing"]) == {"queue_s", "setup_s", "compute_s"}
+    assert orchestrator.jobs[-1] is None
+    assert note.outcome is not None
+    assert note.task["fn"] == "toy_steps:make", "the task can be read beside the output"
+
+
+def test_a_failing_step_tells_its_own_traceback_and_is_a_new_job_the_next_time(
+    orchestrator: Orchestrator, prefix: Path
+) -> None:
+    error = orchestrator.failure(toy("a", toy_steps.fail, value=7))
+    assert "ValueError: the value 7 is not liked" in str(error)
+    assert error.traceback.startswith("Traceback")
+    assert 'toy_steps.py", line' in error.traceback.splitlines()[1]
+    orchestrator.failure(toy("a", toy_steps.fail, value=7))
+    assert len(calls(prefix)) == 2
+    first, second = (job for job in orchestrator.jobs if job is not None)
+    assert first.endswith("-a1")
+    assert second.endswith("-a2")
+
+
+def test_a_worker_that_dies_is_tried_again(orchestrator: Orchestrator, prefix: Path, tmp_path: Path) -> None:
+    produced = orchestrator.produce(toy("a", toy_steps.die_once, gate=str(tmp_path / "marker")))
+    assert produced.lost_workers == 1
+    assert len(calls(prefix)) == 2
+    assert any("ended with code 9, and without a word" in said for said in orchestrator.said)
+
+
+def test_what_no_node_has_is_waited_for_and_then_given_up_with_what_there_is(
+    orchestrate: Callable[..., Orchestrator], prefix: Path
+) -> None:
+    orchestrator = orchestrate(start_timeout_s=2.0)
+    error = orchestrator.failure(toy("a", resources=cpu(64)))
+    assert "did not begin within 2 s" in str(error)
+    assert "CPU 64 asked, 2 at most" in str(error)
+    assert any("no node of" in said and "CPU 64 asked" in said for said in orchestrator.said)
+    [path] = prefix.glob("toy/a-*")
+    assert note_of(str(path)).stop is not None, "should it begin after all, it does nothing"
+
+
+def test_an_environment_that_is_not_there_is_told_in_the_shells_words(orchestrate: Callable[..., Orchestrator]) -> None:
+    error = orchestrate(environments={"/nowhere/python": ("train",)}).failure(toy("a", extras=("train",)))
+    assert "ended with code 127 before the step. Its log: `marin cluster logs toy-a-" in str(error)
+    assert "/nowhere/python: not found" in error.traceback
+
+
+def test_extras_that_no_environment_has_are_told_before_anything_is_submitted(
+    orchestrate: Callable[..., Orchestrator], prefix: Path
+) -> None:
+    orchestrator = orchestrate(environments={"/opt/train/bin/python": ("train",)})
+    for extra, words in (("nonsense", "asks for the extra 'nonsense'"), ("vllm", "no environment of the cluster")):
+        with pytest.raises(MissingRequirementError, match=words):
+            orchestrator.produce(toy("a", extras=(extra,)))
+    assert not list(prefix.glob("toy/a-*/.marin/jobs/*"))
+
+
+def test_a_secret_that_the_node_does_not_have_is_one_sentence(orchestrator: Orchestrator, prefix: Path) -> None:
+    error = orchestrator.failure(toy("a", env=("NO_SUCH_SECRET_HERE",)))
+    assert "The variable 'NO_SUCH_SECRET_HERE' is not set on this node" in str(error)
+    assert not error.traceback
+    assert calls(prefix) == []
+
+
+def test_a_step_that_takes_longer_than_it_may_has_failed_and_says_where_it_hung(
+    orchestrator: Orchestrator, gate: Path
+) -> None:
+    error = orchestrator.failure(toy("a", toy_steps.wait_at_gate, gate=str(gate), timeout_s=1.0))
+    assert "longer than its 1 s" in str(error)
+    assert "wait_at_gate" in error.traceback
+
+
+def test_other_code_than_the_submitters_is_refused_by_name(orchestrator: Orchestrator, monkeypatch: Any) -> None:
+    from marin_assets.plan import facts
+
+    read = facts.read_source
+
+    def read_before_an_edit(references: Sequence[str], counts: Callable[..., bool]) -> dict[str, Any]:
+        source = read(references, counts)
+        assert source is not None
+        return {**source, "files_digest": "before", "modules": {**source["modules"], "toy_steps": "0" * 64}}
+
+    monkeypatch.setattr(facts, "read_source", read_before_an_edit)
+    assert "'toy_steps' was 00000000 there and is " in str(orchestrator.failure(toy("a")))
+
+
+def test_a_job_that_somebody_stops_is_not_begun_again_and_tells_who_it_was(
+    orchestrator: Orchestrator, prefix: Path, gate: Path
+) -> None:
+    raised: list[ProduceError] = []
+    step = toy("a", toy_steps.wait_at_gate, gate=str(gate))
+    thread = threading.Thread(target=lambda: raised.append(orchestrator.failure(step)))
+    thread.start()
+    wait_until(logged(prefix, "toy/a", "waiting in process"), "the step")
+    [path] = prefix.glob("toy/a-*")
+    job_notes.add_stop(job_notes.note_path(str(path), 1), "alice on a laptop", "wrong data")
+    worker = int(logged(prefix, "toy/a", "waiting in process")().split()[-1])  # type: ignore[union-attr]
+    os.kill(worker, signal.SIGTERM)
+    thread.join(60)
+    assert "was stopped by alice on a laptop: wrong data" in str(raised[0])
+    assert read_status(str(path)) is Status.FAILED
+    assert len(calls(prefix)) == 1
+
+
+def test_a_note_whose_job_was_never_submitted_is_passed_over(orchestrator: Orchestrator, prefix: Path) -> None:
+    step = toy("a")
+
+    async def note_only() -> None:
+        graph = build_graph([step])
+        request = build_request(graph[step], graph, orchestrator.store, "run-0")
+        backend = ClusterBackend(orchestrator.settings, run_id="run-0", is_over=lambda run: True)
+        await backend.submit(request.task(1, {}))
+
+    asyncio.run(note_only())
+    orchestrator_of_later = orchestrator
+    [path] = prefix.glob("toy/a-*")
+    abandon(str(path))
+    produced = orchestrator_of_later.produce(step)
+    assert note_of(str(path)).ended == "never submitted"
+    assert (produced.observed.record or {})["attempt"] == 2
+    assert len(calls(prefix)) == 1
+
+
+def abandon(path: str) -> None:
+    """As if whoever created the note had died."""
+    file = Path(job_notes.note_path(path, 1))
+    fields = json.loads(file.read_text())
+    for who in ("by", "owner"):
+        fields[who]["process"] = f"{os.uname().nodename}/999999999/0"
+    file.write_text(json.dumps(fields))
+
+
+def test_a_run_that_only_shares_a_job_leaves_it_to_the_one_that_submitted_it(
+    orchestrate: Callable[..., Orchestrator], prefix: Path, gate: Path
+) -> None:
+    step = toy("a", toy_steps.wait_at_gate, gate=str(gate))
+    first, second = orchestrate(), orchestrate()
+
+    async def share() -> tuple[Produced, BaseException]:
+        making = asyncio.create_task(first.produce_async(step))
+        await asyncio.to_thread(wait_until, logged(prefix, "toy/a", "waiting in process"), "the step")
+        sharing = asyncio.create_task(second.produce_async(step))
+        await asyncio.to_thread(wait_until, lambda: any("attached to job" in said for said in second.said), "both")
+        sharing.cancel()
+        [ended] = await asyncio.gather(sharing, return_exceptions=True)
+        worker = int(logged(prefix, "toy/a", "waiting in process")().split()[-1])  # type: ignore[union-attr]
+        assert alive(worker)
+        gate.unlink()
+        return await making, ended  # type: ignore[return-value]
+
+    produced, ended = asyncio.run(share())
+    assert isinstance(ended, LeftRunningError)
+    assert "goes on" in str(ended)
+    assert "marin cluster stop-job toy-a-" in str(ended)
+    assert produced.observed.done
+    assert len(calls(prefix)) == 1

@@ -1,0 +1,189 @@
+"""Steps on devices, as jobs of a cluster with two machines: only the second has a TPU, and a disk of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shard_steps
+from job_process import Job, new_job
+from ray_cluster import Cluster
+from running import alive, wait_until
+from submitted_jobs import Submitted, submit
+
+from marin_resources.hardware import cpu, tpu
+from marin_resources.output import Status
+from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
+from marin_resources.ray_tpu.log.attempt_log import LogFollower
+from marin_resources.storage.lease import lease
+from marin_resources.storage.output.attempts import log_path, read_attempt
+from marin_resources.storage.output.record import read_record
+from marin_resources.storage.output.status import read_status
+
+KIND = "v4-8"
+ENTRY_CPUS = 0.1
+STEPS = """
+import os, sys, tempfile, time
+from pathlib import Path
+
+def make(config):
+    print("making in", tempfile.gettempdir(), flush=True)
+    return {"on": tempfile.gettempdir(), "key": os.environ.get("DEVICE_KEY")}
+
+def wait(config):
+    Path(config["told"]).write_text(str(os.getpid()))
+    print("waiting", flush=True)
+    while True:
+        time.sleep(0.1)
+
+def fail(config):
+    raise ValueError("the value 3 is not liked")
+
+def die(config):
+    os._exit(9)
+"""
+ON_DEVICE = """
+import json, sys
+from marin_resources.ray_tpu.job.on_device import run_on_device
+from marin_resources.storage.output.job_notes import read_note
+
+note = read_note(sys.argv[1])
+print(run_on_device(json.dumps(dict(note.task)), note, node_timeout_s=0.5).error)
+"""
+
+
+@pytest.fixture(scope="module")
+def other_disk() -> Iterator[str]:
+    """Where the second machine has its temporary files. Ray has sockets there, whose paths must be short."""
+    with tempfile.TemporaryDirectory(prefix="other-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def tpu_cluster(other_disk: str) -> Iterator[Cluster]:
+    with Cluster(cpus=2) as cluster, pytest.MonkeyPatch.context() as environ:
+        environ.setenv("TMPDIR", other_disk)
+        cluster.add_node({f"TPU-{KIND}-head": 1}, cpus=1, temp_dir=other_disk)
+        yield cluster
+
+
+@pytest.fixture
+def start(tpu_cluster: Cluster, gcs_prefix: str, tmp_path: Path) -> Iterator[Callable[..., Submitted]]:
+    """Submits a job for a function of STEPS on the TPU. None of them goes on after the test."""
+    submitted: list[Submitted] = []
+
+    def start_job(fn: str, number: int = 0, environ: dict[str, str] | None = None, **task: Any) -> Submitted:
+        folder = tmp_path / f"code-{number}"
+        job = new_job(f"{gcs_prefix}/{number}", folder, STEPS, fn, **{"resources": tpu(KIND), **task})
+        submitted.append(submit(tpu_cluster, job, cpus=ENTRY_CPUS, environ=environ))
+        return submitted[-1]
+
+    yield start_job
+    for job in submitted:
+        if not job.info().status.is_terminal:
+            job.stop()
+            job.ended()
+
+
+def log_of(job: Job) -> list[str]:
+    lines: list[str] = []
+    LogFollower(log_path(job.output_path, 1), lines.append).finish()
+    return lines
+
+
+@pytest.mark.long
+def test_a_step_on_a_device_runs_where_that_is(
+    start: Callable[..., Submitted], other_disk: str, tmp_path: Path
+) -> None:
+    (tmp_path / "DEVICE_KEY").write_text("s3cr3t-of-a-device")
+    job = start("make", environ={"MARIN_SECRETS_DIR": str(tmp_path)}, env=("DEVICE_KEY",))
+    assert job.ended().status is JobStatus.SUCCEEDED, job.logs()
+    record = read_record(job.job.output_path)
+    assert record is not None
+    assert record["result"] == {"on": other_disk, "key": "***"}
+    assert record["job"]["id"] == job.job.note().submission_id
+    assert log_of(job.job) == [f"making in {other_disk}"]
+    assert "it runs on node" in job.logs()
+    assert "making in" not in job.logs()
+    assert job.job.outcome()["end"] == "success"
+
+
+@pytest.mark.parametrize(
+    ("fn", "end", "error"),
+    [
+        ("fail", "failed", "ValueError: the value 3 is not liked"),
+        ("die", "lost", "its worker died (WorkerCrashedError"),
+    ],
+)
+@pytest.mark.long
+def test_a_step_that_ends_badly_on_a_device_is_told_so(
+    start: Callable[..., Submitted], fn: str, end: str, error: str
+) -> None:
+    job = start(fn)
+    assert job.ended().status is JobStatus.FAILED
+    outcome = job.job.outcome()
+    assert (outcome["end"], outcome["error"][: len(error)]) == (end, error)
+
+
+@pytest.mark.long
+def test_a_step_that_takes_too_long_on_a_device_is_told_so(start: Callable[..., Submitted], tmp_path: Path) -> None:
+    job = start("wait", config={"told": str(tmp_path / "pid")}, timeout_s=0.5)
+    assert job.ended().status is JobStatus.FAILED
+    outcome = job.job.outcome()
+    assert (outcome["end"], outcome["error"]) == ("failed", "the function took longer than its 0.5 s")
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.long
+def test_a_step_on_a_device_that_is_stopped_says_so_and_is_gone_and_one_that_waits_for_it_begins_never(
+    start: Callable[..., Submitted], tmp_path: Path
+) -> None:
+    first = start("wait", 1, config={"told": str(tmp_path / "first")})
+    pid = int(wait_until(lambda: (tmp_path / "first").exists() and (tmp_path / "first").read_text(), "the step"))
+    second = start("wait", 2, config={"told": str(tmp_path / "second")})
+    second.await_log(f"waiting for 1 CPU, 1 slice(s) of TPU {KIND} for ")
+    assert f"free in the cluster: 1.8 of 3 CPU, 0 of 1 TPU-{KIND}-head" in second.logs()
+    second.stop()
+    assert second.ended().status is JobStatus.STOPPED
+    first.stop()
+    assert first.ended().status is JobStatus.STOPPED
+    assert not alive(pid)
+    assert lease.holder_of(first.job.output_path) is None
+    assert read_status(first.job.output_path) is Status.FAILED
+    assert "stopped from outside" in read_attempt(first.job.output_path, 1)["error"]
+    assert not (tmp_path / "second").exists()
+    assert read_status(second.job.output_path) is None
+
+
+@pytest.mark.long
+def test_what_no_node_has_is_refused_when_it_was_waited_for(
+    tpu_cluster: Cluster, disk_prefix: str, tmp_path: Path
+) -> None:
+    job = new_job(disk_prefix, tmp_path / "code", STEPS, resources=tpu("v9-1"))
+    refused = submit(tpu_cluster, job, cpus=ENTRY_CPUS, code=ON_DEVICE)
+    assert refused.ended().status is JobStatus.SUCCEEDED
+    sentence = (
+        "Step 'raw/x' asks for 1 CPU, 1 slice(s) of TPU v9-1, which no node here has: TPU-v9-1-head 1 asked, 0 at"
+    )
+    assert sentence in refused.logs()
+
+
+@pytest.mark.long
+def test_what_shards_on_another_machine_print_is_in_the_log_of_the_attempt_once(
+    tpu_cluster: Cluster, gcs_prefix: str, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    told.mkdir()
+    config = {"maps": "say", "shards": 3, "tpu": KIND, "told": str(told)}
+    text = Path(shard_steps.__file__).read_text()
+    job = submit(
+        tpu_cluster, new_job(gcs_prefix, tmp_path / "code", text, "map_marked", config=config, resources=cpu(1))
+    )
+    assert job.ended().status is JobStatus.SUCCEEDED, job.logs()
+    lines = [line for line in log_of(job.job) if "says something" in line]
+    assert sorted(line.rpartition(")")[2] for line in lines) == [f" shard {n} says something" for n in range(3)]
+    assert "\x1b" not in "".join(lines)
+    assert "\n".join(log_of(job.job)) in job.logs()

@@ -1,0 +1,130 @@
+"""What is not over in time ends with its process, which says before where it hung."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from running import alive, wait_until
+
+from marin_resources.ray_tpu.worker.deadline import deadline
+from marin_resources.ray_tpu.worker.end_process import end_process
+
+HANGS = """
+import subprocess, sys, time
+from pathlib import Path
+from marin_resources.ray_tpu.worker import deadline as module
+from marin_resources.ray_tpu.worker.deadline import deadline
+
+told = Path(sys.argv[1])
+module.TELL_TIMEOUT_S, module.BACKSTOP_S = 0.5, 0.5
+
+def hang_there():
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stderr=subprocess.DEVNULL)
+    (told / "child").write_text(str(child.pid))
+    {hang}
+
+def expired(text):
+    (told / "text").write_text(text)
+    {words}
+
+with deadline(0.2, expired):
+    hang_there()
+(told / "over").touch()
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a process whose function hangs in a block with a deadline."""
+
+    def run_it(hang: str, words: str = "pass") -> subprocess.CompletedProcess[str]:
+        (tmp_path / "hangs.py").write_text(HANGS.format(hang=hang, words=words))
+        command = [sys.executable, str(tmp_path / "hangs.py"), str(tmp_path)]
+        return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+
+    return run_it
+
+
+def test_a_process_that_hangs_is_killed_with_its_children_and_has_told_where(
+    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    assert run("time.sleep(600)").returncode == -signal.SIGKILL
+    wait_until(lambda: not alive(int((tmp_path / "child").read_text())), "its child to be gone")
+    text = (tmp_path / "text").read_text()
+    assert text.startswith("Traceback (most recent call last):\n")
+    assert "hang_there()" in text
+    assert text.endswith("in hang_there\n    time.sleep(600)\n")
+    assert "threading.py" not in text
+
+
+def test_last_words_that_do_not_end_are_cut_short(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    assert run("time.sleep(600)", words="time.sleep(600)").returncode == -signal.SIGKILL
+
+
+def test_last_words_that_fail_are_told_and_change_nothing(
+    run: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    ended = run("time.sleep(600)", words="raise OSError('no disk')")
+    assert ended.returncode == -signal.SIGKILL
+    assert "no disk" in ended.stderr
+
+
+def test_a_block_that_ends_while_the_last_words_are_said_is_over_no_more(
+    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    hang = "while not (told / 'text').exists(): time.sleep(0.01)"
+    assert run(hang, words="time.sleep(0.3)").returncode == -signal.SIGKILL
+    assert not (tmp_path / "over").exists()
+
+
+def test_a_process_that_hangs_with_pythons_lock_held_ends_and_tells_where(
+    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    ended = run("import re; re.match('(a+)+$', 'a' * 64 + 'b')")
+    assert ended.returncode == 1
+    assert "Timeout" in ended.stderr
+    assert "in hang_there" in ended.stderr
+    assert not (tmp_path / "text").exists()
+
+
+@pytest.mark.parametrize("timeout_s", [0.5, None])
+def test_a_block_that_is_over_in_time_is_left_alone(timeout_s: float | None) -> None:
+    heard: list[str] = []
+    with deadline(timeout_s, heard.append):
+        pass
+    time.sleep(0.6)  # past the deadline: what would come has come
+    assert heard == []
+
+
+def test_an_error_of_the_block_is_its_own() -> None:
+    with pytest.raises(KeyError), deadline(60, lambda text: None):
+        raise KeyError("x")
+
+
+def test_a_worker_of_ray_that_hangs_is_killed_too(shared_ray: None, tmp_path: Path) -> None:
+    import ray
+
+    def hang_in_ray(told: str) -> None:
+        Path(told).write_text(str(os.getpid()))
+        with deadline(0.2, lambda text: None):
+            time.sleep(600)
+
+    task = ray.remote(max_retries=0)(hang_in_ray).remote(str(tmp_path / "pid"))
+    with pytest.raises(ray.exceptions.WorkerCrashedError):
+        ray.get(task)
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_last_words_are_said_before_the_end(tmp_path: Path) -> None:
+    pid = os.fork()
+    if pid == 0:
+        end_process(lambda: (tmp_path / "words").touch(), 10)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert (tmp_path / "words").exists()

@@ -1,0 +1,160 @@
+"""A worker that has lost its lease stops at once, with all that works for it, and publishes nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gated_steps
+import object_stores
+import pytest
+from gated_steps import GatedConfig, told_of
+from running import alive, wait_until
+
+from marin_resources.output import Output, Status
+from marin_resources.ray_tpu.log.attempt_log import LogFollower
+from marin_resources.storage.files import is_local, join, remove, write_bytes
+from marin_resources.storage.lease import lease
+from marin_resources.storage.lease.heartbeat import RENEWALS_IN_A_LIFE
+from marin_resources.storage.lease.text import TTL_VARIABLE
+from marin_resources.storage.manifest.manifest import read_manifest
+from marin_resources.storage.output import attempts
+from marin_resources.storage.output.store import Claim, Store
+from marin_resources.wire.config_json import encode
+from marin_resources.wire.reference import reference_to
+from marin_resources.wire.task import Task
+
+TTL_S = 6.0
+HEARTBEAT_S = TTL_S / RENEWALS_IN_A_LIFE
+SLACK_S = 1.0
+"""For a note and a kill, on a busy machine."""
+X = Output(name="raw/x", version="abc123", identity="a" * 64)
+LONE_WORKER = Path(gated_steps.__file__).with_name("lone_worker.py")
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Path:
+    folder = tmp_path / "told"
+    folder.mkdir()
+    (folder / "gate").touch()
+    return folder
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts the function as attempt 1 in a worker of its own, which is gone after the test."""
+    started = []
+
+    def start_worker(store: Store, fn: object, told: Path, *how: str) -> subprocess.Popen[str]:
+        path = store.locate(X)
+        config: Any = encode(GatedConfig(told=str(told), output_path=path))
+        task = Task(output=X, prefix=store.prefix, path=path, fn=reference_to(fn), config=config)
+        worker = subprocess.Popen(
+            [sys.executable, str(LONE_WORKER), *how],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, TTL_VARIABLE: str(TTL_S)},
+        )
+        started.append(worker)
+        assert worker.stdin is not None
+        worker.stdin.write(task.to_json())
+        worker.stdin.close()
+        return worker
+
+    yield start_worker
+    for worker in started:
+        worker.kill()
+        worker.wait()
+        assert worker.stdout is not None
+        worker.stdout.close()
+
+
+def take_over(store: Store) -> Claim:
+    """As one does who takes the holder for dead. On a disk nobody can, while the lock's file is there."""
+    path = store.locate(X)
+    holder = lease.holder_of(path)
+    assert holder is not None
+    if is_local(path):
+        remove(join(path, lease.NAME))
+    return store.claim(X, attempt=2, resumable=False, run_id=None, stale_lease=holder.generation)
+
+
+def log_of(path: str) -> str:
+    lines: list[str] = []
+    LogFollower(attempts.log_path(path, 1), lines.append).finish()
+    return "\n".join(lines)
+
+
+def require_that_the_taker_has_it(store: Store, taker: Claim) -> None:
+    write_bytes(join(taker.path, "mine.txt"), b"mine")
+    store.publish(taker, {}, {"by": "the taker"})
+    seen = store.look([X])[X]
+    assert (seen.status, seen.result, seen.holder) == (Status.SUCCESS, {"by": "the taker"}, None)
+    manifest = read_manifest(taker.path)
+    assert manifest is not None
+    assert manifest.files == (("mine.txt", 4),)
+
+
+def test_a_worker_whose_lease_is_taken_stops_within_a_heartbeat_and_publishes_nothing(
+    any_prefix: str, told: Path, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    store = Store(any_prefix)
+    worker = start(store, gated_steps.wait_with_a_child, told)
+    pids = wait_until(told_of(told, 2), "the step and its child")
+    taker = take_over(store)
+    taken_at_s = time.monotonic()
+    assert worker.wait(timeout=30) == -signal.SIGKILL
+    assert time.monotonic() - taken_at_s < HEARTBEAT_S + SLACK_S
+    assert not any(map(alive, pids))
+    note = attempts.read_attempt(taker.path, 1)
+    assert note["outcome"] == "lease_lost"
+    assert note["error"] in log_of(taker.path)
+    assert "This worker stops at once and publishes nothing" in log_of(taker.path)
+    require_that_the_taker_has_it(store, taker)
+
+
+def test_shards_on_ray_stop_with_the_worker_that_gave_them(
+    gcs_prefix: str, told: Path, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    store = Store(gcs_prefix)
+    driver = start(store, gated_steps.wait_in_two_shards, told, "ray")
+    pids = wait_until(told_of(told, 3), "the step and two shards")
+    taker = take_over(store)
+    taken_at_s = time.monotonic()
+    wait_until(lambda: not any(map(alive, pids)), "the worker and its shards to be gone", timeout_s=30)
+    assert time.monotonic() - taken_at_s < HEARTBEAT_S + 2 * SLACK_S
+    assert attempts.read_attempt(taker.path, 1)["outcome"] == "lease_lost"
+    (told / "gate").unlink()
+    assert driver.stdout is not None
+    assert "End.LOST" in driver.stdout.read()
+    assert driver.wait() == 0
+    require_that_the_taker_has_it(store, taker)
+
+
+def test_a_worker_whose_store_does_not_answer_stops_before_another_may_take_over(
+    told: Path, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    bucket = object_stores.gcs_bucket()
+    store = Store(bucket.prefix)
+    worker = start(store, gated_steps.wait_with_a_child, told)
+    pids = wait_until(told_of(told, 2), "the step and its child")
+    holder = lease.holder_of(store.locate(X))
+    bucket.delay(600, times=None)
+    silent_at_s = time.monotonic()
+    assert worker.wait(timeout=30) == -signal.SIGKILL
+    assert time.monotonic() - silent_at_s < TTL_S
+    assert not any(map(alive, pids))
+    bucket.calm()
+    seen = store.look([X])[X]
+    assert (seen.status, read_manifest(seen.path)) == (Status.RUNNING, None)
+    assert holder is not None
+    assert seen.holder is not None
+    assert seen.holder.owner == holder.owner
+    require_that_the_taker_has_it(store, take_over(store))

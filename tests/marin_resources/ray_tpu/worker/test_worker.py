@@ -1,0 +1,162 @@
+"""The worker, as a process of the run's own Ray has it: what the record tells of time, secrets and limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from job_process import X
+from wheels import only_from, wheel
+
+from marin_resources.output import Status
+from marin_resources.ray_tpu.backend import End, Outcome
+from marin_resources.ray_tpu.shards.job_allocation import needs
+from marin_resources.ray_tpu.worker.run_task import noted_failure, outcome_from_json, run_task
+from marin_resources.storage.lease import lease
+from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.record import read_record
+from marin_resources.storage.output.status import read_status
+from marin_resources.storage.output.store import Store
+from marin_resources.wire.task import Task
+
+
+def task_of(prefix: str, fn: str, **fields: Any) -> Task:
+    path = Store(prefix).locate(X)
+    config = {"output_path": path}
+    return Task(output=X, prefix=prefix, path=path, fn=fn, config=config, **fields)
+
+
+def run(task: Task) -> Outcome:
+    return outcome_from_json(run_task(task.to_json()))
+
+
+def record_of(prefix: str) -> dict[str, Any]:
+    record = read_record(Store(prefix).locate(X))
+    assert record is not None
+    return record
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "exp.py"
+    path.write_text(
+        "import os, time\n"
+        "def show(config):\n"
+        "    os.write(1, f\"token: {os.environ['LAB_TOKEN']}\\n\".encode())\n"
+        "    from marin_resources.ray_tpu.shards.job_allocation import needs\n"
+        "    return {'token': os.environ['LAB_TOKEN'], 'needs': list(needs().env)}\n"
+        "def spill(config):\n"
+        "    raise ValueError(f\"{os.environ['LAB_TOKEN']} is refused\")\n"
+        "def nap(config):\n"
+        "    time.sleep(0.2)\n"
+        "def cancelled(config):\n"
+        "    raise KeyboardInterrupt\n"
+        "def hang(config):\n"
+        "    print('hanging', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    return path
+
+
+def test_the_record_tells_what_a_step_waited_for(disk_prefix: str, script: Path) -> None:
+    submitted = (datetime.now(UTC) - timedelta(seconds=40)).isoformat()
+    assert run(task_of(disk_prefix, f"{script}:nap", submitted_at=submitted)).end is End.SUCCESS
+    timing = record_of(disk_prefix)["timing"]
+    assert 40 <= timing["queue_s"] < 60
+    assert 0 <= timing["setup_s"] < 20
+    assert 0.2 <= timing["compute_s"] < 20
+    assert "job" not in record_of(disk_prefix)
+
+
+def test_a_submitters_clock_that_is_ahead_makes_no_negative_wait(disk_prefix: str, script: Path) -> None:
+    ahead = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    run(task_of(disk_prefix, f"{script}:nap", submitted_at=ahead))
+    assert record_of(disk_prefix)["timing"]["queue_s"] == 0
+
+
+def test_of_a_function_that_is_never_reached_no_time_is_told(disk_prefix: str, script: Path) -> None:
+    assert run(task_of(disk_prefix, f"{script}:no_such_function")).end is End.FAILED
+    assert record_of(disk_prefix)["timing"] == {"queue_s": None, "setup_s": None, "compute_s": None}
+
+
+def test_a_step_sees_its_variables_and_leaves_none_of_them(
+    disk_prefix: str, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_TOKEN", "hunter2-hunter2")
+    assert run(task_of(disk_prefix, f"{script}:show", env=("LAB_TOKEN",))).end is End.SUCCESS
+    assert record_of(disk_prefix)["result"] == {"token": "***", "needs": ["LAB_TOKEN"]}
+    assert Path(log_path(Store(disk_prefix).locate(X), 1)).read_text() == "token: ***\n"
+    assert needs().env == ()
+
+
+def test_an_error_is_told_without_secrets(disk_prefix: str, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_TOKEN", "hunter2-hunter2")
+    outcome = run(task_of(disk_prefix, f"{script}:spill", env=("LAB_TOKEN",)))
+    assert outcome.error == "ValueError: *** is refused"
+    assert "hunter2" not in outcome.traceback
+    left = [file.read_bytes() for file in Path(disk_prefix).rglob("*") if file.is_file()]
+    assert not any(b"hunter2" in each for each in left)
+
+
+def test_a_function_that_takes_too_long_has_noted_that_before_its_process_ends(disk_prefix: str, script: Path) -> None:
+    task = task_of(disk_prefix, f"{script}:hang", timeout_s=0.3)
+    worker = Path(__file__).parents[3] / "support" / "lone_worker.py"
+    root = str(Path(__file__).parents[4])
+    env = {**os.environ, "PYTHONPATH": root}
+    done = subprocess.run([sys.executable, str(worker)], input=task.to_json(), text=True, env=env, check=False)
+    assert done.returncode == -9
+    outcome = noted_failure(task.path, 1)
+    assert outcome is not None
+    assert (outcome.end, outcome.error) == (End.FAILED, "the function took longer than its 0.3 s")
+    assert "in hang" in outcome.traceback
+    assert read_status(task.path) is Status.FAILED
+    assert lease.holder_of(task.path) is None
+    log = Path(log_path(task.path, 1)).read_text()
+    assert log.startswith("hanging\n")
+    assert "in hang" in log
+
+
+def test_a_worker_that_ray_cancels_says_so_and_goes(disk_prefix: str, script: Path) -> None:
+    task = task_of(disk_prefix, f"{script}:cancelled")
+    with pytest.raises(KeyboardInterrupt):
+        run(task)
+    assert record_of(disk_prefix)["error"] == "stopped from outside"
+    assert read_status(task.path) is Status.FAILED
+    assert lease.holder_of(task.path) is None
+
+
+def test_of_a_worker_that_was_killed_nothing_is_noted(disk_prefix: str) -> None:
+    task = task_of(disk_prefix, "no:matter")
+    assert noted_failure(task.path, 1) is None
+    claim = Store(disk_prefix).claim(X, attempt=1, resumable=False, run_id=None)
+    claim.lease.release()
+    assert noted_failure(task.path, 1) is None
+
+
+def test_packages_of_a_step_come_before_it(disk_prefix: str, tmp_path: Path) -> None:
+    wheel(tmp_path / "index", "marin-tiny", "1.5")
+    (tmp_path / "exp.py").write_text("def make(config):\n    import marin_tiny\n    return {'v': marin_tiny.version}\n")
+    task = task_of(disk_prefix, f"{tmp_path}/exp.py:make", packages=("marin-tiny",))
+    code = "import sys; from marin_resources.ray_tpu.worker.run_task import run_task; print(run_task(sys.stdin.read()))"
+    env = {**os.environ, **only_from(tmp_path / "index", tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], input=task.to_json(), text=True, env=env, capture_output=True)
+    assert json.loads(done.stdout)["end"] == "success", done.stderr
+    assert record_of(disk_prefix)["result"] == {"v": "1.5"}
+
+
+def test_packages_that_cannot_be_had_are_a_failure_before_anything_is_claimed(
+    disk_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index").mkdir()
+    for name, value in only_from(tmp_path / "index", tmp_path / "cache").items():
+        monkeypatch.setenv(name, value)
+    outcome = run(task_of(disk_prefix, "no:matter", packages=("no-such-package",)))
+    assert outcome.end is End.FAILED
+    assert outcome.error.startswith("The packages 'no-such-package' cannot be installed")
+    assert read_status(Store(disk_prefix).locate(X)) is None

@@ -1,0 +1,86 @@
+"""Control files: compare-and-swap on every store."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import pytest
+
+from marin_resources.settings import SettingError
+from marin_resources.storage.control import control
+from marin_resources.storage.control.control import ConflictError
+
+
+def test_a_file_that_is_not_there_reads_as_none(any_prefix: str) -> None:
+    assert control.read(f"{any_prefix}/a/b") is None
+
+
+def test_what_was_written_is_read_with_its_generation(any_prefix: str) -> None:
+    path = f"{any_prefix}/a/b"
+    generation = control.write(path, b"one", expected=None)
+    assert control.read(path) == control.Snapshot(b"one", generation)
+    second = control.write(path, b"two", expected=generation)
+    assert control.read(path) == control.Snapshot(b"two", second)
+    assert second != generation
+
+
+def test_a_file_is_created_once(any_prefix: str) -> None:
+    path = f"{any_prefix}/a/b"
+    control.write(path, b"one", expected=None)
+    with pytest.raises(ConflictError, match="changed by someone else"):
+        control.write(path, b"two", expected=None)
+    assert control.read(path).data == b"one"  # type: ignore[union-attr]
+
+
+def test_an_old_generation_is_not_replaced(any_prefix: str) -> None:
+    path = f"{any_prefix}/a/b"
+    first = control.write(path, b"one", expected=None)
+    control.write(path, b"two", expected=first)
+    with pytest.raises(ConflictError):
+        control.write(path, b"three", expected=first)
+    with pytest.raises(ConflictError):
+        control.write(f"{any_prefix}/a/c", b"three", expected=first)
+    assert control.read(path).data == b"two"  # type: ignore[union-attr]
+
+
+def test_only_the_generation_that_was_seen_is_removed(any_prefix: str) -> None:
+    path = f"{any_prefix}/a/b"
+    first = control.write(path, b"one", expected=None)
+    second = control.write(path, b"two", expected=first)
+    with pytest.raises(ConflictError):
+        control.delete(path, expected=first)
+    control.delete(path, expected=second)
+    assert control.read(path) is None
+    with pytest.raises(ConflictError):
+        control.delete(path, expected=second)
+
+
+def test_of_many_that_race_one_wins(any_prefix: str) -> None:
+    """Each thread increments a counter under compare-and-swap until it has done so ten times: no increment is lost."""
+    path = f"{any_prefix}/counter"
+    control.write(path, b"0 start", expected=None)
+
+    def increment() -> None:
+        done = 0
+        while done < 10:
+            seen = control.read(path)
+            assert seen is not None
+            number = int(seen.data.split()[0]) + 1
+            try:
+                control.write(path, f"{number} {uuid.uuid4()}".encode(), expected=seen.generation)
+                done += 1
+            except ConflictError:
+                continue
+
+    threads = [threading.Thread(target=increment) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert control.read(path).data.split()[0] == b"40"  # type: ignore[union-attr]
+
+
+def test_a_store_without_conditional_writes_is_refused() -> None:
+    with pytest.raises(SettingError, match="'memory://x' is on a store without conditional writes"):
+        control.refuse_store_without_conditions("memory://x")

@@ -1,0 +1,180 @@
+"""Copies of the mirror when several make them at once, when something fails, and between buckets."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import mirrors
+import pytest
+from mirrors import Mirror
+from object_stores import gcs_bucket_of
+
+from marin_resources.storage.files import filesystem_of
+from marin_resources.storage.mirror import MirrorError, local_path_of, mirror_filesystem
+from marin_resources.storage.mirror.store_local import LocalStore, note_path
+from marin_resources.storage.transfer.account import charged_to
+from marin_resources.storage.transfer.budget import spent
+
+DATA = random.Random(0).randbytes(300_000)
+
+
+def read(path: str) -> bytes:
+    with fsspec.open(f"mirror://{path}", "rb") as file:
+        return file.read()
+
+
+def test_threads_that_read_one_file_at_once_copy_it_once(mirror: Mirror) -> None:
+    mirror.put("near", "raw/x", DATA)
+    account = mirrors.account(mirror, len(DATA))
+    found: list[bytes] = []
+    with charged_to(account):
+        threads = [threading.Thread(target=lambda: found.append(mirror_filesystem().cat_file("raw/x"))) for _ in "1234"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == [DATA] * 4
+    assert spent(account.output_path)["bytes"] == len(DATA)
+
+
+def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror: Mirror) -> None:
+    mirror.put("near", "raw/x", DATA)
+    start, found = threading.Barrier(4), []
+
+    def copy(number: int) -> None:
+        from marin_resources.storage.mirror.choose import choose
+        from marin_resources.storage.mirror.stored import store_of
+        from marin_resources.storage.transfer.regions import declared_regions
+
+        regions = declared_regions()
+        chosen = choose("raw/x", regions)
+        start.wait()
+        assert chosen is not None
+        assert chosen.origin is not None
+        target = regions.local.place("raw/x")
+        try:
+            store_of(target).take(chosen.stored, target, chosen.origin, None, lambda: None)
+            found.append(number)
+        except FileExistsError:
+            pass
+
+    threads = [threading.Thread(target=copy, args=[n]) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 1
+    assert mirror.get("here", "raw/x") == DATA
+    assert list(mirror.files("here")) == ["raw/x"]
+
+
+def test_a_copy_that_fails_leaves_nothing_behind_and_costs_nothing(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source is swapped for another between the choice and the copy, for as long as it takes to give up."""
+    mirror.put("near", "raw/x", DATA)
+    account = mirrors.account(mirror, 10**6)
+
+    def changed(*args: Any) -> None:
+        raise OSError("the network is gone")
+
+    store = "store_local.LocalStore.take" if "://" not in mirror.here else "store_gcs.GcsStore.take"
+    with charged_to(account):
+        with monkeypatch.context() as broken:
+            broken.setattr(f"marin_resources.storage.mirror.{store}", changed)
+            with pytest.raises(OSError, match="the network is gone"):
+                mirror_filesystem().cat_file("raw/x")
+            with pytest.raises(OSError, match="the network is gone"):
+                local_path_of("mirror://raw")
+        assert spent(account.output_path) == {"bytes": 0, "dollars": 0, "transfers": []}
+        assert "raw/x" not in mirror.files("here")
+        assert mirror_filesystem().cat_file("raw/x") == DATA
+
+
+def test_a_kill_between_note_and_copy_leaves_no_copy_without_its_note(folders: Mirror) -> None:
+    folders.put("near", "raw/x", b"one")
+    read("raw/x")
+    copied = LocalStore().find(f"{folders.here}/raw/x")
+    assert copied is not None
+    assert copied.origin is not None
+    os.remove(f"{folders.here}/raw/x")  # as if killed before the copy appeared: the note alone is there
+    assert os.path.exists(note_path(f"{folders.here}/raw/x"))
+    assert mirror_filesystem().ls("raw", detail=False) == ["raw/x"]
+    folders.put("near", "raw/x", b"two")
+    assert read("raw/x") == b"two"
+
+
+@pytest.fixture
+def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
+    return mirrors.declare(mirrors.fresh("gcs", tmp_path), monkeypatch)
+
+
+def test_between_buckets_the_store_itself_copies_and_no_body_comes_here(buckets: Mirror) -> None:
+    for number in range(3):
+        buckets.put("near", f"raw/x/{number}", DATA)
+    local_path_of("mirror://raw/x/0")
+    mirror_filesystem().get_file("raw/x/1", os.devnull)
+    local_path_of("mirror://raw/x")
+    asked = gcs_bucket_of(buckets.near).requests()
+    assert len([line for line in asked if "/rewriteTo/" in line]) == 3
+    assert not [line for line in asked if "alt=media" in line]
+    assert not [line for line in gcs_bucket_of(buckets.here).requests() if "/upload/" in line]
+
+
+def test_one_file_is_found_without_a_listing(buckets: Mirror) -> None:
+    buckets.put("near", "raw/x", DATA)
+    buckets.put("near", "raw/y", DATA)
+    for _ in range(2):
+        assert read("raw/x") == DATA
+        assert local_path_of("mirror://raw/y") == f"{buckets.here}/raw/y"
+    assert not gcs_bucket_of(buckets.far).listings()
+
+
+def test_what_google_keeps_of_an_object_its_copy_has_too(buckets: Mirror) -> None:
+    fs, place = filesystem_of(f"{buckets.near}/raw/x.html")
+    fs.pipe_file(place, b"<p>", content_type="text/html")
+    fs.setxattrs(place, project="fineweb")
+    local_path_of("mirror://raw/x.html")
+    info = filesystem_of(buckets.here)[0].info(f"{buckets.here}/raw/x.html")
+    assert (info["contentType"], info["metadata"]["project"]) == ("text/html", "fineweb")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
+def test_a_copy_whose_answer_is_lost_is_known_for_our_own_and_charged_once(buckets: Mirror, after: bool) -> None:
+    buckets.put("near", "raw/x", DATA)
+    gcs_bucket_of(buckets.near).fail(method="POST", match="rewriteTo", status=503, after=after)
+    account = mirrors.account(buckets, 10**6)
+    with charged_to(account):
+        assert mirror_filesystem().cat_file("raw/x") == DATA
+    assert gcs_bucket_of(buckets.near).strikes_left() == 0
+    assert spent(account.output_path)["bytes"] == len(DATA)
+
+
+def test_a_copy_is_not_trusted_while_its_source_cannot_be_asked_for(buckets: Mirror) -> None:
+    buckets.put("near", "raw/x", DATA)
+    read("raw/x")
+    gcs_bucket_of(buckets.near).fail(status=403, times=None)
+    with pytest.raises(OSError, match="Forbidden"):
+        read("raw/x")
+    with pytest.raises(OSError, match="Forbidden"):
+        mirror_filesystem().exists("raw/nowhere")
+
+
+def test_a_damaged_copy_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the way from a bucket to a disk; elsewhere the store itself compares checksums."""
+    from marin_resources.storage.mirror.store_gcs import GcsStore
+
+    mirror = mirrors.declare(mirrors.fresh("mixed", tmp_path), monkeypatch)
+    mirror.put("near", "raw/x", DATA)
+    sound = GcsStore.read
+    with monkeypatch.context() as broken:
+        broken.setattr(GcsStore, "read", lambda *args: b"\0" + sound(*args)[1:])
+        with pytest.raises(MirrorError, match=r"came out as .* and was thrown away"):
+            read("raw/x")
+    assert mirror.files("here") == {}
+    assert read("raw/x") == DATA

@@ -1,0 +1,135 @@
+"""What an earlier attempt left below an output, on each kind of store."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from one_output import X, claim, make, output, read, snapshot, stale_lease, work, write
+
+from marin_resources.storage.control import control
+from marin_resources.storage.files import exists, join, sizes_below, write_bytes
+from marin_resources.storage.lease import lease
+from marin_resources.storage.manifest.manifest import read_manifest, take_manifest
+from marin_resources.storage.output import attempts
+from marin_resources.storage.output.leftovers import find_leftovers, move_aside
+from marin_resources.storage.output.store import Store, StoreError
+
+
+@pytest.fixture
+def store(any_prefix: str) -> Store:
+    return Store(any_prefix)
+
+
+@pytest.fixture
+def path(store: Store) -> str:
+    return store.locate(X)
+
+
+def test_a_resumable_step_goes_on_with_what_is_there(store: Store, path: str) -> None:
+    held = claim(store)
+    write(path, "checkpoint", "1")
+    write(path, ".marin/shards/note.json", "{}")
+    held.lease.release()
+    held = claim(store, 2, resumable=True)
+    assert read(path, "checkpoint") == "1"
+    assert exists(join(path, ".marin/shards/note.json"))
+    held.lease.release()
+
+
+def test_what_another_step_cannot_go_on_with_is_moved_aside(store: Store, path: str) -> None:
+    held = claim(store)
+    write(path, "sub/part", "half")
+    write(path, ".marin/shards/k.json", "{}")
+    held.lease.release()
+    held = claim(store, 2)
+    assert take_manifest(path).files == ()
+    assert not exists(join(path, ".marin/shards/k.json"))
+    assert read(path, ".marin/aside/1/sub/part") == "half"
+    assert exists(join(path, ".marin/aside/1/shards/k.json"))
+    assert exists(join(path, ".marin/attempts/1.json"))
+    write(path, "data", "whole")
+    store.publish(held, {}, {})
+    assert read_manifest(path).files == (("data", 5),)  # type: ignore[union-attr]
+
+
+def test_a_claimant_that_is_late_moves_nothing_of_a_newer_attempts_aside(gcs_prefix: str) -> None:
+    """It was paused between its claim and the move; what it had listed has been written anew since."""
+    store = Store(gcs_prefix)
+    path = store.locate(X)
+    held = claim(store)
+    write(path, "part", "1")
+    held.lease.release()
+    listed = find_leftovers(path, 1)
+    newer = claim(store, 2)
+    write(path, "part", "2")
+    move_aside(path, listed, 1, newer.lease)
+    assert read(path, "part") == "2"
+    newer.lease.release()
+
+
+def test_what_a_killed_process_had_begun_to_write_of_a_control_file_is_removed(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+    path = store.locate(X)
+    assert work(store, 1, "file written aside@5") == -signal.SIGKILL
+    assert [name for name in sizes_below(path) if name.endswith(".tmp")]
+    make(store, attempt=attempts.latest_attempt(path) + 1)
+    assert [name for name in sizes_below(path) if name.endswith(".tmp")] == []
+
+
+def test_leftovers_are_moved_aside_time_after_time(store: Store, path: str) -> None:
+    for attempt in (1, 2, 3):
+        held = claim(store, attempt)
+        write(path, "part", str(attempt))
+        held.lease.release()
+    assert [read(path, f".marin/aside/{n}/part") for n in (1, 2)] == ["1", "2"]
+
+
+def test_a_resumable_step_goes_on_although_the_next_attempt_died_before_it_began(store: Store, path: str) -> None:
+    held = claim(store)
+    write(path, "checkpoint", "1")
+    held.lease.release()
+    assert work(store, 2, "commit claimed") == -signal.SIGKILL
+    held = claim(store, 3, resumable=True, stale=stale_lease(path))
+    assert read(path, "checkpoint") == "1"
+    held.lease.release()
+
+
+def test_a_resumable_step_does_not_go_on_with_another_versions_leftovers(store: Store) -> None:
+    first, second = (output(identity * 64, override="one/place") for identity in "ab")
+    held = claim(store, what=first)
+    write(held.path, "checkpoint", "1")
+    held.lease.release()
+    held = claim(store, 2, second, resumable=True)
+    assert not exists(join(held.path, "checkpoint"))
+    held.lease.release()
+
+
+def test_foreign_files_are_refused_and_untouched(store: Store, path: str) -> None:
+    write(path, "thesis.txt", "mine")
+    before = snapshot(store.prefix)
+    with pytest.raises(StoreError, match=r"holds 'thesis.txt' and no mark of an attempt, so it is not touched"):
+        claim(store)
+    assert {n: s for n, s in snapshot(store.prefix).items() if not n.endswith(lease.NAME)} == before
+    assert store.look([X])[X].status is None
+
+
+def test_a_file_in_the_outputs_place_is_refused_and_untouched(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+    path = store.locate(X)
+    write_bytes(path, b"mine")
+    assert store.look([X])[X].status is None
+    with pytest.raises((StoreError, OSError), match="x-abc123"):
+        claim(store)
+    assert control.read(path).data == b"mine"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("point", ["commit claimed", "leftovers moved", "manifest taken"])
+def test_leftovers_survive_a_kill_while_they_are_moved(disk_prefix: str, point: str) -> None:
+    store = Store(disk_prefix)
+    path = store.locate(X)
+    assert work(store, 1, "function returned") == -signal.SIGKILL
+    assert work(store, 2, point) == -signal.SIGKILL
+    make(store, attempt=3)
+    assert store.look([X])[X].done
+    assert read_manifest(path).files == (("data.txt", 4),)  # type: ignore[union-attr]

@@ -1,0 +1,279 @@
+"""The store on each kind of store: a local disk, GCS and S3."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+from fake_gcs.bucket_for_tests import BucketForTests
+from one_output import X, claim, make, output, snapshot, stale_lease, work, write
+
+from marin_resources.output import Match, Status
+from marin_resources.storage import fault_points
+from marin_resources.storage.control import control
+from marin_resources.storage.files import is_local, join, sizes_below
+from marin_resources.storage.lease import lease
+from marin_resources.storage.lease.lease import LeaseHeldError, LeaseLostError
+from marin_resources.storage.manifest.manifest import Entry, Manifest, read_manifest, take_manifest
+from marin_resources.storage.output import attempts, record, status
+from marin_resources.storage.output.store import AlreadyDoneError, Store, StoreError
+
+
+@pytest.fixture
+def store(any_prefix: str) -> Store:
+    return Store(any_prefix)
+
+
+@pytest.fixture
+def path(store: Store) -> str:
+    return store.locate(X)
+
+
+def test_an_output_lies_below_the_prefix_or_where_it_is_overridden() -> None:
+    store = Store("/p")
+    assert store.locate(X) == "/p/raw/x-abc123"
+    assert store.locate(output(partition="2024-01")) == "/p/raw/x-abc123/2024-01"
+    assert store.locate(output(override="my/place")) == "/p/my/place"
+    assert store.locate(output(override="/abs/place")) == "/abs/place"
+    assert store.locate(output(override="gs://b/place")) == "gs://b/place"
+
+
+def test_a_look_writes_nothing(store: Store) -> None:
+    seen = store.look([X, X, output("b" * 64)])
+    assert [o.status for o in seen.values()] == [None, None]
+    assert not seen[X].done
+    assert sizes_below(store.prefix) == {}
+
+
+def test_what_is_published_is_complete_with_record_manifest_and_attempt(store: Store, path: str) -> None:
+    make(store)
+    seen = store.look([X])[X]
+    assert (seen.status, seen.match, seen.done, seen.holder) == (Status.SUCCESS, Match.SAME, True, None)
+    assert seen.result == {"documents": 3}
+    assert seen.record is not None
+    assert seen.record["identity"] == X.identity
+    assert seen.record["manifest"] == read_manifest(path).summary()  # type: ignore[union-attr]
+    assert seen.record["duration_s"] >= 0
+    assert attempts.read_attempt(path, 1)["outcome"] == "success"
+    assert lease.holder_of(path) is None
+
+
+def test_what_is_done_is_seen_without_a_listing(gcs_bucket: BucketForTests) -> None:
+    """A listing may be late, and says nothing of generations: control files are asked for one by one."""
+    store = Store(gcs_bucket.prefix)
+    make(store)
+    before = len(gcs_bucket.listings())
+    assert store.look([X])[X].done
+    with pytest.raises(AlreadyDoneError):
+        claim(store, 2)
+    store.mark_stopped(X, 1, "late")
+    assert len(gcs_bucket.listings()) == before
+
+
+def test_while_it_is_made_it_is_running_and_has_a_holder(store: Store, path: str) -> None:
+    held = claim(store)
+    seen = store.look([X])[X]
+    assert (seen.status, seen.done) == (Status.RUNNING, False)
+    assert seen.holder is not None
+    assert (seen.holder.owner, seen.holder.run_id) == (held.lease.holder.owner, "run-1")
+    assert attempts.read_attempt(path, 1)["run_id"] == "run-1"
+    held.lease.release()
+
+
+def test_a_second_claim_is_refused_while_the_first_lives(store: Store) -> None:
+    held = claim(store)
+    with pytest.raises(LeaseHeldError) as caught:
+        claim(store, 2)
+    assert caught.value.holder.owner == held.lease.holder.owner
+    held.lease.release()
+
+
+def test_a_failure_is_recorded_and_frees_the_output(store: Store, path: str) -> None:
+    store.fail(claim(store), {"name": "raw/x"}, "ValueError: no", "Traceback …")
+    seen = store.look([X])[X]
+    assert (seen.status, seen.done, seen.holder) == (Status.FAILED, False, None)
+    assert seen.record is not None
+    assert seen.record["error"] == "ValueError: no"
+    assert attempts.read_attempt(path, 1)["traceback"] == "Traceback …"
+    make(store, attempt=2)
+    assert store.look([X])[X].done
+
+
+def test_what_is_complete_is_not_claimed_and_its_record_never_rewritten(store: Store, path: str) -> None:
+    make(store)
+    before = snapshot(path)
+    with pytest.raises(AlreadyDoneError, match="is complete by now"):
+        claim(store, 2)
+    assert snapshot(path) == before
+
+
+def test_an_attempts_number_is_given_once(store: Store) -> None:
+    store.fail(claim(store), {}, "e", "t")
+    with pytest.raises(AlreadyDoneError, match="Attempt 1"):
+        claim(store, 1)
+    claim(store, 2).lease.release()
+
+
+def test_a_lease_that_vanished_publishes_nothing_on_a_disk(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+    held = claim(store)
+    os.unlink(join(held.path, lease.NAME))
+    with pytest.raises(LeaseLostError):
+        store.publish(held, {}, {})
+    assert store.look([X])[X].status is Status.RUNNING
+    with pytest.raises(LeaseLostError):
+        store.fail(held, {}, "e", "t")
+    held.lease.release()
+
+
+def test_a_writer_that_was_taken_for_dead_publishes_nothing(store: Store, path: str) -> None:
+    """It has not noticed yet: its lease was taken over, and its next heartbeat is far away."""
+    late = claim(store)
+    write(path, "data.txt", "late")
+    if is_local(path):
+        os.unlink(join(path, lease.NAME))  # the kernel's lock cannot be taken over; without its file it counts no more
+        late.lease.check = lambda: None  # type: ignore[method-assign]
+    newer = claim(store, 2, stale=stale_lease(path))
+    with pytest.raises(LeaseLostError, match=r"Attempt 1 at .* may not publish: attempt 2 has taken it over"):
+        store.publish(late, {}, {})
+    with pytest.raises(LeaseLostError, match="was taken over by another"):
+        store.fail(late, {}, "ValueError: late", "")
+    assert status.read_status(path) is Status.RUNNING
+    write(path, "data.txt", "newer")
+    store.publish(newer, {}, {"by": 2})
+    late.lease.release()
+    assert store.look([X])[X].result == {"by": 2}
+    assert store.look([X])[X].holder is None
+
+
+def test_a_late_failure_does_not_overwrite_what_is_complete(store: Store, path: str) -> None:
+    late = claim(store)
+    store.publish(late, {"name": "raw/x"}, {"documents": 3})
+    before = snapshot(path)
+    late.lease.check = lambda: None  # type: ignore[method-assign]
+    store.fail(late, {}, "ValueError: after the fact", "")
+    seen = store.look([X])[X]
+    assert seen.done
+    assert seen.result == {"documents": 3}
+    assert {n: s.data for n, s in snapshot(path).items() if s} == {n: s.data for n, s in before.items() if s}
+
+
+@pytest.mark.parametrize("override", [None, "one/place"])
+def test_another_versions_output_at_the_path_is_refused_and_untouched(store: Store, override: str | None) -> None:
+    first, second = (output(identity * 64, override=override) for identity in "ab")
+    folder = make(store, first)
+    before = snapshot(folder)
+    seen = store.look([second])[second]
+    assert (seen.match, seen.done) == (Match.OTHER, False)
+    why = "the overridden path" if override else "six digits that collide"
+    with pytest.raises(StoreError, match=f"another version of 'raw/x' \\({why}\\)"):
+        claim(store, 2, second)
+    assert snapshot(folder) == before
+    assert store.look([first])[first].done
+
+
+def test_an_output_of_marins_is_reused_as_it_is(store: Store, path: str) -> None:
+    write(path, "data.txt", "data")
+    write(path, ".executor_status", "SUCCESS")
+    seen = store.look([X])[X]
+    assert (seen.done, seen.match) == (True, Match.UNVERIFIED)
+    with pytest.raises(AlreadyDoneError):
+        claim(store)
+
+
+def test_a_record_that_marin_rewrote_is_read_from_the_commit(store: Store, path: str) -> None:
+    """Marin writes the records of all steps of its DAG anew when it starts, also of those that are done."""
+    make(store)
+    record_path = join(path, record.NAME)
+    control.put(record_path, b'{"name": "raw/x", "config": {}, "version": {"name": "raw/x"}}')
+    seen = store.look([X])[X]
+    assert (seen.done, seen.match, seen.result) == (True, Match.SAME, {"documents": 3})
+
+
+def test_a_stopped_attempt_says_why(store: Store, path: str) -> None:
+    claim(store).lease.release()
+    store.mark_stopped(X, 1, "by Ctrl-C")
+    assert store.look([X])[X].status is Status.FAILED
+    assert attempts.read_attempt(path, 1)["error"] == "by Ctrl-C"
+
+
+def test_a_dead_workers_lease_is_taken_from_it_at_once(store: Store, path: str) -> None:
+    """Its orchestrator knows that it is dead, so nobody waits for the lease to become stale."""
+    assert work(store, 1, "function returned") == -signal.SIGKILL
+    store.mark_stopped(X, 1, "its worker died")
+    seen = store.look([X])[X]
+    assert (seen.status, seen.holder) == (Status.FAILED, None)
+    make(store, attempt=2)
+
+
+def test_a_stop_that_comes_late_changes_nothing(store: Store, path: str) -> None:
+    claim(store).lease.release()
+    second = claim(store, 2)
+    before = snapshot(path)
+    store.mark_stopped(X, 1, "late")
+    assert snapshot(path) == before
+    assert store.look([X])[X].holder is not None
+    second.lease.release()
+    store.mark_stopped(output("c" * 64, override="never/begun"), 1, "never begun")
+
+
+def test_a_commit_of_a_newer_format_is_refused(store: Store, path: str) -> None:
+    write(path, ".marin/manifest.json", '{"format_version": 99}')
+    with pytest.raises(ValueError, match="has format version 99 and this software knows up to 2"):
+        claim(store)
+
+
+def test_an_output_that_has_a_manifest_of_names_and_sizes_is_complete(store: Store, path: str) -> None:
+    """Format 1, as earlier versions wrote it."""
+    write(path, "data.txt", "data")
+    digest = Manifest(entries=(Entry(name="data.txt", size=4),)).digest
+    entries = [{"name": "data.txt", "size": 4}]
+    manifest = {"format_version": 1, "files": 1, "bytes": 4, "digest": digest, "entries": entries}
+    write(path, ".marin/manifest.json", json.dumps(manifest))
+    write(path, ".executor_status", "SUCCESS")
+    assert store.look([X])[X].done
+    assert read_manifest(path).files == (("data.txt", 4),)  # type: ignore[union-attr]
+    with pytest.raises(AlreadyDoneError):
+        claim(store)
+
+
+OF_THE_STORE = [p for p in fault_points.POINTS if not p.startswith(("file", "shard", "leftovers"))]
+
+
+COMMITTED = OF_THE_STORE[OF_THE_STORE.index("commit published") :]
+
+
+@pytest.mark.parametrize("point", OF_THE_STORE)
+def test_a_worker_killed_at_any_point_leaves_an_output_that_the_next_completes(
+    store: Store, path: str, point: str
+) -> None:
+    assert work(store, 1, point) == -signal.SIGKILL
+    seen = store.look([X])[X]
+    assert seen.done == (point in COMMITTED[2:])  # "commit published" and "record written" come before SUCCESS
+    latest = attempts.latest_attempt(path)
+    assert latest == (0 if point == "lease taken" else 1)
+    if point in COMMITTED:
+        with pytest.raises(AlreadyDoneError):  # what lacks its record or its status is given them, without any work
+            claim(store, latest + 1, stale=stale_lease(path))
+    else:
+        make(store, attempt=latest + 1, stale=stale_lease(path))
+    seen = store.look([X])[X]
+    assert seen.done
+    assert seen.result == {"documents": 3}
+    assert read_manifest(path) == take_manifest(path)
+    assert seen.record["attempt"] == attempts.latest_attempt(path)  # type: ignore[index]
+
+
+def test_a_failure_after_success_changes_nothing(store: Store, path: str) -> None:
+    held = claim(store)
+    write(path, "data.txt", "data")
+    write(path, ".marin/attempts/1.json", "not JSON")  # what comes after SUCCESS cannot be noted
+    with pytest.raises(ValueError, match="is not JSON"):
+        store.publish(held, {"name": X.name}, {"documents": 3})
+    store.fail(held, {"name": X.name}, "ValueError: is not JSON", "")
+    seen = store.look([X])[X]
+    assert seen.done
+    assert seen.result == {"documents": 3}
+    assert seen.holder is None
