@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.resolve import output_of
 from marin_resources.drift.provenance import provenance
-from marin_resources.storage.files import join, write_json
+from marin_resources.storage.files import write_json
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
 
 FORMAT_VERSION = 1
 
@@ -46,6 +46,6 @@ def _step_info(node: Node, store: Store) -> dict[str, Any]:
         "name": node.name,
         "fn_name": f"{node.step.fn.__module__}:{node.step.fn.__qualname__}",
         "version": node.version.as_dict(),
-        "dependencies": [store.locate(output_of(dependency)) for dependency in node.dependencies],
-        "output_path": store.locate(output_of(node)),
+        "dependencies": [store.locate(dependency.output) for dependency in node.dependencies],
+        "output_path": store.locate(node.output),
     }

@@ -14,7 +14,7 @@ from marin_assets.assets.metadata import materialization_metadata
 from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.node_drift import drift_of, input_digests, remember
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.resolve import below, mirror_budget_gb, output_of
+from marin_assets.step.resolve import below, mirror_budget_gb
 from marin_assets.step.values import InputName, map_leaves
 from marin_resources.drift.drift import Drift, Kind, tell
 from marin_resources.orchestrator.interruption import goes_on
@@ -27,7 +27,7 @@ from marin_resources.ray_tpu.backend import UnmeetableError
 from marin_resources.ray_tpu.cluster.errors import ClusterError
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.settings import SettingError
-from marin_resources.storage.control.control import UnavailableError
+from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import UNREADABLE, Store
 from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task
@@ -84,8 +84,8 @@ def _ears(context: dg.AssetExecutionContext, node: Node) -> Ears:
 def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) -> Request:
     """What `produce` needs to know of a node."""
     return Request(
-        output=output_of(node),
-        inputs={dependency.name: output_of(dependency) for dependency in node.dependencies},
+        output=node.output,
+        inputs={dependency.name: dependency.output for dependency in node.dependencies},
         external=tuple(external_paths(node, store)),
         task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id),
     )
@@ -95,7 +95,7 @@ def build_task(
     node: Node, graph: Graph, store: Store, attempt: int, inputs: Mapping[str, Observed], run_id: str | None
 ) -> Task:
     """The node as JSON for a worker. `inputs` is what was found of what it reads, by step name."""
-    output, step, config = output_of(node), node.step, resolved_config(node, graph, store)
+    output, step, config = node.output, node.step, resolved_config(node, graph, store)
     return Task(
         output=output,
         prefix=store.prefix,

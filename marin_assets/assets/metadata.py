@@ -13,8 +13,10 @@ import dagster as dg
 from marin_resources.drift.drift import Drift, Kind, worth_telling
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Match, Observed
-from marin_resources.storage.files import exists, filesystem_of, is_local, join
+from marin_resources.storage.files import exists
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.output.attempts import latest_attempt, log_path
+from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.transfer.budget import spent
 
 MAX_PLOT_BYTES = 400_000

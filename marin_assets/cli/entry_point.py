@@ -24,11 +24,11 @@ from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.plan import Action, Planned, plan
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_assets.step.resolve import output_of
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.settings import SettingError, ensure_dagster_home
-from marin_resources.storage.control.control import UnavailableError, refuse_store_without_conditions
+from marin_resources.storage.control.control import refuse_store_without_conditions
+from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import UNREADABLE, Store
 from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
@@ -82,16 +82,14 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
         print_plan(plan_with_drift(graph, store, nodes))
     else:
         _materialize(graph, nodes, store, description, options)
-    return {node.name: store.locate(output_of(node)) for node in nodes}
+    return {node.name: store.locate(node.output) for node in nodes}
 
 
 def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
     """The plan of `nodes` from one look at the whole graph, with the drift of what is reused."""
-    observed = store.look(output_of(node) for node in graph)
-    digests = {node.name: manifest_digest(observed[output_of(node)]) for node in graph}
-    return plan(
-        graph, observed, nodes, lambda node: drift_of(node, graph, store, observed[output_of(node)], digests)[0]
-    )
+    observed = store.look(node.output for node in graph)
+    digests = {node.name: manifest_digest(observed[node.output]) for node in graph}
+    return plan(graph, observed, nodes, lambda node: drift_of(node, graph, store, observed[node.output], digests)[0])
 
 
 def print_plan(planned: Sequence[Planned]) -> None:

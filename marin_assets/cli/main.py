@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from marin_assets.cli.entry_point import SENTENCES
 from marin_assets.cli.options import OptionError, OptionParser
 from marin_assets.cli.output import tell, warn
-from marin_resources.storage.control.control import UnavailableError
+from marin_resources.storage.control.protocol import UnavailableError
 
 VERBS = {
     "cluster": "the Ray cluster: its jobs, their logs, a local one",

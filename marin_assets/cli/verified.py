@@ -12,9 +12,9 @@ from typing import Any
 from marin_assets.plan.validation import key_of
 from marin_assets.step.graph import Node
 from marin_resources.output import Status
-from marin_resources.storage.files import is_local
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.verdict import Verdict
+from marin_resources.storage.paths import is_local
 
 SHOWN_FINDINGS = 20
 """Of one output; --json has all."""

@@ -18,7 +18,6 @@ from marin_assets.cli.output import tell, warn
 from marin_assets.cli.verified import State, Verified, lines_of, summary_of, to_json
 from marin_assets.plan.selection import add_selection, select_nodes
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.resolve import output_of
 from marin_resources.output import Observed
 from marin_resources.storage.manifest.largest_first import map_largest_first
 from marin_resources.storage.output.store import LOOK_THREADS, UNREADABLE, Store
@@ -62,7 +61,7 @@ def verify_nodes(
         verdict = found if isinstance(found, Verdict) else verdicts.get(found.path)
         status = found.status if isinstance(found, Observed) else None
         readers = _complete(store, graph.downstream(node)) if verdict and not verdict.ok else []
-        path = store.locate(output_of(node))
+        path = store.locate(node.output)
         verified.append(Verified(node=node, path=path, status=status, verdict=verdict, readers=tuple(readers)))
     return verified
 
@@ -75,7 +74,7 @@ def _look(store: Store, nodes: Sequence[Node]) -> list[Observed | Verdict]:
 
 def _look_at(store: Store, node: Node) -> Observed | Verdict:
     """What lies there; a control file that cannot be read is a finding, and takes no other output's verdict away."""
-    output = output_of(node)
+    output = node.output
     try:
         return store.look([output])[output]
     except UNREADABLE as error:

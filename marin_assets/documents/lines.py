@@ -13,7 +13,7 @@ from typing import IO
 import zstandard
 
 from marin_assets.documents.document import DocumentError
-from marin_resources.storage.files import filesystem_of
+from marin_resources.storage.filesystem import filesystem_of
 
 MAX_LINE_BYTES = 64 * 1024**2
 """A longer line is no document: the longest books have some 10 MB."""

@@ -9,7 +9,8 @@ from typing import Any
 
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.lines import require_expansion
-from marin_resources.storage.files import filesystem_of, open_atomic
+from marin_resources.storage.files import open_atomic
+from marin_resources.storage.filesystem import filesystem_of
 
 BATCH_ROWS = 16
 """Held in memory. 256 would be 16 % faster, and 2.5 GB of books."""

@@ -10,7 +10,8 @@ from typing import Any
 from marin_assets.documents.document import BadRow, Document, DocumentError
 from marin_assets.documents.rows import FORMATS, format_of, read_rows, write_rows
 from marin_resources.ray_tpu.shards.file_shards import FileShard, file_shards
-from marin_resources.storage.files import StoredFile, join, list_files, stored_files
+from marin_resources.storage.files import StoredFile, list_files, stored_files
+from marin_resources.storage.paths import join
 
 SUFFIX = ".jsonl.zst"
 """Of what stages write."""

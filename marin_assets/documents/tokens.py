@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from marin_resources.storage.files import filesystem_of, join
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 
 def token_counter(tokenizer_path: str) -> Callable[[list[str]], list[int]]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, output_path_of, versioned
-from marin_resources.storage.files import join, read_json, write_json
+from marin_resources.storage.files import read_json, write_json
+from marin_resources.storage.paths import join
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,8 @@ from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
-from marin_resources.storage.files import exists, join
+from marin_resources.storage.files import exists
+from marin_resources.storage.paths import join
 
 VALIDATION_FRACTION = 0.08
 """Of the pages. What is consolidated of them makes more than the 500 questions."""

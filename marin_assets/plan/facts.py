@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.resolve import output_of, resolve
+from marin_assets.step.resolve import resolve
 from marin_resources.drift.provenance import environment, provenance
 from marin_resources.drift.source_digest import read_source, source_now
 from marin_resources.drift.source_modules import Module
@@ -31,7 +31,7 @@ def resolved_config(node: Node, graph: Graph, store: Store) -> Json:
 def paths_of(node: Node, store: Store) -> dict[Output, str]:
     """Where the node's output lies, and what it reads."""
     nodes = (node, *node.dependencies, *node.pseudo_dependencies)
-    return {output_of(other): store.locate(output_of(other)) for other in nodes}
+    return {other.output: store.locate(other.output) for other in nodes}
 
 
 def describe_node(
@@ -82,8 +82,8 @@ def _placed(node: Node, store: Store, config: Json) -> dict[str, Any]:
     return {
         "config": plain(config),
         "prefix": store.prefix,
-        "output_path": paths[output_of(node)],
-        "dependencies": [paths[output_of(dependency)] for dependency in node.dependencies],
+        "output_path": paths[node.output],
+        "dependencies": [paths[dependency.output] for dependency in node.dependencies],
     }
 
 

@@ -11,7 +11,6 @@ from functools import lru_cache
 
 from marin_assets.plan.facts import drifting_facts, manifest_digest
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.resolve import output_of
 from marin_resources.drift.drift import Drift, Kind, find_drift, not_recorded
 from marin_resources.output import Observed, Output
 from marin_resources.storage.output.store import Store
@@ -27,13 +26,13 @@ def drift_of(
 
 def remember(run_id: str, node: Node, observed: Observed) -> None:
     """Keep the digest of an output that the run has looked at."""
-    _seen_in(run_id)[output_of(node)] = manifest_digest(observed)
+    _seen_in(run_id)[node.output] = manifest_digest(observed)
 
 
 def input_digests(run_id: str, node: Node, store: Store, observed: Observed) -> dict[str, str | None]:
     """The manifest digests, as they are now, of the inputs whose digests the output's record holds."""
     recorded, seen = (observed.record or {}).get("inputs") or {}, _seen_in(run_id)
-    wanted = {node.name: output_of(node) for node in node.dependencies if recorded.get(node.name) is not None}
+    wanted = {node.name: node.output for node in node.dependencies if recorded.get(node.name) is not None}
     looked = store.look(output for output in wanted.values() if output not in seen)
     seen.update((output, manifest_digest(found)) for output, found in looked.items())
     return {name: seen[output] for name, output in wanted.items()}

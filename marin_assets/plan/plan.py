@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.resolve import output_of
 from marin_resources.drift.drift import Drift, tell
 from marin_resources.output import Match, Observed, Output, Status
 
@@ -43,7 +42,7 @@ def plan(
     for node in graph:
         if node not in selected:
             continue
-        seen = observed[output_of(node)]
+        seen = observed[node.output]
         action, reason = _decide(node, seen, observed, actions)
         actions[node] = action
         drifted = drift(node) if action is Action.REUSE else ()
@@ -67,7 +66,7 @@ def _decide(
     for dependency in node.dependencies:
         if actions.get(dependency) is Action.BLOCKED:
             return Action.BLOCKED, f"needs {dependency.name!r}, which is blocked"
-        if dependency not in actions and not observed[output_of(dependency)].done:
+        if dependency not in actions and not observed[dependency.output].done:
             return Action.BLOCKED, f"needs {dependency.name!r}, which is not complete and not selected"
     return Action.RUN, _why_run(node, seen, actions)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from marin_assets.step.step import Step
-from marin_assets.step.values import ConfigError, InputName
+from marin_assets.step.values import ConfigError, InputName, StepMarker
 from marin_assets.step.version import Inputs, Version, compute_version, plain_leaves, read_inputs
+from marin_resources.output import Output
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,16 @@ class Node:
     def name(self) -> str:
         return self.step.name
 
+    @cached_property
+    def output(self) -> Output:
+        """The node's output, as storage knows it: without the step."""
+        return Output(
+            name=self.name,
+            version=self.version.hash,
+            identity=self.version.identity,
+            override=self.step.override_output_path,
+        )
+
     def __repr__(self) -> str:
         return f"Node({self.version.path!r})"
 
@@ -38,7 +50,7 @@ class Graph:
     """The nodes, inputs before those that read them."""
 
     nodes: tuple[Node, ...]
-    by_step: Mapping[Step, Node]
+    by_step: Mapping[StepMarker, Node]
     """Every step met, also one that is the same as an earlier one, to its node."""
     drift: tuple[str, ...]
     """One sentence for each pair of steps that are one by version and yet differ."""
@@ -49,7 +61,7 @@ class Graph:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def __getitem__(self, step: Step) -> Node:
+    def __getitem__(self, step: StepMarker) -> Node:
         return self.by_step[step]
 
     def downstream(self, node: Node) -> list[Node]:
@@ -66,7 +78,7 @@ def build_graph(steps: Iterable[Step | InputName]) -> Graph:
     roots = [_step_of(root) for root in steps]
     inputs, order = _visit(roots)
     versions: dict[Step, Version] = {}
-    by_step: dict[Step, Node] = {}
+    by_step: dict[StepMarker, Node] = {}
     by_version: dict[str, Node] = {}
     drift: list[str] = []
     for step in order:

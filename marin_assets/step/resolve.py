@@ -12,28 +12,18 @@ from marin_resources.output import Output
 from marin_resources.wire.config_json import EncodeError, encode
 
 
-def output_of(node: Node) -> Output:
-    """The output of a node, as storage knows it: nothing of steps in it."""
-    return Output(
-        name=node.name,
-        version=node.version.hash,
-        identity=node.version.identity,
-        override=node.step.override_output_path,
-    )
-
-
 def resolve(node: Node, graph: Graph, paths: Mapping[Output, str], prefix: str) -> Any:
     """The node's config with every path in place. `paths` holds where each output lies."""
 
     def place(leaf: Any) -> Any:
         if isinstance(leaf, Step):
-            return paths[output_of(graph[leaf])]
+            return paths[graph[leaf].output]
         if isinstance(leaf, InputName):
             if leaf.step is None:
                 return below(prefix, leaf.name or "")
-            return below(paths[output_of(graph[leaf.step])], leaf.name)
+            return below(paths[graph[leaf.step].output], leaf.name)
         if isinstance(leaf, OutputName):
-            return below(paths[output_of(node)], leaf.name)
+            return below(paths[node.output], leaf.name)
         if isinstance(leaf, VersionedValue):
             return leaf.value
         if isinstance(leaf, MirroredValue):

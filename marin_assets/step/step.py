@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.step.expectation import Expectation
-from marin_assets.step.values import ConfigError, InputName
+from marin_assets.step.values import ConfigError, InputName, StepMarker
 from marin_resources.hardware import Resources, cpu
 
 _SEGMENT = re.compile(r"[^\s/\\\x00-\x1f\"*?\[\]{}#%]+")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Step:
+class Step(StepMarker):
     """One node of the DAG: `fn(config)` writes an output at `<prefix>/<name>-<version>`.
 
     Two steps with the same name, versioned config fields and inputs are the same step; everything else

@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
-    from marin_assets.step.step import Step
-
     _Path = str
 else:
     _Path = object
@@ -33,6 +31,12 @@ T = TypeVar("T")
 
 class ConfigError(ValueError):
     """A config that cannot be versioned, resolved or sent: one sentence with the field and the way out."""
+
+
+class StepMarker:
+    """Base of Step, by which a value that is a step is recognised."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class VersionedValue(Generic[T]):
 class InputName(_Path):
     """The path of what `step` makes, or a place below it; without a step, a path under the prefix."""
 
-    step: Step | None
+    step: StepMarker | None
     name: str | None = None
     block_on_step: bool = True
 
@@ -100,7 +104,7 @@ def versioned(value: T) -> T:
     """
     if isinstance(value, VersionedValue):
         raise ConfigError(f"versioned({value!r}) is versioned already. Wrap the value once.")
-    if isinstance(value, InputName | OutputName | MirroredValue) or _is_step(value):
+    if isinstance(value, InputName | OutputName | MirroredValue | StepMarker):
         raise ConfigError(
             f"versioned({value!r}) wraps a path, which enters the version by itself. Pass it without versioned()."
         )
@@ -120,11 +124,11 @@ def unwrap_versioned_value(value: Any) -> Any:
     return map_leaves(value, _unwrap)
 
 
-def output_path_of(step: Step | InputName, name: str | None = None) -> InputName:
+def output_path_of(step: StepMarker | InputName, name: str | None = None) -> InputName:
     """Where `step` puts its output, or `name` below it; makes the step an input of the one that reads it."""
     if isinstance(step, InputName):
         return step.cd(name) if name else step
-    if not _is_step(step):
+    if not isinstance(step, StepMarker):
         raise ConfigError(f"output_path_of({step!r}) needs a Step. Pass the step itself, not its name or config.")
     return InputName(step, name)
 
@@ -145,7 +149,7 @@ def mirrored(value: str, budget_gb: float = 10) -> str:
 
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     """A copy of `value` with `change` applied to every leaf, in dataclasses, lists, tuples and dicts."""
-    if isinstance(value, VersionedValue | InputName | OutputName | MirroredValue) or _is_step(value):
+    if isinstance(value, VersionedValue | InputName | OutputName | MirroredValue | StepMarker):
         return change(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value) if f.init]
@@ -162,12 +166,6 @@ def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
 def _unwrap(leaf: Any) -> Any:
     if isinstance(leaf, VersionedValue | MirroredValue):
         return unwrap_versioned_value(leaf.value)
-    if isinstance(leaf, InputName | OutputName) or _is_step(leaf):
+    if isinstance(leaf, InputName | OutputName | StepMarker):
         raise ConfigError(f"{leaf!r} is a path that is known only when its step is placed. Resolve the config first.")
     return leaf
-
-
-def _is_step(value: Any) -> bool:
-    from marin_assets.step.step import Step
-
-    return isinstance(value, Step)

@@ -18,7 +18,7 @@ import dagster as dg
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.orchestrator.values import encode_value, read_value, write_value
 from marin_resources.output import Output, identity_of
-from marin_resources.storage.lease.lease import LeaseHeldError
+from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store

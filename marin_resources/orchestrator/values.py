@@ -6,7 +6,9 @@ import json
 import sys
 from typing import Any
 
-from marin_resources.storage.files import filesystem_of, join, write_bytes
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 
 class UnstorableValueError(TypeError):

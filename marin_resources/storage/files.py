@@ -6,12 +6,9 @@ control files (status, record, lease, attempts) and are never data.
 
 from __future__ import annotations
 
-import filecmp
 import json
-import logging
 import os
 import tempfile
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -21,36 +18,15 @@ from typing import IO, Any
 import fsspec
 
 from marin_resources.storage import fault_points
+from marin_resources.storage.disk import open_on_disk
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import is_local
+from marin_resources.storage.upload.upload import upload
 
-TEMPORARY_SUFFIX = ".tmp"
-"""Of a hidden file that is being written, on a local disk."""
 REQUESTS_AT_ONCE = 32
 """To a bucket, about one folder."""
 HELD_IN_MEMORY_BYTES = 8 * 1024**2
 """Of a file that is on its way to a bucket; a longer one waits in the system's temporary folder."""
-
-
-def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The store that `path` lies in, and the path as that store spells it."""
-    if is_local(path):
-        return fsspec.core.url_to_fs(path)
-    if path.startswith("mirror://"):
-        from marin_resources.storage.mirror import mirror_filesystem
-
-        return mirror_filesystem(), path.removeprefix("mirror://").strip("/")
-    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it logs a traceback of each error that it also raises
-    # A listing that is remembered hides what another process has written or removed since.
-    return fsspec.core.url_to_fs(path, use_listings_cache=False)
-
-
-def join(path: str, *names: str) -> str:
-    """Names below a path, with single slashes."""
-    return "/".join([path.rstrip("/"), *(name.strip("/") for name in names)])
-
-
-def is_local(path: str) -> bool:
-    """Whether `path` lies on this machine's disk."""
-    return "://" not in path or path.startswith("file://")
 
 
 def exists(path: str) -> bool:
@@ -189,10 +165,16 @@ def read_from(path: str, start: int) -> bytes:
     return fs.cat_file(p, start=start, end=size) if size > start else b""
 
 
+def read_bytes(path: str) -> bytes:
+    """The whole content of a file. Raises FileNotFoundError."""
+    fs, p = filesystem_of(path)
+    data: bytes = fs.cat_file(p)
+    return data
+
+
 def read_json(path: str) -> Any:
     """The JSON value in a file. Raises FileNotFoundError, and ValueError that names the file."""
-    fs, p = filesystem_of(path)
-    text = fs.cat_file(p)
+    text = read_bytes(path)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -219,46 +201,13 @@ def open_atomic(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
     With `replace=False` it appears only if there is no other: FileExistsError is raised if a file with other bytes is
     there by then. One with the same bytes is taken for the file itself, whose making was not heard of.
     """
-    with _open_on_disk(path, replace) if is_local(path) else _open_in_bucket(path, replace) as file:
+    with open_on_disk(path, replace=replace) if is_local(path) else _open_in_bucket(path, replace) as file:
         yield file
-
-
-@contextmanager
-def _open_on_disk(path: str, replace: bool) -> Iterator[IO[bytes]]:
-    fs, p = filesystem_of(path)
-    folder, name = os.path.split(p)
-    fs.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
-    try:
-        with open(temporary, "wb") as file:
-            yield file
-            fault_points.reach("file half written")
-            file.flush()
-            os.fsync(file.fileno())
-        fault_points.reach("file written aside")
-        os.replace(temporary, p) if replace else _create(temporary, p)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-def _create(temporary: str, path: str) -> None:
-    """Give a finished file its name, if nobody has it."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        if filecmp.cmp(temporary, path, shallow=False):
-            return
-        from marin_resources.storage.upload.upload import exists_sentence
-
-        raise FileExistsError(exists_sentence(path)) from None
 
 
 @contextmanager
 def _open_in_bucket(path: str, replace: bool) -> Iterator[IO[bytes]]:
     """What is written waits on this machine: stores lose the reason of a failure, or an upload, when they are fed."""
-    from marin_resources.storage.upload.upload import upload
-
     with tempfile.SpooledTemporaryFile(max_size=HELD_IN_MEMORY_BYTES) as spool:
         yield spool
         fault_points.reach("file written aside")

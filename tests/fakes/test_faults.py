@@ -21,7 +21,7 @@ from dropping_proxy import DroppingProxy
 from fake_gcs.bucket_for_tests import BucketForTests
 
 from marin_resources.storage.control import control
-from marin_resources.storage.control.control import ConflictError, UnavailableError
+from marin_resources.storage.control.protocol import ConflictError, UnavailableError
 
 pytestmark = pytest.mark.skipif(bool(object_stores.REAL_GCS_PREFIX), reason="a real bucket fails when it likes")
 

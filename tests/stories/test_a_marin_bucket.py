@@ -17,11 +17,11 @@ from our_words import OURS
 from running import ROOT, start_script, wait_until
 
 from marin_assets.step.graph import build_graph
-from marin_assets.step.resolve import output_of
 from marin_resources.output import Match, Observed
-from marin_resources.storage.files import exists, join, read_json
+from marin_resources.storage.files import exists, read_json
 from marin_resources.storage.output.record import FORMAT_VERSION
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
 
 pytestmark = pytest.mark.long
 
@@ -85,7 +85,7 @@ class Ours:
         return finished(self.start(step, *options, override=override))
 
     def look(self, name: str) -> Observed:
-        output = output_of(build_graph([step := build(OURS)[name]])[step])
+        output = build_graph([step := build(OURS)[name]])[step].output
         return Store(self.prefix).look([output])[output]
 
     def half_done(self, name: str) -> str:

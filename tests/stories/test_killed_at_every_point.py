@@ -27,11 +27,12 @@ from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.settings import project_root
 from marin_resources.storage.control import control
 from marin_resources.storage.fault_points import POINTS, VARIABLE
-from marin_resources.storage.files import is_local, join, list_files, sizes_below
+from marin_resources.storage.files import list_files, sizes_below
 from marin_resources.storage.lease import lease
 from marin_resources.storage.manifest.manifest import read_manifest, take_manifest
 from marin_resources.storage.output import attempts
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import is_local, join
 from marin_resources.wire.config_json import encode
 from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task

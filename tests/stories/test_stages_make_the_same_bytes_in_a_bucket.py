@@ -17,7 +17,9 @@ from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig,
 from marin_assets.stages.sample.split_documents import SplitDocumentsConfig, split_documents
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.storage.files import filesystem_of, join, sizes_below, stored_files
+from marin_resources.storage.files import sizes_below, stored_files
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 SHARDS = 3
 LEFT = {".marin", ".checksums"}

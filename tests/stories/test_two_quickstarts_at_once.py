@@ -11,9 +11,9 @@ from running import ROOT, start_script
 
 from marin_assets.experiments.quickstart import steps
 from marin_assets.step.graph import build_graph
-from marin_resources.storage.files import join
 from marin_resources.storage.manifest.manifest import read_manifest, take_manifest
 from marin_resources.storage.output.attempts import latest_attempt, read_attempt
+from marin_resources.storage.paths import join
 
 SCRIPT = """
 from marin_assets import executor_main

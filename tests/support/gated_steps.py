@@ -12,7 +12,8 @@ from pathlib import Path
 
 from marin_assets import THIS_OUTPUT_PATH
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import join, write_bytes
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.paths import join
 
 
 @dataclass(frozen=True, kw_only=True)

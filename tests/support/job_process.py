@@ -27,7 +27,8 @@ MAIN = "from marin_resources.ray_tpu.job.entry import main; sys.exit(main(sys.ar
 
 STEPS = """
 import os, time
-from marin_resources.storage.files import join, write_bytes
+from marin_resources.storage.paths import join
+from marin_resources.storage.files import write_bytes
 
 def make(config):
     print("making", flush=True)

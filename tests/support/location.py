@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from marin_assets.step.graph import Graph
-from marin_assets.step.resolve import output_of
-from marin_resources.storage.files import join, write_bytes
+from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
 
 FILES: Mapping[str, bytes] = {
     "value.txt": b"1",
@@ -27,12 +27,12 @@ class Location:
 
     def path(self, name: str) -> str:
         [node] = [node for node in self.graph if node.name == name]
-        return self.store.locate(output_of(node))
+        return self.store.locate(node.output)
 
     def make(self, name: str) -> str:
         """Complete one output; returns its path."""
         [node] = [node for node in self.graph if node.name == name]
-        claim = self.store.claim(output_of(node), attempt=1, resumable=False, run_id=None)
+        claim = self.store.claim(node.output, attempt=1, resumable=False, run_id=None)
         for file, data in FILES.items():
             write_bytes(join(claim.path, file), data)
         self.store.publish(claim, {}, {})

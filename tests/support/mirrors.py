@@ -9,7 +9,9 @@ from pathlib import Path
 import object_stores
 import pytest
 
-from marin_resources.storage.files import filesystem_of, join, sizes_below
+from marin_resources.storage.files import sizes_below
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 from marin_resources.storage.transfer.account import Account
 
 NAMES = ("here", "near", "far")

@@ -9,9 +9,11 @@ import sys
 from marin_resources.output import Output
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
-from marin_resources.storage.files import filesystem_of, join, sizes_below, write_bytes
+from marin_resources.storage.files import sizes_below, write_bytes
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.store import Claim, Store
+from marin_resources.storage.paths import join
 
 
 def output(identity: str = "a" * 64, override: str | None = None, partition: str | None = None) -> Output:
@@ -56,7 +58,8 @@ WORK = """
 import sys
 from marin_resources.output import Output
 from marin_resources.storage import fault_points
-from marin_resources.storage.files import join, write_bytes
+from marin_resources.storage.paths import join
+from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.store import Store
 store, attempt = Store(sys.argv[1]), int(sys.argv[2])
 output = Output(name="raw/x", version="abc123", identity="a" * 64)

@@ -13,10 +13,11 @@ from running import ROOT
 
 from marin_assets import Step
 from marin_assets.step.graph import build_graph
-from marin_resources.storage.files import join, sizes_below
+from marin_resources.storage.files import sizes_below
 from marin_resources.storage.manifest.manifest import Entry, Manifest, read_manifest
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import Status, read_status
+from marin_resources.storage.paths import join
 
 SCRIPT = """
 from marin_assets import executor_main

@@ -32,7 +32,8 @@ from marin_assets.stages.consolidate.waterfall import REJECT, waterfall_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, join, write_bytes, write_json
+from marin_resources.storage.files import StoredFile, write_bytes, write_json
+from marin_resources.storage.paths import join
 
 __all__ = ["Applied", "ConsolidateConfig", "ConsolidateError", "consolidate"]
 

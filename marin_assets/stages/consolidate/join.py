@@ -12,7 +12,8 @@ from marin_assets.documents import FORMATS, SUFFIX, read_documents
 from marin_assets.documents.attributes import Verdict, read_attributes
 from marin_assets.documents.shards import output_name
 from marin_assets.stages.consolidate.applied import ERROR, Applied, ConsolidateError, decide
-from marin_resources.storage.files import StoredFile, join, stored_files
+from marin_resources.storage.files import StoredFile, stored_files
+from marin_resources.storage.paths import join
 
 Row = tuple[str, Verdict]
 

@@ -6,7 +6,8 @@ import hashlib
 import io
 from typing import TYPE_CHECKING
 
-from marin_resources.storage.files import filesystem_of, write_bytes
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.filesystem import filesystem_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.decontaminate.questions import Question
 from marin_assets.stages.decontaminate.words import words_of
-from marin_resources.storage.files import filesystem_of, write_bytes
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.filesystem import filesystem_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from marin_assets.stages.dedup.minhash import MinHash
-from marin_resources.storage.files import StoredFile, filesystem_of
+from marin_resources.storage.files import StoredFile
+from marin_resources.storage.filesystem import filesystem_of
 
 if TYPE_CHECKING:
     import numpy as np

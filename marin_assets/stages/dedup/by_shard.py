@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from marin_resources.storage.files import filesystem_of, open_atomic, read_json, write_json
+from marin_resources.storage.files import open_atomic, read_json, write_json
+from marin_resources.storage.filesystem import filesystem_of
 
 if TYPE_CHECKING:
     import numpy as np

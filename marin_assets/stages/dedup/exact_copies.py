@@ -30,7 +30,8 @@ from marin_assets.stages.dedup.exact_hashes import PARTITIONS
 from marin_assets.stages.dedup.exact_records import read_records
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, exists, join, read_json, remove_folder, stored_files, write_json
+from marin_resources.storage.files import StoredFile, exists, read_json, remove_folder, stored_files, write_json
+from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
     from marin_assets.stages.dedup.exact_records import Array

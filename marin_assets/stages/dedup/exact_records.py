@@ -14,7 +14,8 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from marin_resources.storage.files import StoredFile, filesystem_of, open_atomic
+from marin_resources.storage.files import StoredFile, open_atomic
+from marin_resources.storage.filesystem import filesystem_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,7 +25,9 @@ from marin_assets.stages.dedup.keep_policy import KeepPolicy, best, candidate, i
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import filesystem_of, join, open_atomic, remove_folder, stored_files
+from marin_resources.storage.files import open_atomic, remove_folder, stored_files
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

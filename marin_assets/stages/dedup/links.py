@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from marin_assets.stages.dedup.bands import SLOTS, read_band
 from marin_assets.stages.dedup.minhash import MinHash
 from marin_resources.ray_tpu.shards.file_shards import FileShard
-from marin_resources.storage.files import StoredFile, filesystem_of, open_atomic, read_json
+from marin_resources.storage.files import StoredFile, open_atomic, read_json
+from marin_resources.storage.filesystem import filesystem_of
 
 if TYPE_CHECKING:
     import numpy as np

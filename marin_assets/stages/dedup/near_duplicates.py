@@ -34,7 +34,8 @@ from marin_assets.stages.dedup.signatures import SignConfig, sign_shard
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import StoredFile, join, remove_folder, sizes_below, write_json
+from marin_resources.storage.files import StoredFile, remove_folder, sizes_below, write_json
+from marin_resources.storage.paths import join
 
 HIDDEN = ".marin/near_duplicates"
 

@@ -19,7 +19,9 @@ import fsspec
 
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import exists, filesystem_of, join, open_atomic, read_json, write_json
+from marin_resources.storage.files import exists, open_atomic, read_json, write_json
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 CHECKSUMS = "checksums.json"
 BLOCK_BYTES = 4 * 2**20

@@ -25,7 +25,7 @@ from pathlib import Path
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import join
+from marin_resources.storage.paths import join
 
 SKIPPED = frozenset({"antigravity", "this", "idlelib", "turtledemo", "test", "tests", "lib2to3", "__main__"})
 """Modules that open a browser, print a poem, are programs, or hold tests; packages' submodules of these names too."""

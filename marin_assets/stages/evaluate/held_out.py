@@ -28,7 +28,8 @@ from marin_assets.documents import Document, list_shards, read_documents, shard_
 from marin_assets.documents.split import VALIDATION, check_fraction, page_of, split_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import join, open_atomic
+from marin_resources.storage.files import open_atomic
+from marin_resources.storage.paths import join
 
 CHOICES = 4
 SLACK_CHARACTERS = 40

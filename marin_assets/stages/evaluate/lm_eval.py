@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.storage.files import exists, filesystem_of, join, list_files, open_atomic, write_bytes, write_json
+from marin_resources.storage.files import exists, list_files, open_atomic, write_bytes, write_json
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 TASKS = Path(__file__).parent / "tasks"
 QUESTIONS, TEXTS = "held_out_questions", "held_out_texts"

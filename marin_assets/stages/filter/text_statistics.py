@@ -26,7 +26,8 @@ from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import THIS_OUTPUT_PATH, unwrap_versioned_value, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import join, write_json
+from marin_resources.storage.files import write_json
+from marin_resources.storage.paths import join
 
 SAMPLE = 2_000
 """Documents: what is said to be the median is a quantile between 48 and 52 % nineteen times out of twenty."""

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from marin_resources.storage.files import exists, filesystem_of, is_local, join, read_json
+from marin_resources.storage.files import exists, read_json
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import is_local, join
 
 FORMAT_VERSION = 1
 """Of model.json and of `one_line`: another treatment of texts is another version."""

@@ -25,7 +25,9 @@ from marin_assets.stages.quality.classifier import Classifier, ClassifierError, 
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import filesystem_of, join, remove_folder
+from marin_resources.storage.files import remove_folder
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
     import numpy as np

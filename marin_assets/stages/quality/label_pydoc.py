@@ -23,7 +23,7 @@ from marin_assets.documents import Document, document_shards, read_documents, wr
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import join
+from marin_resources.storage.paths import join
 
 POSITIVE, NEGATIVE = "positive", "negative"
 LABELS = (POSITIVE, NEGATIVE)

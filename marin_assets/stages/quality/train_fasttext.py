@@ -43,7 +43,8 @@ from marin_assets.stages.quality.scores import scores
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import join, open_atomic, write_json
+from marin_resources.storage.files import open_atomic, write_json
+from marin_resources.storage.paths import join
 
 SAMPLES = ".marin/examples"
 METRICS = "metrics.json"

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from marin_resources.storage.files import exists, filesystem_of, join, read_json
+from marin_resources.storage.files import exists, read_json
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 RECORD = ".executor_info"
 

@@ -32,7 +32,9 @@ from marin_assets.stages.report.records import ReportError, StepRecord, flat_num
 from marin_assets.stages.report.waterfall import rejected_documents, waterfall_charts
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.storage.files import filesystem_of, join, write_bytes
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 REPORT = "report.html"
 METRICS, SAMPLES = "metrics.jsonl", "samples.jsonl"

@@ -13,7 +13,8 @@ from typing import Any
 
 from marin_assets.stages.report.numbers import tagged
 from marin_assets.stages.report.records import StepRecord, parents_of
-from marin_resources.storage.files import join, read_json
+from marin_resources.storage.files import read_json
+from marin_resources.storage.paths import join
 
 WATERFALL, REJECTED = "waterfall.json", "rejected.json"
 WIDTH, ROW, TOP, LABEL, PANEL, NUMBER = 860, 26, 26, 284, 190, 95

@@ -17,7 +17,8 @@ from marin_assets.documents.tokens import token_counter
 from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import join, write_json
+from marin_resources.storage.files import write_json
+from marin_resources.storage.paths import join
 
 FORMAT_VERSION = 1
 BATCH = 256

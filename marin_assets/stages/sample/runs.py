@@ -16,7 +16,8 @@ from typing import IO, Any
 from marin_assets.documents import Document
 from marin_assets.documents.position import POSITIONS, position
 from marin_assets.documents.rows import ZSTD_LEVEL
-from marin_resources.storage.files import filesystem_of, open_atomic, read_json, write_json
+from marin_resources.storage.files import open_atomic, read_json, write_json
+from marin_resources.storage.filesystem import filesystem_of
 
 RUNS = ".runs"
 INDEX = ".json"

@@ -23,7 +23,8 @@ from marin_assets.stages.sample.runs import INDEX, RUNS, read_bucket, read_index
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, join, remove_folder, stored_files
+from marin_resources.storage.files import StoredFile, remove_folder, stored_files
+from marin_resources.storage.paths import join
 
 FOLDER = ".marin/shuffle"
 MAX_SHARD_BYTES = 4 * 1024**3

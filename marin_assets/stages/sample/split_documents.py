@@ -22,7 +22,7 @@ from marin_assets.documents.shards import output_name
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import join
+from marin_resources.storage.paths import join
 
 PART = re.compile(r"[A-Za-z0-9_-]+")
 SUM_TOLERANCE = 1e-9

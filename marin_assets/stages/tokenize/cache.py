@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
-from marin_resources.storage.files import exists, is_local, join, read_json, write_bytes, write_json
+from marin_resources.storage.files import exists, read_json, write_bytes, write_json
+from marin_resources.storage.paths import is_local, join
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,9 @@ from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fracti
 from marin_assets.stages.tokenize.cache import LEDGER, Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import exists, filesystem_of, join, read_json
+from marin_resources.storage.files import exists, read_json
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.documents import list_shards, read_documents
 from marin_assets.documents.split import TRAIN, check_fraction, split_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.storage.files import filesystem_of, join, write_bytes, write_json
+from marin_resources.storage.files import write_bytes, write_json
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

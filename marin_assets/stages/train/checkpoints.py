@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from marin_resources.storage.files import join, read_json, remove_folder, stored_files
+from marin_resources.storage.files import read_json, remove_folder, stored_files
+from marin_resources.storage.paths import join
 
 METADATA = "metadata.json"
 FOLDER = "step-"

@@ -10,7 +10,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from marin_resources.storage.files import exists, filesystem_of, join, list_files, read_json, write_json
+from marin_resources.storage.files import exists, list_files, read_json, write_json
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 LEDGER = "shard_ledger.json"
 SPLITS = ("train", "validation")

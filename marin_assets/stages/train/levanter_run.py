@@ -42,7 +42,7 @@ from rigging.log_setup import configure_logging
 
 from marin_assets.stages.train.inputs import count_tokens
 from marin_assets.stages.train.metrics import TRAIN_ONLY, UNTRAINED_STEP, MetricsFile, Progress, numbers
-from marin_resources.storage.files import join
+from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
     from marin_assets.stages.train.train_lm import TrainLmConfig

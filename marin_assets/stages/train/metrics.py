@@ -16,7 +16,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from marin_resources.storage.files import exists, filesystem_of, is_local, write_bytes
+from marin_resources.storage.files import exists, write_bytes
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import is_local
 
 UNTRAINED_STEP = -1
 KEPT = (

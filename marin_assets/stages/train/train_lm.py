@@ -27,7 +27,7 @@ from marin_assets.stages.train.inputs import check_inputs, stage_tokenizer
 from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, Row, read_metrics
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.storage.files import join
+from marin_resources.storage.paths import join
 
 CHECKPOINTS, EXPORT, METRICS, PLOT = "checkpoints", "hf", "metrics.jsonl", "plots/loss.png"
 MIN_HEAD_DIM = 32

@@ -27,7 +27,7 @@ from marin_resources.ray_tpu.shards.job_allocation import hold
 from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.run_task import Place, noted_failure, outcome_to_json, run
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
-from marin_resources.storage.control.control import UnavailableError
+from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.job_notes import JobNote, JobNoteError, add_outcome, note_path, read_note
 from marin_resources.wire.task import Task
 

@@ -18,7 +18,8 @@ from marin_resources.ray_tpu.log.lines import last_state
 from marin_resources.ray_tpu.log.process_output import output_into
 from marin_resources.ray_tpu.log.pump_process import Pump
 from marin_resources.ray_tpu.log.spool import LogUploader, spool_of
-from marin_resources.storage.files import is_local, read_from
+from marin_resources.storage.files import read_from
+from marin_resources.storage.paths import is_local
 
 VARIABLE = "MARIN_ATTEMPT_LOG"
 """Where shards of this attempt, in other processes, append to."""

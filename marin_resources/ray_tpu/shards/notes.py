@@ -14,18 +14,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from marin_resources.storage.control.control import ConflictError, delete
-from marin_resources.storage.files import (
-    TEMPORARY_SUFFIX,
-    StoredFile,
-    is_local,
-    join,
-    read_json,
-    remove,
-    size_of,
-    stored_files,
-    write_json,
-)
+from marin_resources.storage.control.control import delete
+from marin_resources.storage.control.protocol import ConflictError
+from marin_resources.storage.disk import TEMPORARY_SUFFIX
+from marin_resources.storage.files import StoredFile, read_json, remove, size_of, stored_files, write_json
+from marin_resources.storage.paths import is_local, join
 
 FORMAT_VERSION = 2
 FOLDER = ".marin/shards"

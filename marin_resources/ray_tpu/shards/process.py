@@ -19,7 +19,7 @@ from marin_resources.ray_tpu.environment.secrets import provide
 from marin_resources.ray_tpu.log.attempt_log import VARIABLE as ATTEMPT_LOG
 from marin_resources.ray_tpu.log.attempt_log import is_pumped, join_output, local_log
 from marin_resources.ray_tpu.shards.job_allocation import needs
-from marin_resources.storage.files import is_local
+from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.account import Account, charged_to, current_account
 from marin_resources.wire.reference import add_import_paths, import_paths
 

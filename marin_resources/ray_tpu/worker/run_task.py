@@ -30,11 +30,11 @@ from marin_resources.ray_tpu.worker.end_process import end_process
 from marin_resources.ray_tpu.worker.self_stop import stop_this_process
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
-from marin_resources.storage.files import is_local
-from marin_resources.storage.lease.lease import LeaseHeldError, LeaseLostError
+from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.output import attempts
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
+from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
 from marin_resources.wire.config_json import decode, encode, plain
 from marin_resources.wire.reference import load

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 
 from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.ray_tpu.worker.end_process import end_process, kill_children
-from marin_resources.storage.files import is_local
 from marin_resources.storage.lease.text import ttl_s
 from marin_resources.storage.output import attempts
+from marin_resources.storage.paths import is_local
 
 NOTE_TIMEOUT_S = 2.0
 """The network may be what is broken."""

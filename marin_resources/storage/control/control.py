@@ -10,44 +10,9 @@ reading back, so bodies must differ between writers: those that decide anything 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
-from urllib.parse import urlsplit
-
 from marin_resources.settings import SettingError
-from marin_resources.storage.files import is_local
-
-
-class ConflictError(RuntimeError):
-    """The file is not as the writer thought: somebody else has written it."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path!r} was changed by someone else in the meantime.")
-
-
-class UnavailableError(OSError):
-    """The store did not answer, or not with a yes or a no. The write may have taken effect or not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A control file as it was at one moment."""
-
-    data: bytes
-    generation: str
-
-
-class ControlFiles(Protocol):
-    """One kind of store."""
-
-    def read(self, path: str) -> Snapshot | None:
-        """The file, or None. Raises UnavailableError."""
-
-    def write(self, path: str, data: bytes, expected: str | None) -> str:
-        """Compare and swap; returns the new generation. Raises ConflictError, and UnavailableError."""
-
-    def delete(self, path: str, expected: str) -> None:
-        """Remove this generation of the file. Raises ConflictError if it is another, or gone; and UnavailableError."""
+from marin_resources.storage.control.protocol import ConflictError, ControlFiles, Snapshot, UnavailableError
+from marin_resources.storage.paths import StoreKind, kind_of
 
 
 def read(path: str) -> Snapshot | None:
@@ -92,20 +57,20 @@ def refuse_store_without_conditions(prefix: str) -> None:
 
 
 def _control_files(path: str) -> ControlFiles:
-    """Imported where they are needed: a bucket's client takes a second to load."""
-    scheme = "file" if is_local(path) else urlsplit(path).scheme
-    if scheme == "file":
-        from marin_resources.storage.control.disk import LocalControlFiles
+    """The late imports break a weight, not a circle: a bucket's client takes a second to load."""
+    match kind_of(path):
+        case StoreKind.DISK:
+            from marin_resources.storage.control.disk import DiskControlFiles
 
-        return LocalControlFiles()
-    if scheme in ("gs", "gcs"):
-        from marin_resources.storage.control.gcs import GcsControlFiles
+            return DiskControlFiles()
+        case StoreKind.GCS:
+            from marin_resources.storage.control.gcs import GcsControlFiles
 
-        return GcsControlFiles()
-    if scheme in ("s3", "s3a"):
-        from marin_resources.storage.control.s3 import S3ControlFiles
+            return GcsControlFiles()
+        case StoreKind.S3:
+            from marin_resources.storage.control.s3 import S3ControlFiles
 
-        return S3ControlFiles()
+            return S3ControlFiles()
     raise SettingError(
         f"The prefix {path!r} is on a store without conditional writes, by which one writer for an output is kept. "
         "Set MARIN_PREFIX to a folder, or to a URL that begins with gs:// or s3://."

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from marin_resources.storage.control.control import ConflictError, Snapshot
+from marin_resources.storage.control.protocol import ConflictError, Snapshot
 from marin_resources.storage.files import write_bytes
 
 
-class LocalControlFiles:
+class DiskControlFiles:
     def read(self, path: str) -> Snapshot | None:
         try:
             with open(_local(path), "rb") as file:

@@ -15,8 +15,8 @@ import google.auth.exceptions
 import requests.exceptions
 from gcsfs.retry import ChecksumError, HttpError
 
-from marin_resources.storage.control.control import ConflictError, Snapshot, UnavailableError
-from marin_resources.storage.files import filesystem_of
+from marin_resources.storage.control.protocol import ConflictError, Snapshot, UnavailableError
+from marin_resources.storage.filesystem import filesystem_of
 
 UNAVAILABLE = (
     HttpError,

@@ -13,8 +13,8 @@ import aiohttp
 import fsspec.asyn
 from botocore.exceptions import BotoCoreError, ClientError
 
-from marin_resources.storage.control.control import ConflictError, Snapshot, UnavailableError
-from marin_resources.storage.files import filesystem_of
+from marin_resources.storage.control.protocol import ConflictError, Snapshot, UnavailableError
+from marin_resources.storage.filesystem import filesystem_of
 
 CONFLICTS = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404")
 """What a conditional write is refused with: another content, a race of two writers, or nothing to be replaced."""

@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 from marin_resources.output import Holder
 from marin_resources.storage.control import control
-from marin_resources.storage.control.control import ConflictError, UnavailableError
+from marin_resources.storage.control.protocol import ConflictError, UnavailableError
 from marin_resources.storage.lease import text as lease_text
-from marin_resources.storage.lease.heartbeat import Heartbeat, LeaseLostError, clock_s
-from marin_resources.storage.lease.lease import LeaseHeldError
+from marin_resources.storage.lease.heartbeat import Heartbeat, clock_s
+from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 from marin_resources.output import Holder
 from marin_resources.storage.lease import text as lease_text
-from marin_resources.storage.lease.heartbeat import Heartbeat, LeaseLostError, clock_s
-from marin_resources.storage.lease.lease import LeaseHeldError
+from marin_resources.storage.lease.heartbeat import Heartbeat, clock_s
+from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.text import ttl_s
 
 ACQUIRE_PATIENCE_S = 0.5

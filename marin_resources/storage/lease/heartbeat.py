@@ -12,16 +12,14 @@ import threading
 import time
 from collections.abc import Callable
 
+from marin_resources.storage.lease.protocol import LeaseLostError
+
 RENEWALS_IN_A_LIFE = 3
 TRIES_IN_A_LIFE = 12
 """How often a renewal that did not get through is tried again."""
 SELF_STOP = 0.8
 
 log = logging.getLogger(__name__)
-
-
-class LeaseLostError(RuntimeError):
-    """The lease is not ours any more, so nothing may be published."""
 
 
 def clock_s() -> float:

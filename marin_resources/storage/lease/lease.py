@@ -9,41 +9,14 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol
 
 from marin_resources.output import Holder
-from marin_resources.storage.files import is_local, join
-from marin_resources.storage.lease.heartbeat import LeaseLostError
+from marin_resources.storage.lease.protocol import Lease
 from marin_resources.storage.lease.text import ttl_s
-
-__all__ = ["NAME", "Lease", "LeaseHeldError", "LeaseLostError", "acquire", "holder_of"]
+from marin_resources.storage.paths import is_local, join
 
 NAME = ".executor_status.lock"
-
-
-class LeaseHeldError(RuntimeError):
-    """Someone else works on the output."""
-
-    def __init__(self, path: str, holder: Holder) -> None:
-        super().__init__(f"{path!r} is being made by {holder.describe()}.")
-        self.holder = holder
-
-
-class Lease(Protocol):
-    """A held lease. `release()` it, or die."""
-
-    holder: Holder
-
-    def check(self) -> None:
-        """Raise LeaseLostError if it is ours no more, or may not be: to be called before every effect."""
-
-    def on_lost(self, act: Callable[[str], None]) -> None:
-        """Have `act(reason)` called from another thread when the lease is lost."""
-
-    def release(self) -> None:
-        """Give it up. Another's lease is never touched."""
 
 
 def acquire(output_path: str, run_id: str | None, *, attempt: int = 0, stale: str | None = None) -> Lease:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from marin_resources.storage.files import is_local
+from marin_resources.storage.paths import is_local
 
 BUCKET_THREADS = 16
 """There a thread waits more than it computes."""

@@ -18,10 +18,11 @@ from typing import Any
 import fsspec
 
 from marin_resources.storage.control import control
-from marin_resources.storage.files import filesystem_of, join
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import CRC32C, MD5, read_checksum, stored_checksum
 from marin_resources.storage.manifest.largest_first import map_largest_first, read_threads
+from marin_resources.storage.paths import join
 
 NAME = ".marin/manifest.json"
 FORMAT_VERSION = 2

@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from marin_resources.storage.mirror.stored import SCHEME, Origin, Stored, store_of
+from marin_resources.storage.mirror.stored import SCHEME, Origin, Stored
+from marin_resources.storage.mirror.stores import store_of
 from marin_resources.storage.transfer.regions import Region, Regions
 
 Look = Callable[[Region, str], Stored | None]

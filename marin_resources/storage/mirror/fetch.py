@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from marin_resources.storage.mirror.choose import Choice, choose, nowhere
-from marin_resources.storage.mirror.stored import SCHEME, ChangedError, MirrorError, Stored, is_control, store_of
+from marin_resources.storage.mirror.stored import SCHEME, ChangedError, MirrorError, Stored, is_control
+from marin_resources.storage.mirror.stores import store_of
 from marin_resources.storage.output.status import NAME as STATUS
 from marin_resources.storage.transfer.budget import Transfer, TransferBudgetError, current_budget
 from marin_resources.storage.transfer.ledger import Moved
@@ -53,7 +54,14 @@ def copy(found: Choice, relative: str, regions: Regions, transfer: Transfer, tol
     assert found.origin is not None
     target = regions.local.place(relative)
     try:
-        store_of(target).take(found.stored, target, found.origin, found.replaces, transfer.check)
+        store_of(target).take(
+            found.stored,
+            target,
+            found.origin,
+            found.replaces,
+            transfer.check,
+            source_store=store_of(found.stored.path),
+        )
     except (FileExistsError, ChangedError):
         return
     transfer.moved(moved(found, told_as or relative, regions, found.stored.size_bytes, files=1))

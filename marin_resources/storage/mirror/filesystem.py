@@ -17,7 +17,7 @@ from typing import Any
 import fsspec
 from fsspec.spec import AbstractFileSystem
 
-from marin_resources.storage.files import filesystem_of, is_local
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.mirror.choose import Choice, choose, nowhere
 from marin_resources.storage.mirror.fetch import fetch, read_part
 from marin_resources.storage.mirror.file import LEAST_READ_BYTES, MirrorFile, part_limit_bytes
@@ -25,6 +25,7 @@ from marin_resources.storage.mirror.relative import relative_of
 from marin_resources.storage.mirror.store_local import LocalStore, note_path, read_notes
 from marin_resources.storage.mirror.stored import GENERATION, PROTOCOL, is_control, is_own
 from marin_resources.storage.mirror.union import folders_of, joined
+from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.regions import Region, Regions, declared_regions
 
 Info = dict[str, Any]

@@ -10,19 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from marin_resources.storage.control.control import UnavailableError
 from marin_resources.storage.control.gcs import ABSENT, UNAVAILABLE
-from marin_resources.storage.files import TEMPORARY_SUFFIX, filesystem_of
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.disk import TEMPORARY_SUFFIX
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.mirror.stored import (
     COPY_ID,
     GENERATION,
     SOURCE,
     Origin,
+    Store,
     Stored,
     changed,
     damaged,
     is_own,
 )
+from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.upload.upload import upload
 
 KEPT = ("contentType", "contentEncoding", "contentLanguage", "contentDisposition", "cacheControl", "customTime")
@@ -63,15 +66,22 @@ class GcsStore:
             raise changed(stored.path) from None
 
     def take(
-        self, source: Stored, target: str, origin: Origin, replaces: str | None, check: Callable[[], None]
+        self,
+        source: Stored,
+        target: str,
+        origin: Origin,
+        replaces: str | None,
+        check: Callable[[], None],
+        *,
+        source_store: Store,
     ) -> None:
-        if source.path.startswith("gs://"):
+        if kind_of(source.path) is StoreKind.GCS:
             return _rewrite(source, target, origin, replaces, check)
         folder, _, name = target.rpartition("/")
         staged = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}"
         check()
         try:
-            _upload(source, staged)
+            _upload(source, staged, source_store)
             uploaded = self.find(staged)
             if uploaded is None or uploaded.size_bytes != source.size_bytes:
                 raise damaged(source, target, f"{uploaded.size_bytes if uploaded else 0} bytes")
@@ -81,13 +91,11 @@ class GcsStore:
         return None
 
 
-def _upload(source: Stored, staged: str) -> None:
+def _upload(source: Stored, staged: str, source_store: Store) -> None:
     """From this machine's disk; the store checks the bytes' md5."""
-    from marin_resources.storage.mirror.store_local import LocalStore
-
     with open(source.path, "rb") as file:
         upload(staged, file, replace=False)
-    now = LocalStore().find(source.path)
+    now = source_store.find(source.path)
     if now is None or now.generation != source.generation:
         raise changed(source.path)
 

@@ -16,15 +16,16 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from marin_resources.storage.files import TEMPORARY_SUFFIX, write_json
+from marin_resources.storage.disk import TEMPORARY_SUFFIX
+from marin_resources.storage.files import write_json
 from marin_resources.storage.manifest.checksum import CRC32C
 from marin_resources.storage.mirror.stored import (
     Origin,
+    Store,
     Stored,
     changed,
     damaged,
     is_own,
-    store_of,
 )
 
 NOTE_FORMAT_VERSION = 1
@@ -66,13 +67,20 @@ class LocalStore:
             raise changed(stored.path) from None
 
     def take(
-        self, source: Stored, target: str, origin: Origin, replaces: str | None, check: Callable[[], None]
+        self,
+        source: Stored,
+        target: str,
+        origin: Origin,
+        replaces: str | None,
+        check: Callable[[], None],
+        *,
+        source_store: Store,
     ) -> None:
         folder, name = os.path.split(target)
         os.makedirs(folder, exist_ok=True)
         temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
         try:
-            _write_verified(source, temporary, target, check)
+            _write_verified(source, temporary, target, check, source_store)
             _publish(temporary, target, origin, replaces)
         finally:
             if os.path.exists(temporary):
@@ -94,14 +102,16 @@ def read_notes(path: str) -> dict[str, Origin]:
     return {generation: Origin(**origin) for generation, origin in copies.items()}
 
 
-def _write_verified(source: Stored, temporary: str, target: str, check: Callable[[], None]) -> None:
+def _write_verified(
+    source: Stored, temporary: str, target: str, check: Callable[[], None], source_store: Store
+) -> None:
     import google_crc32c
 
-    store, checksum, size_bytes = store_of(source.path), google_crc32c.Checksum(), 0
+    checksum, size_bytes = google_crc32c.Checksum(), 0
     with open(temporary, "wb") as file:
         for start in range(0, source.size_bytes, CHUNK_BYTES):
             check()
-            chunk = store.read(source, start, min(start + CHUNK_BYTES, source.size_bytes))
+            chunk = source_store.read(source, start, min(start + CHUNK_BYTES, source.size_bytes))
             checksum.update(chunk)
             size_bytes += file.write(chunk)
         file.flush()
@@ -109,7 +119,7 @@ def _write_verified(source: Stored, temporary: str, target: str, check: Callable
     found = _crc32c_text(checksum.digest())
     if size_bytes != source.size_bytes or (source.checksum or found) != found:
         raise damaged(source, target, f"{size_bytes} bytes, {found}")
-    now = store.find(source.path)
+    now = source_store.find(source.path)
     if now is None or now.generation != source.generation:
         raise changed(source.path)
 

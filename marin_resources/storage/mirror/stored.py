@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from marin_resources.settings import SettingError
-from marin_resources.storage.files import is_local
-
 PROTOCOL = "mirror"
 SCHEME = PROTOCOL + "://"
 SOURCE, GENERATION, COPY_ID = "marin-mirror-source", "marin-mirror-generation", "marin-mirror-id"
@@ -65,26 +62,21 @@ class Store(Protocol):
         """Bytes of this very generation. Raises ChangedError if there is another now."""
 
     def take(
-        self, source: Stored, target: str, origin: Origin, replaces: str | None, check: Callable[[], None]
+        self,
+        source: Stored,
+        target: str,
+        origin: Origin,
+        replaces: str | None,
+        check: Callable[[], None],
+        *,
+        source_store: Store,
     ) -> None:
-        """Make `target` a copy of `source`, noted as one of `origin`: whole and verified, or not at all.
+        """Make `target` a copy of `source` (in `source_store`), noted as one of `origin`: whole and verified, or not at
+        all.
 
         Raises FileExistsError if another generation than `replaces` (None: nothing) is at `target`, and ChangedError
         if the source is replaced meanwhile. `check` is called before bytes are moved, and may raise.
         """
-
-
-def store_of(path: str) -> Store:
-    """Imported where it is needed: a bucket's client takes a second to load."""
-    if is_local(path):
-        from marin_resources.storage.mirror.store_local import LocalStore
-
-        return LocalStore()
-    if path.startswith("gs://"):
-        from marin_resources.storage.mirror.store_gcs import GcsStore
-
-        return GcsStore()
-    raise SettingError(f"{path!r} cannot be mirrored: a mirror is made of folders and of gs:// prefixes.")
 
 
 def is_control(relative: str) -> bool:

@@ -18,7 +18,8 @@ from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.mirror.choose import Choice, choose, look_up, nowhere
 from marin_resources.storage.mirror.fetch import TRIES, copy, fetch, own_output, refuse_own_output
 from marin_resources.storage.mirror.relative import relative_of
-from marin_resources.storage.mirror.stored import SCHEME, MirrorError, Origin, Stored, is_control, store_of
+from marin_resources.storage.mirror.stored import SCHEME, MirrorError, Origin, Stored, is_control
+from marin_resources.storage.mirror.stores import store_of
 from marin_resources.storage.output.status import NAME as STATUS
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.transfer.budget import Transfer, TransferBudgetError, current_budget

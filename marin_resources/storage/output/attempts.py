@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_resources.storage.control import control
-from marin_resources.storage.files import filesystem_of, join, read_json
+from marin_resources.storage.files import read_json
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.output.commit import read_commit
+from marin_resources.storage.paths import join
 
 FOLDER = ".marin/attempts"
 FORMAT_VERSION = 1

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.storage.control import control
-from marin_resources.storage.control.control import ConflictError
-from marin_resources.storage.files import join
-from marin_resources.storage.lease.heartbeat import LeaseLostError
+from marin_resources.storage.control.protocol import ConflictError
+from marin_resources.storage.lease.protocol import LeaseLostError
 from marin_resources.storage.manifest.manifest import NAME, Manifest
+from marin_resources.storage.paths import join
 
 FORMAT_VERSION = 2
 

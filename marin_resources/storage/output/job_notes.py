@@ -20,9 +20,9 @@ from typing import Any
 
 from marin_resources.process import process_is_gone, this_process, user_name
 from marin_resources.storage.control import control
-from marin_resources.storage.control.control import ConflictError
-from marin_resources.storage.files import join
+from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.output.attempts import latest_attempt
+from marin_resources.storage.paths import join
 
 FOLDER = ".marin/jobs"
 FORMAT_VERSION = 1

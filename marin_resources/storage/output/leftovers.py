@@ -12,20 +12,14 @@ from dataclasses import dataclass
 
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
-from marin_resources.storage.control.control import ConflictError
 from marin_resources.storage.control.disk import locked
-from marin_resources.storage.files import (
-    TEMPORARY_SUFFIX,
-    StoredFile,
-    filesystem_of,
-    is_local,
-    join,
-    move,
-    remove,
-    stored_files,
-)
+from marin_resources.storage.control.protocol import ConflictError
+from marin_resources.storage.disk import TEMPORARY_SUFFIX
+from marin_resources.storage.files import StoredFile, move, remove, stored_files
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output import record, status
+from marin_resources.storage.paths import is_local, join
 
 SHARDS = ".marin/shards"
 """Of `.marin` everything stays but what belongs to the data: the notes of finished shards."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from marin_resources.output import Match, Output, identity_of
 from marin_resources.storage.control import control
-from marin_resources.storage.files import join
+from marin_resources.storage.paths import join
 
 NAME = ".executor_info"
 FORMAT_VERSION = 1

@@ -6,7 +6,7 @@ import json
 
 from marin_resources.output import Status
 from marin_resources.storage.control import control
-from marin_resources.storage.files import join
+from marin_resources.storage.paths import join
 
 NAME = ".executor_status"
 

@@ -17,16 +17,16 @@ from typing import Any
 from marin_resources.output import Match, Observed, Output, Status
 from marin_resources.settings import normalize_prefix
 from marin_resources.storage import fault_points
-from marin_resources.storage.control.control import ConflictError
-from marin_resources.storage.files import is_local, join
+from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease import lease
-from marin_resources.storage.lease.lease import LeaseLostError
+from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest import manifest
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, CommitError, State
 from marin_resources.storage.output.leftovers import StoreError, find_leftovers, move_aside, remove_temporaries
 from marin_resources.storage.output.record import RecordError
 from marin_resources.storage.output.status import StatusError
+from marin_resources.storage.paths import is_local, join
 
 LOOK_THREADS = 32
 UNREADABLE = (RecordError, StatusError, CommitError)
@@ -130,7 +130,7 @@ class Store:
             return
         try:
             held = lease.acquire(path, None, attempt=attempt, stale=stale)
-        except lease.LeaseHeldError:
+        except LeaseHeldError:
             return
         try:
             seen = status.status_generation(path)  # before the fence is looked at, as in `_record_failure`

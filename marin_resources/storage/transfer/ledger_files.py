@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from marin_resources.storage.control import control
-from marin_resources.storage.control.control import ConflictError, UnavailableError
-from marin_resources.storage.files import join
+from marin_resources.storage.control.protocol import ConflictError, UnavailableError
+from marin_resources.storage.paths import join
 from marin_resources.storage.transfer.ledger import Ledger
 
 NAME = ".marin/transfers.json"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from marin_resources.settings import SettingError, default_prefix, normalize_prefix
-from marin_resources.storage.files import is_local
+from marin_resources.storage.paths import is_local
 
 PREFIXES, REGION, PRICES = "MARIN_MIRROR_PREFIXES", "MARIN_REGION", "MARIN_MIRROR_PRICES"
 UNDECLARED = "local"

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from marin_resources.storage import fault_points
 from marin_resources.storage.control.gcs import ABSENT, UNAVAILABLE
-from marin_resources.storage.files import filesystem_of
-from marin_resources.storage.upload.upload import Body
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.upload.protocol import Body
 
 ONE_REQUEST_BYTES = 8 * 1024**2
 CHUNK_BYTES = 32 * 1024**2

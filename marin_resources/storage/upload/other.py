@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from marin_resources.storage.files import filesystem_of
-from marin_resources.storage.upload.upload import Body
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.upload.protocol import Body
 
 PART_BYTES = 8 * 1024**2
 

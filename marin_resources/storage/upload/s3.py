@@ -14,8 +14,8 @@ import aiohttp
 from botocore.exceptions import BotoCoreError
 
 from marin_resources.storage import fault_points
-from marin_resources.storage.files import filesystem_of
-from marin_resources.storage.upload.upload import Body
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.upload.protocol import Body
 
 ONE_REQUEST_BYTES = 16 * 1024**2
 PART_BYTES = 32 * 1024**2

@@ -10,46 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import IO, Protocol
-from urllib.parse import urlsplit
+from typing import IO
 
-from marin_resources.storage.control.control import UnavailableError
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.disk import already_exists
+from marin_resources.storage.paths import StoreKind, kind_of
+from marin_resources.storage.upload.protocol import Body, Target
 
 TRIES = 3
 """Each of them with the retries of the store's own client. An upload that its server has forgotten begins anew."""
 READ_BYTES = 1024**2
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Body:
-    """What is to be uploaded: so many bytes of a file, which may grow meanwhile."""
-
-    file: IO[bytes]
-    size_bytes: int
-    md5: bytes
-
-    def read(self, start: int, length: int) -> bytes:
-        self.file.seek(start)
-        return self.file.read(min(length, self.size_bytes - start))
-
-    def parts(self, part_bytes: int) -> Iterator[bytes]:
-        for start in range(0, self.size_bytes, part_bytes):
-            yield self.read(start, part_bytes)
-
-
-class Target(Protocol):
-    """An object in one kind of store."""
-
-    errors: tuple[type[BaseException], ...]
-    """What `put` and `digest` raise when the store refused, or did not answer."""
-
-    def put(self, body: Body, content_type: str, *, replace: bool) -> None:
-        """Write the object, without `replace` only if there is none."""
-
-    def digest(self) -> tuple[int, str] | None:
-        """Bytes and hexadecimal md5 of what is there; None if there is nothing."""
 
 
 def upload(path: str, file: IO[bytes], *, replace: bool) -> None:
@@ -69,19 +39,11 @@ def upload(path: str, file: IO[bytes], *, replace: bool) -> None:
         if found == (body.size_bytes, body.md5.hex()):
             return None
         if found is not None and not replace:
-            raise FileExistsError(exists_sentence(path)) from problem
+            raise already_exists(path) from problem
     raise UnavailableError(
         f"{path!r} ({body.size_bytes:,} bytes) cannot be uploaded ({type(problem).__name__}: {problem}). "
         "Run again when the reason is gone."
     ) from problem
-
-
-def exists_sentence(path: str) -> str:
-    """What to say where a file was to be created."""
-    return (
-        f"{path!r} is there already, with other bytes than were to be written. Somebody else works on the same output; "
-        "look who, or run again when they are done."
-    )
 
 
 def _digest(path: str, target: Target) -> tuple[int, str] | None:
@@ -100,16 +62,16 @@ def _body(file: IO[bytes]) -> Body:
 
 
 def _target(path: str) -> Target:
-    """Imported where they are needed: a bucket's client takes a second to load."""
-    scheme = urlsplit(path).scheme
-    if scheme in ("gs", "gcs"):
-        from marin_resources.storage.upload.gcs import GcsObject
+    """The late imports break a weight, not a circle: a bucket's client takes a second to load."""
+    match kind_of(path):
+        case StoreKind.GCS:
+            from marin_resources.storage.upload.gcs import GcsObject
 
-        return GcsObject(path)
-    if scheme in ("s3", "s3a"):
-        from marin_resources.storage.upload.s3 import S3Object
+            return GcsObject(path)
+        case StoreKind.S3:
+            from marin_resources.storage.upload.s3 import S3Object
 
-        return S3Object(path)
+            return S3Object(path)
     from marin_resources.storage.upload.other import OtherObject
 
     return OtherObject(path)

@@ -9,9 +9,10 @@ from toy_steps import toy
 from marin_assets import expect
 from marin_assets.assets.checks import check_results
 from marin_resources.output import Observed, Output
-from marin_resources.storage.files import join, remove, write_bytes
+from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.manifest.manifest import NAME
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
 
 
 @pytest.fixture

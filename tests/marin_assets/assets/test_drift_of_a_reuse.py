@@ -22,7 +22,6 @@ from marin_assets.cli.entry_point import plan_with_drift
 from marin_assets.plan.facts import counts
 from marin_assets.plan.node_drift import input_digests, remember
 from marin_assets.step.graph import build_graph
-from marin_assets.step.resolve import output_of
 from marin_resources.drift.source_modules import Modules, module_of
 from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.storage.output.store import Store
@@ -153,12 +152,12 @@ def test_a_run_looks_at_an_input_once(prefix: Path, instance: dg.DagsterInstance
     run(toy("out", reads=toy("in")), instance=instance)
     graph, store = build_graph([toy("out", reads=toy("in"))]), Store(str(prefix))
     first, last = graph
-    observed = store.look(map(output_of, graph))
-    remember("a run", first, observed[output_of(first)])
-    shutil.rmtree(observed[output_of(first)].path)
-    [digest] = input_digests("a run", last, store, observed[output_of(last)]).values()
-    assert digest == observed[output_of(last)].record["inputs"]["toy/in"]  # type: ignore[index]
-    assert input_digests("another run", last, store, observed[output_of(last)]) == {"toy/in": None}
+    observed = store.look(node.output for node in graph)
+    remember("a run", first, observed[first.output])
+    shutil.rmtree(observed[first.output].path)
+    [digest] = input_digests("a run", last, store, observed[last.output]).values()
+    assert digest == observed[last.output].record["inputs"]["toy/in"]  # type: ignore[index]
+    assert input_digests("another run", last, store, observed[last.output]) == {"toy/in": None}
 
 
 def test_another_lock_than_the_one_it_was_made_with_is_told(prefix: Path, instance: dg.DagsterInstance) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from location import FILES, Location
 
 from marin_resources.storage.control.control import put
-from marin_resources.storage.files import is_local, join, remove, write_bytes
+from marin_resources.storage.files import remove, write_bytes
+from marin_resources.storage.paths import is_local, join
 
 Marin = Callable[..., tuple[int, str, str]]
 CHUNK = "train/input_ids/data/c/0"

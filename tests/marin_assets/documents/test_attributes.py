@@ -9,7 +9,8 @@ from toy_judge import Length, length_judge
 from marin_assets.documents import Document, DocumentError, read_rows, write_documents
 from marin_assets.documents.attributes import KEPT, Verdict, read_attributes, write_attributes
 from marin_resources.ray_tpu.shards.map_shards import ShardError
-from marin_resources.storage.files import join, list_files, read_from, write_bytes
+from marin_resources.storage.files import list_files, read_from, write_bytes
+from marin_resources.storage.paths import join
 
 
 @pytest.fixture

@@ -27,7 +27,8 @@ from marin_assets.documents import (
     write_documents,
     write_rows,
 )
-from marin_resources.storage.files import join, read_from, sizes_below, write_bytes
+from marin_resources.storage.files import read_from, sizes_below, write_bytes
+from marin_resources.storage.paths import join
 
 TEXT = st.text() | st.sampled_from(
     ["\u2028\u2029\x85", "\0", "a\rb\r\nc\x0b", "\ufeffx", "\U0001f600" * 3, "x" * 400_000]

@@ -7,7 +7,6 @@ import pytest
 
 from marin_assets.plan.plan import Action, plan
 from marin_assets.step.graph import Graph, build_graph
-from marin_assets.step.resolve import output_of
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.drift.drift import Drift, Kind
@@ -34,7 +33,7 @@ def graph() -> Graph:
 
 
 def observe(graph: Graph, **seen: dict[str, Any]) -> dict[Output, Observed]:
-    return {output_of(node): Observed(path=f"/p/{node.name}", **seen.get(node.name, {})) for node in graph}
+    return {node.output: Observed(path=f"/p/{node.name}", **seen.get(node.name, {})) for node in graph}
 
 
 def actions(graph: Graph, select: str | None = None, **seen: dict[str, Any]) -> dict[str, tuple[Action, str]]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from marin_assets.step.graph import build_graph
-from marin_assets.step.resolve import below, check_config, mirror_budget_gb, output_of, resolve
+from marin_assets.step.resolve import below, check_config, mirror_budget_gb, resolve
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
     THIS_OUTPUT_PATH,
@@ -38,7 +38,7 @@ def do_nothing(config: Any) -> None:
 
 def resolved(step: Step, prefix: str = "/prefix") -> Config:
     graph, store = build_graph([step]), Store(prefix)
-    return resolve(graph[step], graph, {output_of(n): store.locate(output_of(n)) for n in graph}, prefix)
+    return resolve(graph[step], graph, {n.output: store.locate(n.output) for n in graph}, prefix)
 
 
 DATA = Step(name="raw/data", fn=do_nothing, config=Config())

@@ -13,8 +13,9 @@ from marin_assets.assets.assemble import resources
 from marin_assets.assets.factory import build_assets
 from marin_resources.orchestrator.console import failure_sentence, short_console
 from marin_resources.orchestrator.executor import marin_executor
-from marin_resources.storage.files import join, sizes_below
+from marin_resources.storage.files import sizes_below
 from marin_resources.storage.output.attempts import latest_attempt
+from marin_resources.storage.paths import join
 
 
 @pytest.fixture

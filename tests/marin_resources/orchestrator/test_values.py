@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from marin_resources.orchestrator.values import UnstorableValueError, encode_value, read_value, write_value
-from marin_resources.storage.files import join, read_from, sizes_below
+from marin_resources.storage.files import read_from, sizes_below
+from marin_resources.storage.paths import join
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

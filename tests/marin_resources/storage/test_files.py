@@ -11,8 +11,6 @@ import pytest
 
 from marin_resources.storage.files import (
     exists,
-    filesystem_of,
-    join,
     list_files,
     move,
     open_atomic,
@@ -26,6 +24,8 @@ from marin_resources.storage.files import (
     write_bytes,
     write_json,
 )
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 ODD_NAMES = ["a b=c,d.txt", "ü/日本 語.txt", "100%25+.txt", "a#b?.txt", "[1]*/{2}.txt"]
 LARGE = 33 * 1024**2

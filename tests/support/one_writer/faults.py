@@ -16,7 +16,7 @@ from typing import Any
 
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
-from marin_resources.storage.control.control import UnavailableError
+from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output import commit
 from one_writer import plan
 from one_writer.journal import Journal

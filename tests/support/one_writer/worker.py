@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from marin_resources.output import Holder, Output
 from marin_resources.ray_tpu.worker.self_stop import stop_this_process
-from marin_resources.storage.control.control import UnavailableError
-from marin_resources.storage.files import exists, is_local, join, write_bytes
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.files import exists, write_bytes
 from marin_resources.storage.lease import lease
-from marin_resources.storage.lease.lease import LeaseHeldError, LeaseLostError
+from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output import attempts
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store
+from marin_resources.storage.paths import is_local, join
 from one_writer import plan
 from one_writer.faults import Faults
 from one_writer.journal import Journal

@@ -15,7 +15,9 @@ from marin_assets.stages.tokenize.cache import Names, read_documents_of, write_s
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.storage.files import filesystem_of, join, stored_files
+from marin_resources.storage.files import stored_files
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 METADATA = {"tokenizer_sha256": "0", "vocab_size": 9}
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
-from marin_resources.storage.files import join, stored_files, write_bytes, write_json
+from marin_resources.storage.files import stored_files, write_bytes, write_json
+from marin_resources.storage.paths import join
 
 
 def write_checkpoint(path: str, step: int, *, temporary: bool = False, complete: bool = True) -> None:

@@ -17,7 +17,9 @@ import pytest
 from marin_assets.stages.train.metrics import read_metrics
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.storage.files import filesystem_of, join, remove, stored_files, write_bytes
+from marin_resources.storage.files import remove, stored_files, write_bytes
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import encode
 
 pytestmark = pytest.mark.filterwarnings("default")  # Levanter's own, and those of what it stands on

@@ -9,7 +9,8 @@ import pytest
 
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import spool_of
-from marin_resources.storage.files import join, read_from, sizes_below
+from marin_resources.storage.files import read_from, sizes_below
+from marin_resources.storage.paths import join
 
 PRINTER = """
 import logging, os, subprocess, sys

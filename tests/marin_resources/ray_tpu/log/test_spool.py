@@ -17,7 +17,8 @@ import pytest
 from marin_resources.ray_tpu.log import attempt_log
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import spool_of, upload_spool
-from marin_resources.storage.files import exists, join, read_from
+from marin_resources.storage.files import exists, read_from
+from marin_resources.storage.paths import join
 
 WORKER = """
 import subprocess, sys

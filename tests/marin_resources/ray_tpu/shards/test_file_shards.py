@@ -18,7 +18,6 @@ from marin_resources.ray_tpu.shards.map_shards import Counts, ShardError, map_sh
 from marin_resources.ray_tpu.shards.notes import ShardLostError
 from marin_resources.storage.files import (
     StoredFile,
-    join,
     read_from,
     read_json,
     remove,
@@ -26,6 +25,7 @@ from marin_resources.storage.files import (
     stored_files,
     write_bytes,
 )
+from marin_resources.storage.paths import join
 
 STAGE = '''
 """Upper case, file by file; `calls` tells which files were worked on."""

@@ -19,13 +19,14 @@ from running import alive, wait_until
 
 from marin_resources.output import Output, Status
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
-from marin_resources.storage.files import is_local, join, remove, write_bytes
+from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.heartbeat import RENEWALS_IN_A_LIFE
 from marin_resources.storage.lease.text import TTL_VARIABLE
 from marin_resources.storage.manifest.manifest import read_manifest
 from marin_resources.storage.output import attempts
 from marin_resources.storage.output.store import Claim, Store
+from marin_resources.storage.paths import is_local, join
 from marin_resources.wire.config_json import encode
 from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task

@@ -9,7 +9,7 @@ import pytest
 
 from marin_resources.settings import SettingError
 from marin_resources.storage.control import control
-from marin_resources.storage.control.control import ConflictError
+from marin_resources.storage.control.protocol import ConflictError
 
 
 def test_a_file_that_is_not_there_reads_as_none(any_prefix: str) -> None:

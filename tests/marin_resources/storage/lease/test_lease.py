@@ -18,10 +18,12 @@ from running import wait_until
 
 from marin_resources.output import Holder
 from marin_resources.storage.control import control
-from marin_resources.storage.files import exists, is_local, join, remove
+from marin_resources.storage.files import exists, remove
 from marin_resources.storage.lease import text as lease_text
-from marin_resources.storage.lease.lease import NAME, Lease, LeaseHeldError, LeaseLostError, acquire, holder_of
+from marin_resources.storage.lease.lease import NAME, acquire, holder_of
+from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.watch import LeaseWatch
+from marin_resources.storage.paths import is_local, join
 
 HOLD = """
 import sys, time

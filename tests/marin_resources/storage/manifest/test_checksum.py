@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from marin_resources.storage.files import filesystem_of, join, write_bytes
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.manifest.checksum import (
     CRC32C,
     LOCAL_CHUNK_BYTES,
@@ -18,6 +19,7 @@ from marin_resources.storage.manifest.checksum import (
     read_checksum,
     stored_checksum,
 )
+from marin_resources.storage.paths import join
 
 CHECK_VALUE = "crc32c:4waSgw=="
 """Of the text 123456789: the polynomial's published check value, e3069283."""

@@ -14,7 +14,7 @@ import pytest
 from mirrors import Mirror
 from object_stores import gcs_bucket_of
 
-from marin_resources.storage.files import filesystem_of
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.mirror import MirrorError, local_path_of, mirror_filesystem
 from marin_resources.storage.mirror.store_local import LocalStore, note_path
 from marin_resources.storage.transfer.account import charged_to
@@ -48,7 +48,7 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
 
     def copy(number: int) -> None:
         from marin_resources.storage.mirror.choose import choose
-        from marin_resources.storage.mirror.stored import store_of
+        from marin_resources.storage.mirror.stores import store_of
         from marin_resources.storage.transfer.regions import declared_regions
 
         regions = declared_regions()
@@ -58,7 +58,8 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
         assert chosen.origin is not None
         target = regions.local.place("raw/x")
         try:
-            store_of(target).take(chosen.stored, target, chosen.origin, None, lambda: None)
+            source_store = store_of(chosen.stored.path)
+            store_of(target).take(chosen.stored, target, chosen.origin, None, lambda: None, source_store=source_store)
             found.append(number)
         except FileExistsError:
             pass

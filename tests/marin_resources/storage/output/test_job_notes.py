@@ -16,7 +16,6 @@ import pytest
 from one_output import X
 
 from marin_resources.storage.control import control
-from marin_resources.storage.files import join
 from marin_resources.storage.output.job_notes import (
     JobNote,
     JobNoteError,
@@ -32,6 +31,7 @@ from marin_resources.storage.output.job_notes import (
     take_over,
 )
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
 
 
 def note(attempt: int = 1, run_id: str = "run-1", **fields: Any) -> JobNote:

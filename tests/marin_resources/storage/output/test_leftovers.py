@@ -8,12 +8,13 @@ import pytest
 from one_output import X, claim, make, output, read, snapshot, stale_lease, work, write
 
 from marin_resources.storage.control import control
-from marin_resources.storage.files import exists, join, sizes_below, write_bytes
+from marin_resources.storage.files import exists, sizes_below, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.manifest.manifest import read_manifest, take_manifest
 from marin_resources.storage.output import attempts
 from marin_resources.storage.output.leftovers import find_leftovers, move_aside
 from marin_resources.storage.output.store import Store, StoreError
+from marin_resources.storage.paths import join
 
 
 @pytest.fixture

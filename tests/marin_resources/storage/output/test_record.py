@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from marin_assets.step.graph import build_graph
-from marin_assets.step.resolve import output_of
 from marin_assets.step.step import Step
 from marin_assets.step.values import output_path_of, versioned
 from marin_resources.output import Match, Output
-from marin_resources.storage.files import join, write_bytes
+from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.record import FORMAT_VERSION, NAME, RecordError, match, read_record, write_record
+from marin_resources.storage.paths import join
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def output() -> Output:
     data = Step(name="raw/data", fn=do_nothing, config=Config(versioned({"b": 1.5, "a": [None, "ü"]})))
     step = Step(name="tokenized/data", fn=do_nothing, config=Config(versioned(3), output_path_of(data, "train")))
     graph = build_graph([step])
-    return output_of(graph[step])
+    return graph[step].output
 
 
 MARIN = {

@@ -13,12 +13,13 @@ from one_output import X, claim, make, output, snapshot, stale_lease, work, writ
 from marin_resources.output import Match, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
-from marin_resources.storage.files import is_local, join, sizes_below
+from marin_resources.storage.files import sizes_below
 from marin_resources.storage.lease import lease
-from marin_resources.storage.lease.lease import LeaseHeldError, LeaseLostError
+from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest.manifest import Entry, Manifest, read_manifest, take_manifest
 from marin_resources.storage.output import attempts, record, status
 from marin_resources.storage.output.store import AlreadyDoneError, Store, StoreError
+from marin_resources.storage.paths import is_local, join
 
 
 @pytest.fixture

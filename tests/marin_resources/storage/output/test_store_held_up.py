@@ -12,12 +12,13 @@ import pytest
 
 from marin_resources.output import Output, Status
 from marin_resources.storage import fault_points
-from marin_resources.storage.files import is_local, join, remove, write_bytes
+from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.lease import lease
-from marin_resources.storage.lease.lease import LeaseLostError
+from marin_resources.storage.lease.protocol import LeaseLostError
 from marin_resources.storage.manifest.manifest import read_manifest, take_manifest
 from marin_resources.storage.output import attempts, status
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store
+from marin_resources.storage.paths import is_local, join
 
 X = Output(name="raw/x", version="abc123", identity="a" * 64)
 DIE = """

@@ -17,8 +17,8 @@ import pytest
 from mirrors import Mirror
 
 from marin_resources.settings import SettingError
-from marin_resources.storage.files import join
 from marin_resources.storage.mirror import local_path_of, mirror_filesystem
+from marin_resources.storage.paths import join
 from marin_resources.storage.transfer import budget as budget_module
 from marin_resources.storage.transfer.account import Account, charged_to, current_account
 from marin_resources.storage.transfer.budget import Budget, TransferBudgetError, current_budget, enough_gb, spent
@@ -324,7 +324,7 @@ def test_a_ledger_of_a_newer_format_is_refused() -> None:
 
 def test_a_write_whose_answer_was_lost_is_not_entered_twice(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
     from marin_resources.storage.control import control
-    from marin_resources.storage.control.control import UnavailableError
+    from marin_resources.storage.control.protocol import UnavailableError
 
     account = mirrors.account(mirror, 1000)
     ledger, write = LedgerInFile(account.output_path), control.write

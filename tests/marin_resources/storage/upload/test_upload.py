@@ -8,8 +8,10 @@ import gcsfs
 import pytest
 from fake_gcs.bucket_for_tests import BucketForTests
 
-from marin_resources.storage.control.control import UnavailableError
-from marin_resources.storage.files import filesystem_of, join, sizes_below, write_bytes
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.files import sizes_below, write_bytes
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 SMALL, LARGE = 5, 33 * 1024**2
 """In one request, and in a session of two chunks."""
@@ -81,7 +83,7 @@ def test_a_session_that_the_store_has_forgotten_begins_anew(gcs_bucket: BucketFo
 
 def test_the_store_is_told_the_checksum_before_the_bytes(gcs_bucket: BucketForTests) -> None:
     from marin_resources.storage.upload.gcs import GcsObject
-    from marin_resources.storage.upload.upload import Body
+    from marin_resources.storage.upload.protocol import Body
 
     with open(os.devnull, "rb") as nothing:
         body = Body(file=nothing, size_bytes=0, md5=b"not the md5 sum!")

@@ -1,0 +1,38 @@
+"""What a store does for control files, and its two errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class ConflictError(RuntimeError):
+    """The file is not as the writer thought: somebody else has written it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path!r} was changed by someone else in the meantime.")
+
+
+class UnavailableError(OSError):
+    """The store did not answer, or not with a yes or a no. The write may have taken effect or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A control file as it was at one moment."""
+
+    data: bytes
+    generation: str
+
+
+class ControlFiles(Protocol):
+    """One kind of store."""
+
+    def read(self, path: str) -> Snapshot | None:
+        """The file, or None. Raises UnavailableError."""
+
+    def write(self, path: str, data: bytes, expected: str | None) -> str:
+        """Compare and swap; returns the new generation. Raises ConflictError, and UnavailableError."""
+
+    def delete(self, path: str, expected: str) -> None:
+        """Remove this generation of the file. Raises ConflictError if it is another, or gone; and UnavailableError."""

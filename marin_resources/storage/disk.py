@@ -1,0 +1,54 @@
+"""A file on a local disk that appears whole or not at all."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from marin_resources.storage import fault_points
+from marin_resources.storage.paths import absolute
+
+TEMPORARY_SUFFIX = ".tmp"
+"""Suffix of a hidden file that is being written."""
+
+
+def already_exists(path: str) -> FileExistsError:
+    """The error where a file was to be created and another one exists, on any store."""
+    return FileExistsError(
+        f"{path!r} is there already, with other bytes than were to be written. Somebody else works on the same output; "
+        "look who, or run again when they are done."
+    )
+
+
+@contextmanager
+def open_on_disk(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
+    """A binary file on this machine's disk that appears at `path` when the block ends well: see `files.open_atomic`."""
+    place = absolute(path)
+    folder, name = os.path.split(place)
+    os.makedirs(folder, exist_ok=True)
+    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            fault_points.reach("file half written")
+            file.flush()
+            os.fsync(file.fileno())
+        fault_points.reach("file written aside")
+        os.replace(temporary, place) if replace else _create(temporary, place)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _create(temporary: str, path: str) -> None:
+    """Give a finished file its name, if nobody has it."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        if filecmp.cmp(temporary, path, shallow=False):
+            return
+        raise already_exists(path) from None
