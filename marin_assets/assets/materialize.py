@@ -23,9 +23,9 @@ from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_jobs import forget_job, note_job
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed
-from marin_resources.ray_tpu.backend import UnmeetableError
 from marin_resources.ray_tpu.cluster.errors import ClusterError
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
+from marin_resources.ray_tpu.ray_options import UnmeetableError
 from marin_resources.settings import SettingError
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import UNREADABLE, Store

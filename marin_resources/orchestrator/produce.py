@@ -20,12 +20,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from marin_resources.output import Holder, Match, Observed, Output
-from marin_resources.ray_tpu.backend import Backend, End, Handle, Outcome
+from marin_resources.ray_tpu.backend import Backend, Handle
 from marin_resources.storage.files import exists
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.store import Store, other_version_sentence
 from marin_resources.storage.paths import is_local
+from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
 WAIT_POLL_S = 0.5

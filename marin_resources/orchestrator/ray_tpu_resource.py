@@ -9,8 +9,11 @@ import dagster as dg
 from pydantic import Field, PrivateAttr
 
 from marin_resources.orchestrator.interruption import Interruption, forget_run, leave_on
+from marin_resources.orchestrator.log_positions import LogPositions
+from marin_resources.orchestrator.run_launcher import is_over
 from marin_resources.ray_tpu.backend import Backend
 from marin_resources.ray_tpu.cluster.configured import settings_of
+from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.local import LocalBackend
 
 
@@ -38,11 +41,9 @@ class RayTPUResource(dg.ConfigurableResource):
             if settings is None:
                 self._backend = LocalBackend(cpus=self.cpus)
             else:
-                from marin_resources.ray_tpu.cluster.backend_for_run import cluster_backend
-
                 left_by_ctrl_c = () if self.ctrl_c_stops_jobs else (Interruption.CTRL_C,)
                 leave_on(run.run_id, {Interruption.SIGTERM, *left_by_ctrl_c})
-                self._backend = cluster_backend(settings, run, instance, say)
+                self._backend = _cluster_backend(settings, run, instance, say)
         return self._backend
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
@@ -51,3 +52,16 @@ class RayTPUResource(dg.ConfigurableResource):
             self._backend = None
         if context.run_id is not None:
             forget_run(context.run_id)
+
+
+def _cluster_backend(
+    settings: ClusterSettings, run: dg.DagsterRun, instance: dg.DagsterInstance, say: Callable[[str], None]
+) -> Backend:
+    """The back end for the jobs of one run. The late import breaks a weight: a local run needs no cluster client."""
+    from marin_resources.ray_tpu.cluster.backend import ClusterBackend
+
+    def run_is_over(run_id: str) -> bool:
+        other = instance.get_run_by_id(run_id)
+        return other is not None and is_over(other)
+
+    return ClusterBackend(settings, run_id=run.run_id, say=say, positions=LogPositions(instance), is_over=run_is_over)

@@ -2,43 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from marin_resources.output import Holder
+from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
-
-
-class End(enum.StrEnum):
-    """How a task ended."""
-
-    SUCCESS = "success"
-    ALREADY_DONE = "already_done"
-    """Someone else completed the output, or took the attempt's number; look again."""
-    HELD = "held"
-    """Someone else works on the output."""
-    FAILED = "failed"
-    """The function raised, or returned what cannot be recorded: the same again would fail again."""
-    LOST = "lost"
-    """The worker died under the task: killed, preempted, crashed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    end: End
-    error: str = ""
-    """One sentence."""
-    traceback: str = ""
-    """The function's own, as text."""
-    holder: Holder | None = None
-    may_live: bool = False
-    """Of a lost worker: nobody knows whether it is dead. It is not to be declared so."""
-
-
-class UnmeetableError(RuntimeError):
-    """What the step asks for is nowhere to be had: one sentence."""
 
 
 class Handle(Protocol):

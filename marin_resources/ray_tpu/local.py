@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.output import Holder
-from marin_resources.ray_tpu.backend import Outcome, UnmeetableError
 from marin_resources.ray_tpu.environment.extras import FRESH_PROCESS_EXTRAS, check_environment
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import upload_spool
-from marin_resources.ray_tpu.ray_options import ray_options, refuse_unmeetable
+from marin_resources.ray_tpu.ray_options import UnmeetableError, ray_options, refuse_unmeetable
 from marin_resources.ray_tpu.task_error import outcome_of_error
-from marin_resources.ray_tpu.worker.run_task import outcome_from_json, run_task
+from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.job_notes import first_free_attempt
 from marin_resources.wire.config_json import references_in
+from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.reference import add_import_paths, import_paths
 from marin_resources.wire.task import Task
 
@@ -90,7 +90,7 @@ class LocalBackend:
             options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}
             paths = import_paths({task.fn, *references_in(task.config)})
             function = ray.remote(max_calls=1 if fresh else 0)(_run_task)
-            handle = Handle(task, function.options(**options).remote(task.to_json(), paths))
+            handle = Handle(task, function.options(**options).remote(task.to_dict(), paths))
             self._handles[task.id] = handle
             return handle
 
@@ -107,7 +107,7 @@ class LocalBackend:
             await asyncio.to_thread(follower.finish)
             await asyncio.to_thread(upload_spool, follower.path)  # of a worker that was killed
             error = future.exception()
-            return outcome_of_error(handle.task, error) if error else outcome_from_json(future.result())
+            return outcome_of_error(handle.task, error) if error else Outcome.from_dict(future.result())
         finally:
             self._handles.pop(handle.task.id, None)
 
@@ -162,6 +162,6 @@ def _needs_a_process_of_its_own(task: Task) -> bool:
     return bool(asked) or not FRESH_PROCESS_EXTRAS.isdisjoint(task.extras)
 
 
-def _run_task(text: str, paths: list[str]) -> str:
+def _run_task(task: dict[str, Any], paths: list[str]) -> dict[str, Any]:
     add_import_paths(paths)
-    return run_task(text)
+    return run_task(task)

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marin_resources.hardware import GIB, Resources
-from marin_resources.ray_tpu.backend import UnmeetableError
+
+
+class UnmeetableError(RuntimeError):
+    """No node has the resources that the step asks for: one sentence."""
 
 
 def ray_options(resources: Resources) -> dict[str, Any]:

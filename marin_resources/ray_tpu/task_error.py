@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from marin_resources.ray_tpu.backend import End, Outcome
-from marin_resources.ray_tpu.worker.run_task import noted_failure
+from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
+from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
 
@@ -16,7 +16,7 @@ def outcome_of_error(task: Task, error: BaseException) -> Outcome:
     if isinstance(error, RayTaskError):
         return Outcome(end=End.FAILED, error=_first_line(error.cause), traceback=str(error))
     lost = Outcome(end=End.LOST, error=f"its worker died ({type(error).__name__}: {_first_line(error)})")
-    return noted_failure(task.path, task.attempt) or lost
+    return recorded_failure(task.path, task.attempt) or lost
 
 
 def _first_line(error: BaseException) -> str:

@@ -24,6 +24,12 @@ def already_exists(path: str) -> FileExistsError:
     )
 
 
+def write_on_disk(path: str, data: bytes) -> None:
+    """Write `data` to a file on this machine's disk, whole or not at all."""
+    with open_on_disk(path) as file:
+        file.write(data)
+
+
 @contextmanager
 def open_on_disk(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
     """A binary file on this machine's disk that appears at `path` when the block ends well: see `files.open_atomic`."""

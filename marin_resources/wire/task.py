@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,8 @@ from marin_resources.output import Output
 from marin_resources.wire.config_json import decode, encode
 
 FORMAT_VERSION = 1
+ENCODED = frozenset({"output", "resources", "extras", "env", "packages"})
+"""Fields that JSON has no form of their own for. `config` is encoded already, `facts` are plain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,18 +50,17 @@ class Task:
         """The same for the same work, so that it can be submitted twice and done once."""
         return f"{self.output.relative()}#{self.attempt}"
 
-    def to_json(self) -> str:
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        own = {"output", "resources", "extras", "env", "packages"}
-        encoded = {name: encode(value) if name in own else value for name, value in fields.items()}
-        return json.dumps({"format_version": FORMAT_VERSION, **encoded})
+        encoded = {name: encode(value) if name in ENCODED else value for name, value in fields.items()}
+        return {"format_version": FORMAT_VERSION, **encoded}
 
     @staticmethod
-    def from_json(text: str) -> Task:
+    def from_dict(fields: Mapping[str, Any]) -> Task:
         """Raises ValueError for a task of a newer format."""
-        fields = json.loads(text)
-        version = fields.pop("format_version")
+        version = fields["format_version"]
         if version > FORMAT_VERSION:
             raise ValueError(f"A task has format version {version!r}, and this worker knows up to {FORMAT_VERSION}.")
-        own = {"output", "resources", "extras", "env", "packages"}
-        return Task(**{name: decode(value) if name in own else value for name, value in fields.items()})
+        known = {name: value for name, value in fields.items() if name != "format_version"}
+        return Task(**{name: decode(value) if name in ENCODED else value for name, value in known.items()})

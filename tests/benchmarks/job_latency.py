@@ -32,10 +32,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from ray_cluster import Cluster
 
 from marin_resources.output import Output
-from marin_resources.ray_tpu.backend import End
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.settings import project_root
+from marin_resources.wire.outcome import End
 from marin_resources.wire.task import Task
 
 LIMIT = 1.2

@@ -7,6 +7,7 @@ was writing (those of data are removed or moved aside); in a bucket the lease, w
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections import Counter
@@ -100,7 +101,7 @@ class Killed:
             stale_lease=holder.generation if holder else None,
             facts={"name": X.name},
         )
-        return self._nursery.run(task.to_json(), **{VARIABLE: point})
+        return self._nursery.run(json.dumps(task.to_dict()), **{VARIABLE: point})
 
     def require_equal(self, undisturbed: Killed) -> None:
         """The same bytes, the same manifest, and nothing else left than is allowed."""

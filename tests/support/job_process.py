@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -79,7 +78,7 @@ class Job:
     def outcome(self) -> Mapping[str, Any]:
         outcome = self.note().outcome
         assert outcome is not None
-        return outcome
+        return outcome.to_dict()
 
 
 def new_job(prefix: str, folder: Path, steps: str = STEPS, fn: str = "make", **task: Any) -> Job:
@@ -99,7 +98,7 @@ def new_job(prefix: str, folder: Path, steps: str = STEPS, fn: str = "make", **t
         submission_id=f"raw-x-abc123-00000000-a{asked.attempt}",
         dashboard="http://head:8265",
         session="session_1",
-        task=json.loads(asked.to_json()),
+        task=asked,
         code=code,
         submitted_at=datetime.now(UTC).isoformat(),
         by=by,

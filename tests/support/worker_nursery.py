@@ -73,7 +73,7 @@ def work(task: str, env: dict[str, str], sender: int) -> None:
     os.dup2(2, 1)  # standard output is the nursery's own
     try:
         with os.fdopen(sender, "w") as told:
-            told.write(run_task(task))
+            told.write(json.dumps(run_task(json.loads(task))))
     finally:
         os._exit(0)
 

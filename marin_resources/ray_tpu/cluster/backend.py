@@ -8,7 +8,6 @@ attempt is submitted once. Ray is asked over HTTP, and may be away for minutes.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable
@@ -16,7 +15,6 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from marin_resources.output import Holder
-from marin_resources.ray_tpu.backend import End, Outcome
 from marin_resources.ray_tpu.cluster.api.jobs_api import (
     ApiError,
     JobExistsError,
@@ -50,6 +48,7 @@ from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.job_notes import JobNote, JobNoteError, Submitter
 from marin_resources.wire.config_json import references_in
+from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
 STOP_TIMEOUT_S = 4.5
@@ -104,7 +103,7 @@ class ClusterBackend:
         if info is None or info.status.is_terminal:
             return None
         handle = await self._joined(note, at, path)
-        name = note.task["output"]["name"]
+        name = note.task.output.name
         self._say(f"{name}: attached to job {note.submission_id} on {self._settings.address} (attempt {note.attempt})")
         return handle
 
@@ -187,7 +186,7 @@ class ClusterBackend:
             submission_id=submission_id(task),
             dashboard=self._settings.address,
             session=version.session,
-            task=json.loads(task.to_json()),
+            task=task,
             code=code.to_json(),
             submitted_at=datetime.now(UTC).isoformat(),
             by=by,
@@ -238,7 +237,7 @@ class ClusterBackend:
 
     async def _post(self, api: JobsApi, handle: JobHandle) -> Outcome | None:
         """Submit the job; the outcome if the cluster does not take it."""
-        task, code = Task.from_json(json.dumps(dict(handle.note.task))), Code.from_json(handle.note.code)
+        task, code = handle.note.task, Code.from_json(handle.note.code)
         call = lambda: api.submit(  # noqa: E731
             submission_id=handle.job,
             entrypoint=code.command(handle.python, "marin_resources.ray_tpu.job", handle.path),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
-from marin_resources.ray_tpu.backend import End, Outcome
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobStatus
-from marin_resources.ray_tpu.worker.run_task import noted_failure, outcome_from_json
+from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.wire.outcome import End, Outcome
 
 RUN_WORD = "Dagster run "
 """Whoever stopped a job is called so, if it was a run that was ended; else it was a person."""
@@ -29,7 +27,7 @@ SHELL_SIGNAL = 128
 def outcome_of(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
     """The outcome of a job that has ended. Looks beside the output, if the note does not tell."""
     if note.outcome is not None:
-        return outcome_from_json(json.dumps(dict(note.outcome)))
+        return note.outcome
     if note.stop is not None:
         return stopped_outcome(note)
     if info.status is JobStatus.STOPPED:
@@ -44,7 +42,7 @@ def outcome_of(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
     signal = -info.exit_code if info.exit_code < 0 else info.exit_code - SHELL_SIGNAL
     if signal > 0:
         return Outcome(end=End.LOST, error=f"the process of its job {info.submission_id} was killed by signal {signal}")
-    return noted_failure(output_path, note.attempt) or _ended_with_a_code(note, info, output_path)
+    return recorded_failure(output_path, note.attempt) or _ended_with_a_code(note, info, output_path)
 
 
 def stopped_outcome(note: JobNote) -> Outcome:

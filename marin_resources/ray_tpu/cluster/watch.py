@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from marin_resources.ray_tpu.backend import End, Outcome
 from marin_resources.ray_tpu.cluster.api.jobs_api import (
     ApiError,
     JobInfo,
@@ -22,10 +20,9 @@ from marin_resources.ray_tpu.cluster.handle import JobHandle
 from marin_resources.ray_tpu.cluster.job_log import JobLog
 from marin_resources.ray_tpu.cluster.outage import Patience
 from marin_resources.ray_tpu.ray_options import shortcomings
-from marin_resources.ray_tpu.worker.run_task import outcome_from_json
 from marin_resources.storage.files import exists
 from marin_resources.storage.output import job_notes
-from marin_resources.wire.task import Task
+from marin_resources.wire.outcome import End, Outcome
 
 FIRST_POLL_S = 0.25
 LONGEST_POLL_S = 2.0
@@ -115,12 +112,12 @@ class Watch:
         """The worker may have said how it ended; or it works on, for a while, without a head."""
         note = await asyncio.to_thread(job_notes.add_ended, self.handle.path, why)
         if note.outcome is not None:
-            return outcome_from_json(json.dumps(dict(note.outcome)))
+            return note.outcome
         return Outcome(end=End.LOST, error=why, may_live=True)
 
     async def _give_up(self, info: JobInfo) -> Outcome:
         """Ray cannot stop what is pending, so the note tells it to leave again, should it begin."""
-        task = Task.from_json(json.dumps(dict(self.handle.note.task)))
+        task = self.handle.note.task
         nodes = await self.patience.ask(self.api.node_resources)
         short = shortcomings(task.resources, nodes)
         reason = f"no node has what it asks for: {short}" if short else f"Ray says: {info.message or 'nothing'}"

@@ -5,8 +5,8 @@ In:  what the note says of the code (`cluster/code.py`).   Out: the import path,
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -24,13 +24,12 @@ def import_code(code: Mapping[str, Any]) -> None:
     importlib.invalidate_caches()
 
 
-def task_here(task: Mapping[str, Any], code: Mapping[str, Any]) -> Task:
+def task_here(task: Task, code: Mapping[str, Any]) -> Task:
     """The task, with scripts of the submitter's working directory as they are found in this one."""
     root = code.get("root")
     if root is None:
-        return Task.from_json(json.dumps(dict(task)))
-    moved = {**task, "fn": _moved(task["fn"], root), "config": _moved_in(task["config"], root)}
-    return Task.from_json(json.dumps(moved))
+        return task
+    return dataclasses.replace(task, fn=_moved(task.fn, root), config=_moved_in(task.config, root))
 
 
 def _moved(reference: str, root: str) -> str:

@@ -1,6 +1,6 @@
 """A step on GPUs or a TPU: one task of Ray with all that the step asks for, waited for by the job's own process.
 
-In:  the step's task, and the job's note.   Out: the worker's outcome; it claims, computes and publishes on its node.
+In:  the job's note.   Out: the worker's outcome; it claims, computes and publishes on its node.
 
 The job itself asks Ray for little: one that is pending on resources cannot be stopped, and a task of Ray's can. What
 the worker prints is in the log of its attempt; what it waits for before stands in the job's own.
@@ -9,19 +9,18 @@ the worker prints is in the log of its attempt; what it waits for before stands 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from marin_resources.ray_tpu.backend import End, Outcome, UnmeetableError
-from marin_resources.ray_tpu.ray_options import ray_options, refuse_unmeetable
+from marin_resources.ray_tpu.job.run_step import do_here, place_of
+from marin_resources.ray_tpu.ray_options import UnmeetableError, ray_options, refuse_unmeetable
 from marin_resources.ray_tpu.shards.connection import connect, task_environment
 from marin_resources.ray_tpu.task_error import outcome_of_error
-from marin_resources.ray_tpu.worker.run_task import outcome_from_json, outcome_to_json
 from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
 NODE_TIMEOUT_S = 600.0
@@ -34,9 +33,9 @@ LAST_WORDS_S = 1.2
 GONE_S = 1.0
 
 
-def run_on_device(task_text: str, note: JobNote, *, node_timeout_s: float = NODE_TIMEOUT_S) -> Outcome:
+def run_on_device(note: JobNote, *, node_timeout_s: float = NODE_TIMEOUT_S) -> Outcome:
     """Run the task where its devices are. When this returns or raises, its worker is gone."""
-    task, ray = Task.from_json(task_text), connect()
+    task, ray = note.task, connect()
     options = {**ray_options(task.resources), "runtime_env": task_environment(task.resources.cpus)}
     worker = ray.remote(_work).options(max_retries=0, num_returns="streaming", name=task.id, **options).remote(note)
     try:
@@ -44,7 +43,7 @@ def run_on_device(task_text: str, note: JobNote, *, node_timeout_s: float = NODE
         _say(f"it runs on {ray.get(next(worker))}")
         while not ray.wait([worker], timeout=POLL_S)[0]:  # in between, a signal is heard
             continue
-        return outcome_from_json(ray.get(next(worker)))
+        return Outcome.from_dict(ray.get(next(worker)))
     except UnmeetableError as error:
         return Outcome(end=End.FAILED, error=str(error))
     except ray.exceptions.RayError as error:
@@ -99,14 +98,12 @@ def _stop(ray: Any, worker: Any) -> None:
         ray.wait(ended, timeout=timeout_s, fetch_local=False)
 
 
-def _work(note: JobNote) -> Iterator[str]:
+def _work(note: JobNote) -> Iterator[Any]:
     """On the node with the devices: first where that is, then the outcome."""
     import ray
-
-    from marin_resources.ray_tpu.job.entry import do_here, place_of
 
     yield f"node {ray.util.get_node_ip_address()}"
     if note.code.get("image_root"):
         os.chdir(note.code["image_root"])  # as the job's own process has; a shipped directory is entered by Ray
     place = dataclasses.replace(place_of(note, time.time()), tee=False)  # this process's stdout is not the job's
-    yield json.dumps(outcome_to_json(do_here(note, place, lent_while_waiting=True)))
+    yield do_here(note, place, lent_while_waiting=True).to_dict()

@@ -18,8 +18,6 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any
 
-from marin_resources.output import Holder
-from marin_resources.ray_tpu.backend import End, Outcome
 from marin_resources.ray_tpu.log.attempt_log import redirect_output
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
 from marin_resources.ray_tpu.log.spool import upload_spool
@@ -31,12 +29,12 @@ from marin_resources.ray_tpu.worker.self_stop import stop_this_process
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
-from marin_resources.storage.output import attempts
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
 from marin_resources.wire.config_json import decode, encode, plain
+from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import load
 from marin_resources.wire.task import Task
 
@@ -62,17 +60,17 @@ class Place:
     """Why the process was told to stop, asked when it was."""
 
 
-def run_task(text: str) -> str:
-    """Make the output that the task asks for, or say why not, in a process of the run's own Ray."""
+def run_task(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Compute a task's output in a process of the run's own Ray: from `Task.to_dict()` to `Outcome.to_dict()`."""
     from marin_resources.ray_tpu.environment.packages import PackagesError, provide_packages
 
-    task, place = Task.from_json(text), Place()
+    task, place = Task.from_dict(fields), Place()
     try:
         provide_packages(task.packages)
         outcome = run(task, place)
     except PackagesError as error:
         outcome = Outcome(end=End.FAILED, error=str(error))
-    return json.dumps(outcome_to_json(outcome))
+    return outcome.to_dict()
 
 
 def run(task: Task, place: Place) -> Outcome:
@@ -97,27 +95,6 @@ def run(task: Task, place: Place) -> Outcome:
     with redirect_output(log_path(claim.path, claim.attempt), secrets=secrets_of(task.env), tee=place.tee):
         claim.lease.on_lost(lambda reason: stop_this_process(reason, claim.path, claim.attempt))
         return _Attempt(task=task, place=place, store=store, claim=claim, redactor=redactor).make()
-
-
-def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    return {**vars(outcome), "holder": vars(outcome.holder) if outcome.holder else None}
-
-
-def outcome_from_json(text: str) -> Outcome:
-    fields = json.loads(text)
-    holder = Holder(**fields["holder"]) if fields["holder"] else None
-    return Outcome(**{**fields, "end": End(fields["end"]), "holder": holder})
-
-
-def noted_failure(output_path: str, attempt: int) -> Outcome | None:
-    """The failure that a worker has noted beside the output before it ended its own process; None if it has not."""
-    try:
-        mark = attempts.read_attempt(output_path, attempt)
-    except FileNotFoundError:
-        return None
-    if mark.get("outcome") != "failed":
-        return None
-    return Outcome(end=End.FAILED, error=mark["error"], traceback=mark.get("traceback", ""))
 
 
 @dataclass(kw_only=True)

@@ -8,35 +8,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from marin_resources.storage.control.protocol import ConflictError, Snapshot
-from marin_resources.storage.files import write_bytes
+from marin_resources.storage.disk import write_on_disk
+from marin_resources.storage.paths import absolute
 
 
 class DiskControlFiles:
     def read(self, path: str) -> Snapshot | None:
         try:
-            with open(_local(path), "rb") as file:
+            with open(absolute(path), "rb") as file:
                 return Snapshot(file.read(), _generation(os.fstat(file.fileno())))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def write(self, path: str, data: bytes, expected: str | None) -> str:
-        place = _local(path)
+        place = absolute(path)
         with locked(os.path.dirname(place)):
             if _generation_at(place) != expected:
                 raise ConflictError(path)
-            write_bytes(place, data)
+            write_on_disk(place, data)
             return _generation(os.stat(place))
 
     def delete(self, path: str, expected: str) -> None:
-        place = _local(path)
+        place = absolute(path)
         with locked(os.path.dirname(place)):
             if _generation_at(place) != expected:
                 raise ConflictError(path)
             os.unlink(place)
-
-
-def _local(path: str) -> str:
-    return os.path.abspath(path.removeprefix("file://"))
 
 
 def _generation(stat: os.stat_result) -> str:

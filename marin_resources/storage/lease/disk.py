@@ -19,6 +19,7 @@ from marin_resources.storage.lease import text as lease_text
 from marin_resources.storage.lease.heartbeat import Heartbeat, clock_s
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.text import ttl_s
+from marin_resources.storage.paths import absolute
 
 ACQUIRE_PATIENCE_S = 0.5
 """How long an acquisition rides out the moment in which someone only looks (a look takes a shared lock)."""
@@ -65,7 +66,7 @@ class LocalLease:
 
 def acquire_local(path: str, holder: Holder, stale: str | None) -> LocalLease:
     """Take the lock. Raises LeaseHeldError, also for a lease of Marin's unless it is the one that is `stale`."""
-    path = _plain(path)
+    path = absolute(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     deadline = time.monotonic() + ACQUIRE_PATIENCE_S
     while True:
@@ -89,7 +90,7 @@ def acquire_local(path: str, holder: Holder, stale: str | None) -> LocalLease:
 def local_holder(path: str) -> Holder | None:
     """Who holds the lock now, or None."""
     try:
-        fd = os.open(_plain(path), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(absolute(path), os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
@@ -106,10 +107,6 @@ def _marins(fd: int) -> Holder | None:
     text = os.pread(fd, 65536, 0)
     holder = lease_text.parse(text, generation=text.decode(errors="replace")) if text else None
     return holder if holder is not None and holder.host == "?" else None
-
-
-def _plain(path: str) -> str:
-    return os.path.abspath(path.removeprefix("file://"))
 
 
 def _try_lock(fd: int, kind: int) -> bool:

@@ -23,6 +23,8 @@ from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.paths import join
+from marin_resources.wire.outcome import Outcome
+from marin_resources.wire.task import Task
 
 FOLDER = ".marin/jobs"
 FORMAT_VERSION = 1
@@ -64,8 +66,7 @@ class JobNote:
     """Address of the cluster."""
     session: str
     """Of the cluster's head, which tells it from its successor at the same address."""
-    task: Mapping[str, Any]
-    """As `Task.to_json` gives it."""
+    task: Task
     code: Mapping[str, Any]
     """The code that the job runs: how it gets there, and from where."""
     submitted_at: str
@@ -76,11 +77,27 @@ class JobNote:
     """Who is to stop the job if nobody waits for it any more."""
     stop: Mapping[str, Any] | None = None
     """{"by", "reason", "at"}: somebody wants the job to end."""
-    outcome: Mapping[str, Any] | None = None
-    """As the worker tells it."""
+    outcome: Outcome | None = None
+    """As the worker reports it."""
     ended: str | None = None
     """Why the job has ended, of one that told no outcome."""
     generation: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "generation"}
+        people = {"by": vars(self.by), "owner": vars(self.owner)}
+        outcome = self.outcome.to_dict() if self.outcome else None
+        return {"format_version": FORMAT_VERSION, **fields, **people, "task": self.task.to_dict(), "outcome": outcome}
+
+    @staticmethod
+    def from_dict(fields: Mapping[str, Any], generation: str) -> JobNote:
+        """Raises ValueError, KeyError or TypeError for a mapping that is not a note."""
+        known = {name: value for name, value in fields.items() if name != "format_version"}
+        people = {"by": Submitter(**fields["by"]), "owner": Submitter(**fields["owner"])}
+        outcome = Outcome.from_dict(fields["outcome"]) if fields.get("outcome") else None
+        task = Task.from_dict(fields["task"])
+        return JobNote(**{**known, **people, "task": task, "outcome": outcome, "generation": generation})
 
     @property
     def open(self) -> bool:
@@ -122,9 +139,9 @@ def newest_note_above_fence(output_path: str) -> JobNote | None:
     return newest
 
 
-def add_outcome(path: str, outcome: Mapping[str, Any]) -> JobNote:
+def add_outcome(path: str, outcome: Outcome) -> JobNote:
     """Say how the job ended, by its own process; returns the note that stands. Raises JobNoteError if it is gone."""
-    return _change(path, lambda note: None if note.outcome else dataclasses.replace(note, outcome=dict(outcome)))
+    return _change(path, lambda note: None if note.outcome else dataclasses.replace(note, outcome=outcome))
 
 
 def add_stop(path: str, by: str, reason: str) -> JobNote:
@@ -165,23 +182,22 @@ def _require(path: str) -> JobNote:
 
 
 def _to_bytes(note: JobNote) -> bytes:
-    fields = {"format_version": FORMAT_VERSION, **dataclasses.asdict(note)}
-    del fields["generation"]
-    return json.dumps(fields, indent=1).encode()
+    return json.dumps(note.to_dict(), indent=1).encode()
 
 
 def _parse(path: str, found: control.Snapshot) -> JobNote:
     try:
         fields = json.loads(found.data)
-        version = fields.pop("format_version")
+        version = fields["format_version"]
         if version > FORMAT_VERSION:
             raise JobNoteError(
                 f"The note of a job {path!r} has format version {version!r} and this software knows up to "
                 f"{FORMAT_VERSION}. Update this checkout, or the image of the cluster."
             )
-        by, owner = Submitter(**fields.pop("by")), Submitter(**fields.pop("owner"))
-        return JobNote(**fields, by=by, owner=owner, generation=found.generation)
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        return JobNote.from_dict(fields, found.generation)
+    except JobNoteError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise JobNoteError(
             f"{path!r} is no note of a job ({error}). Look at it; move it aside if it is damaged."
         ) from error

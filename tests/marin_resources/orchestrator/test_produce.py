@@ -21,9 +21,9 @@ from marin_assets.assets.materialize import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import Ears, Produced, ProduceError, produce
 from marin_resources.output import Status
-from marin_resources.ray_tpu.backend import UnmeetableError
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.ray_options import UnmeetableError
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
 
@@ -244,7 +244,7 @@ def test_a_killed_worker_outside_of_any_run_leaves_an_output_that_is_taken_over(
     )
     worker = subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, text=True)
     assert worker.stdin is not None
-    worker.stdin.write(task.to_json())
+    worker.stdin.write(json.dumps(task.to_dict()))
     worker.stdin.close()
     wait_until(logged(prefix, "toy/orphan", "waiting in process"), "the lone worker")
     worker.send_signal(signal.SIGKILL)

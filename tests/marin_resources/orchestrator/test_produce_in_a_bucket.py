@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -101,7 +102,7 @@ def test_a_deployment_that_is_gone_is_waited_for_by_name_and_then_followed(
     env = {**os.environ, TTL_VARIABLE: str(TTL_S)}
     worker = subprocess.Popen([sys.executable, str(LONE_WORKER)], stdin=subprocess.PIPE, text=True, env=env)
     assert worker.stdin is not None
-    worker.stdin.write(task.to_json())
+    worker.stdin.write(json.dumps(task.to_dict()))
     worker.stdin.close()
     pids = wait_until(told_of(told, 2), "the lone worker")
     for pid in pids:

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from marin_resources.hardware import GIB, Resources, cpu, gpu, tpu
-from marin_resources.ray_tpu.backend import UnmeetableError
-from marin_resources.ray_tpu.ray_options import ray_options, refuse_unmeetable
+from marin_resources.ray_tpu.ray_options import UnmeetableError, ray_options, refuse_unmeetable
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_the_record_tells_of_the_job_and_of_its_times(orchestrator: Orchestrator
     assert set(record["timing"]) == {"queue_s", "setup_s", "compute_s"}
     assert orchestrator.jobs[-1] is None
     assert note.outcome is not None
-    assert note.task["fn"] == "toy_steps:make", "the task can be read beside the output"
+    assert note.task.fn == "toy_steps:make", "the task can be read beside the output"
 
 
 def test_a_failing_step_tells_its_own_traceback_and_is_a_new_job_the_next_time(

@@ -205,10 +205,10 @@ def test_a_step_for_a_device_is_handed_on_with_its_note(disk_prefix: str, tmp_pa
     job = new_job(disk_prefix, tmp_path / "code", resources=gpu(1))
     handed = (
         "import types, json\n"
-        "from marin_resources.ray_tpu.backend import End, Outcome\n"
+        "from marin_resources.wire.outcome import End, Outcome\n"
         "fake = types.ModuleType('on_device')\n"
-        "fake.run_on_device = lambda text, note: Outcome(\n"
-        "    end=End.LOST, error=f\"{json.loads(text)['resources']['gpu']['count']} GPU, {note.submission_id}\")\n"
+        "fake.run_on_device = lambda note: Outcome(\n"
+        '    end=End.LOST, error=f"{note.task.resources.gpu.count} GPU, {note.submission_id}")\n'
         "sys.modules['marin_resources.ray_tpu.job.on_device'] = fake\n"
     )
     assert job.run(handed)[0] == 1

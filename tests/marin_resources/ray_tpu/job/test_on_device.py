@@ -51,7 +51,7 @@ from marin_resources.ray_tpu.job.on_device import run_on_device
 from marin_resources.storage.output.job_notes import read_note
 
 note = read_note(sys.argv[1])
-print(run_on_device(json.dumps(dict(note.task)), note, node_timeout_s=0.5).error)
+print(run_on_device(note, node_timeout_s=0.5).error)
 """
 
 

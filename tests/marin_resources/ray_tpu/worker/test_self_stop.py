@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -65,7 +66,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         )
         started.append(worker)
         assert worker.stdin is not None
-        worker.stdin.write(task.to_json())
+        worker.stdin.write(json.dumps(task.to_dict()))
         worker.stdin.close()
         return worker
 

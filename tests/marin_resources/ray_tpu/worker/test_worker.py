@@ -15,14 +15,15 @@ from job_process import X
 from wheels import only_from, wheel
 
 from marin_resources.output import Status
-from marin_resources.ray_tpu.backend import End, Outcome
 from marin_resources.ray_tpu.shards.job_allocation import needs
-from marin_resources.ray_tpu.worker.run_task import noted_failure, outcome_from_json, run_task
+from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
+from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
+from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
 
@@ -33,7 +34,7 @@ def task_of(prefix: str, fn: str, **fields: Any) -> Task:
 
 
 def run(task: Task) -> Outcome:
-    return outcome_from_json(run_task(task.to_json()))
+    return Outcome.from_dict(run_task(task.to_dict()))
 
 
 def record_of(prefix: str) -> dict[str, Any]:
@@ -109,9 +110,11 @@ def test_a_function_that_takes_too_long_has_noted_that_before_its_process_ends(d
     worker = Path(__file__).parents[3] / "support" / "lone_worker.py"
     root = str(Path(__file__).parents[4])
     env = {**os.environ, "PYTHONPATH": root}
-    done = subprocess.run([sys.executable, str(worker)], input=task.to_json(), text=True, env=env, check=False)
+    done = subprocess.run(
+        [sys.executable, str(worker)], input=json.dumps(task.to_dict()), text=True, env=env, check=False
+    )
     assert done.returncode == -9
-    outcome = noted_failure(task.path, 1)
+    outcome = recorded_failure(task.path, 1)
     assert outcome is not None
     assert (outcome.end, outcome.error) == (End.FAILED, "the function took longer than its 0.3 s")
     assert "in hang" in outcome.traceback
@@ -133,19 +136,22 @@ def test_a_worker_that_ray_cancels_says_so_and_goes(disk_prefix: str, script: Pa
 
 def test_of_a_worker_that_was_killed_nothing_is_noted(disk_prefix: str) -> None:
     task = task_of(disk_prefix, "no:matter")
-    assert noted_failure(task.path, 1) is None
+    assert recorded_failure(task.path, 1) is None
     claim = Store(disk_prefix).claim(X, attempt=1, resumable=False, run_id=None)
     claim.lease.release()
-    assert noted_failure(task.path, 1) is None
+    assert recorded_failure(task.path, 1) is None
 
 
 def test_packages_of_a_step_come_before_it(disk_prefix: str, tmp_path: Path) -> None:
     wheel(tmp_path / "index", "marin-tiny", "1.5")
     (tmp_path / "exp.py").write_text("def make(config):\n    import marin_tiny\n    return {'v': marin_tiny.version}\n")
     task = task_of(disk_prefix, f"{tmp_path}/exp.py:make", packages=("marin-tiny",))
-    code = "import sys; from marin_resources.ray_tpu.worker.run_task import run_task; print(run_task(sys.stdin.read()))"
+    code = "import json, sys; from marin_resources.ray_tpu.worker.run_task import run_task; "
+    code += "print(json.dumps(run_task(json.load(sys.stdin))))"
     env = {**os.environ, **only_from(tmp_path / "index", tmp_path / "cache")}
-    done = subprocess.run([sys.executable, "-c", code], input=task.to_json(), text=True, env=env, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(task.to_dict()), text=True, env=env, capture_output=True
+    )
     assert json.loads(done.stdout)["end"] == "success", done.stderr
     assert record_of(disk_prefix)["result"] == {"v": "1.5"}
 

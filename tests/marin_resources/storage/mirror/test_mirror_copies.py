@@ -81,7 +81,7 @@ def test_a_copy_that_fails_leaves_nothing_behind_and_costs_nothing(
     mirror.put("near", "raw/x", DATA)
     account = mirrors.account(mirror, 10**6)
 
-    def changed(*args: Any) -> None:
+    def changed(*args: Any, **kwargs: Any) -> None:
         raise OSError("the network is gone")
 
     store = "store_local.LocalStore.take" if "://" not in mirror.here else "store_gcs.GcsStore.take"

@@ -32,11 +32,16 @@ from marin_resources.storage.output.job_notes import (
 )
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.wire.outcome import End, Outcome
+from marin_resources.wire.task import Task
+
+TASK = Task(output=X, prefix="/p", path="/p/x", fn="json:dumps", config={"value": 1})
+SUCCESS, FAILED = Outcome(end=End.SUCCESS), Outcome(end=End.FAILED, error="the value 3 is not liked")
 
 
 def note(attempt: int = 1, run_id: str = "run-1", **fields: Any) -> JobNote:
     who = Submitter.here(run_id)
-    given = {"task": {"config": {"value": 1}}, "code": {"mode": "image"}, "submitted_at": "2026-01-01T00:00:00+00:00"}
+    given = {"task": TASK, "code": {"mode": "image"}, "submitted_at": "2026-01-01T00:00:00+00:00"}
     return JobNote(
         attempt=attempt,
         submission_id=f"x-{attempt}",
@@ -54,7 +59,7 @@ def path(any_prefix: str) -> str:
 
 
 def test_a_note_that_was_created_is_read_as_it_was(path: str) -> None:
-    created = create_note(path, note(task={"config": {"texts": ["ü" * 1000] * 300}}))
+    created = create_note(path, note(task=dataclasses.replace(TASK, config={"texts": ["ü" * 1000] * 300})))
     assert read_note(note_path(path, 1)) == created
     assert created.open
     assert created.by == Submitter.here("run-1")
@@ -75,9 +80,9 @@ def test_of_many_runs_that_reach_a_step_at_once_all_get_one_note(path: str) -> N
 
 def test_the_first_outcome_stands(path: str) -> None:
     create_note(path, note())
-    add_outcome(note_path(path, 1), {"end": "success"})
-    stands = add_outcome(note_path(path, 1), {"end": "failed"})
-    assert stands.outcome == {"end": "success"}
+    add_outcome(note_path(path, 1), SUCCESS)
+    stands = add_outcome(note_path(path, 1), FAILED)
+    assert stands.outcome == SUCCESS
     assert read_note(note_path(path, 1)) == stands
     assert not stands.open
 
@@ -102,21 +107,21 @@ def test_what_many_say_of_a_job_at_once_is_all_noted(path: str) -> None:
     create_note(path, note())
     where, heir = note_path(path, 1), Submitter.here("run-2")
     at_once(
-        lambda: add_outcome(where, {"end": "failed"}),
+        lambda: add_outcome(where, FAILED),
         lambda: add_stop(where, "ann", "enough"),
         lambda: add_ended(where, "gone"),
         lambda: take_over(where, heir),
     )
     seen = read_note(where)
     assert seen is not None
-    assert seen.outcome == {"end": "failed"}
+    assert seen.outcome == FAILED
     assert seen.stop is not None
     assert (seen.ended, seen.owner, seen.by) == ("gone", heir, Submitter.here("run-1"))
 
 
 def test_a_note_that_was_removed_says_so(path: str) -> None:
     with pytest.raises(JobNoteError, match="is not there any more"):
-        add_outcome(note_path(path, 1), {"end": "success"})
+        add_outcome(note_path(path, 1), SUCCESS)
 
 
 def test_numbers_of_jobs_that_never_began_are_skipped(any_prefix: str, path: str) -> None:

@@ -1,0 +1,46 @@
+"""How a task ended, as its worker reports it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marin_resources.output import Holder
+
+
+class End(enum.StrEnum):
+    """How a task ended."""
+
+    SUCCESS = "success"
+    ALREADY_DONE = "already_done"
+    """Someone else completed the output, or took the attempt's number; look again."""
+    HELD = "held"
+    """Someone else holds the lease of the output."""
+    FAILED = "failed"
+    """The function raised, or returned a value that cannot be recorded: a retry would fail again."""
+    LOST = "lost"
+    """The worker died under the task: killed, preempted, crashed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    end: End
+    error: str = ""
+    """One sentence."""
+    traceback: str = ""
+    """The function's own, as text."""
+    holder: Holder | None = None
+    may_live: bool = False
+    """Of a lost worker: whether it may still run. Then it is not marked as stopped."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {**vars(self), "holder": vars(self.holder) if self.holder else None}
+
+    @staticmethod
+    def from_dict(fields: Mapping[str, Any]) -> Outcome:
+        """Raises ValueError, KeyError or TypeError for a mapping that is not an outcome."""
+        holder = Holder(**fields["holder"]) if fields["holder"] else None
+        return Outcome(**{**fields, "end": End(fields["end"]), "holder": holder})
