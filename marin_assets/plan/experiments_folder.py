@@ -8,11 +8,13 @@ import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import marin_assets.experiments as folder
 from marin_assets.plan.validation import checked
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError
+
+FOLDER = "marin_assets.experiments"
+"""By name: experiments are found, not imported, so that one that fails to import takes nothing else away."""
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ def load_experiments() -> Experiments:
     """Every experiment that can be loaded together with those before it."""
     loaded: dict[str, tuple[Step, ...]] = {}
     left_out: dict[str, str] = {}
+    folder = importlib.import_module(FOLDER)
     for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda module: module.name):
         try:
             steps = _load(module.name)
@@ -42,7 +45,7 @@ def load_experiments() -> Experiments:
 
 
 def _load(name: str) -> tuple[Step, ...]:
-    module = importlib.import_module(f"{folder.__name__}.{name}")
+    module = importlib.import_module(f"{FOLDER}.{name}")
     if not callable(getattr(module, "steps", None)):
         raise ConfigError(f"{module.__file__!r} has no function steps(). Add one that returns the experiment's steps.")
     return tuple(module.steps())
