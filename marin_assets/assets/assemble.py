@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
-from marin_assets.assets.factory import asset_key, build_asset
+from marin_assets.assets.factory import asset_key, build_assets
 from marin_assets.plan.experiments_folder import Experiments
-from marin_assets.step.graph import build_graph
+from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.orchestrator.console import short_console
 from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.orchestrator.io_manager import MarinIOManager
@@ -20,26 +21,34 @@ log = logging.getLogger(__name__)
 
 
 def assemble(experiments: Experiments, sensors: Sequence[dg.SensorDefinition] = ()) -> dg.Definitions:
-    """All experiments as one code location. A step that several share is one asset."""
+    """All experiments as one code location, with a job for each. A step that several experiments share is one asset."""
     graph = build_graph([step for steps in experiments.steps.values() for step in steps])
     for sentence in graph.drift:
         log.warning(sentence)
-    jobs = []
-    for name, steps in experiments.steps.items():
-        keys = dict.fromkeys(asset_key(graph[node.step]) for node in build_graph(steps))
-        jobs.append(dg.define_asset_job(name, dg.AssetSelection.assets(*keys), description=f"Everything in {name}."))
+    jobs = {name: [graph[node.step] for node in build_graph(steps)] for name, steps in experiments.steps.items()}
+    return definitions_of(
+        graph, jobs, sensors=list(sensors), metadata={"left_out": "\n".join(experiments.left_out.values()) or "none"}
+    )
+
+
+def definitions_of(graph: Graph, jobs: Mapping[str, Iterable[Node]], **others: Any) -> dg.Definitions:
+    """Dagster's definitions of a graph: its assets, a job for each selection of nodes, resources and the executor."""
     return dg.Definitions(
-        assets=[build_asset(node, graph) for node in graph],
-        jobs=jobs,
-        sensors=list(sensors),
+        assets=build_assets(graph),
+        jobs=[_job(name, nodes) for name, nodes in jobs.items()],
         resources=resources(),
         executor=marin_executor,
         loggers={"console": short_console},
-        metadata={"left_out": "\n".join(experiments.left_out.values()) or "none"},
+        **others,
     )
 
 
 def resources(prefix: str = "") -> dict[str, object]:
-    """What assets need to run, with the defaults of a laptop."""
+    """The resources that assets need, with the defaults of a laptop."""
     store = StoreResource(prefix=prefix)
     return {"store": store, "io_manager": MarinIOManager(store=store), "ray_tpu": RayTPUResource()}
+
+
+def _job(name: str, nodes: Iterable[Node]) -> Any:
+    keys = dict.fromkeys(asset_key(node) for node in nodes)
+    return dg.define_asset_job(name, dg.AssetSelection.assets(*keys), description=f"Everything in {name}.")

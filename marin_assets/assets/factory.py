@@ -1,36 +1,35 @@
 """Steps to Dagster assets: key, deps, code version, group, kinds, tags, description, metadata, checks."""
 
 import inspect
-import re
-from collections.abc import Iterable
 
 import dagster as dg
 
 from marin_assets.assets.checks import check_specs, op_name
 from marin_assets.assets.materialize import materialize
-from marin_assets.plan.validation import checked, key_of
-from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.plan.asset_key import group_of, key_of
+from marin_assets.plan.validation import validate
+from marin_assets.step.graph import Graph, Node
 from marin_assets.step.step import Step
 from marin_resources.orchestrator.io_manager import IDENTITY, NAME, OVERRIDE, VERSION
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.output import Observed
 from marin_resources.wire.reference import reference_to
 
 
-def build_assets(steps: Iterable[Step]) -> list[dg.AssetsDefinition]:
-    """One asset for each step that these reach. Raises ConfigError before Dagster sees anything that it cannot take."""
-    graph = build_graph(steps)
-    return [build_asset(node, graph) for node in checked(graph)]
+def build_assets(graph: Graph) -> list[dg.AssetsDefinition]:
+    """One asset for each node. Raises ConfigError for a node that Dagster could not take."""
+    return [build_asset(node, graph) for node in validate(graph)]
 
 
 def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:
-    """The asset of one node. Its body only looks, submits, waits and reports."""
+    """The asset of one node. Its body looks, submits, waits and reports; it computes nothing."""
     spec = asset_spec(node)
 
     @dg.multi_asset(
         name=op_name(node.name),
-        # an output of a type, and not a bare spec, so that the IO manager is given the path to confirm
-        outs={"path": dg.AssetOut.from_spec(spec.replace_attributes(deps=[]), dagster_type=str)},
+        # an output with a type, not a bare spec, so that the IO manager gets the value to confirm
+        outs={"observed": dg.AssetOut.from_spec(spec.replace_attributes(deps=[]), dagster_type=Observed)},
         deps=spec.deps,
         check_specs=check_specs(node.step, spec.key),
     )
@@ -43,7 +42,7 @@ def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:
 
 
 def asset_spec(node: Node) -> dg.AssetSpec:
-    """What Dagster knows of a node before it runs. Small, as every load of the code location carries it."""
+    """The asset's definition. It is small, as every load of the code location carries it."""
     step = node.step
     metadata = {NAME: node.name, VERSION: node.version.hash, IDENTITY: node.version.identity}
     if step.override_output_path is not None:
@@ -52,7 +51,7 @@ def asset_spec(node: Node) -> dg.AssetSpec:
         asset_key(node),
         deps=[asset_key(dependency) for dependency in node.dependencies],
         code_version=node.version.hash,
-        group_name=re.sub(r"\W", "_", node.name.split("/")[0]),
+        group_name=group_of(node),
         description=description_of(step),
         kinds=set(step.kinds),
         owners=list(step.owners),

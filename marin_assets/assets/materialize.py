@@ -1,4 +1,4 @@
-"""The body of every step's asset: hand the step to `produce`, report what came of it."""
+"""The body of every step's asset: produce the output, and report it to Dagster."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import dagster as dg
 
 from marin_assets.assets.checks import check_results
 from marin_assets.assets.metadata import materialization_metadata
-from marin_assets.plan.facts import describe_node, resolved_config
-from marin_assets.plan.node_drift import drift_of, input_digests, remember
+from marin_assets.plan.facts import describe_node, manifest_digest, resolved_config
+from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import below, mirror_budget_gb
 from marin_assets.step.values import InputName, map_leaves
 from marin_resources.drift.drift import Drift, Kind, tell
-from marin_resources.orchestrator.interruption import goes_on
-from marin_resources.orchestrator.produce import Ears, Produced, ProduceError, Request, produce
+from marin_resources.orchestrator.produce import Produced, ProduceError, ProduceRequest, RunCallbacks, produce
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
-from marin_resources.orchestrator.run_jobs import forget_job, note_job
+from marin_resources.orchestrator.run_state import RunState
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed
 from marin_resources.ray_tpu.cluster.errors import ClusterError
@@ -32,58 +31,49 @@ from marin_resources.storage.output.store import UNREADABLE, Store
 from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task
 
+REPORTED = (UnmeetableError, ClusterError, MissingRequirementError, SettingError, UnavailableError, *UNREADABLE)
+"""Errors that are complete sentences. Any other one is a bug and keeps its traceback."""
+
 
 async def materialize(
     context: dg.AssetExecutionContext, node: Node, graph: Graph, storage: StoreResource, ray_tpu: RayTPUResource
 ) -> dg.MaterializeResult:
-    """See to it that the node's output is there. Raises dg.Failure with one sentence if it cannot be."""
+    """Materialize the node's output: reuse it, or compute it. Raises dg.Failure with one sentence."""
+    state = ray_tpu.run_state
     try:
         store = storage.store()
-        request = build_request(node, graph, store, context.run.run_id)
         produced = await produce(
-            request,
+            build_request(node, graph, store, context.run.run_id),
             store,
             lambda: ray_tpu.backend(context.run, context.instance, context.log.info),
-            ears=_ears(context, node),
+            callbacks=_callbacks(context, node, state),
             lost_worker_budget=ray_tpu.lost_worker_budget,
             wait_for_others=storage.wait_for_others,
-            goes_on=lambda: goes_on(context.run.run_id),
+            should_detach=lambda: state.should_detach,
         )
     except asyncio.CancelledError:
         raise failure(f"Step {node.name!r} was stopped with its run. Materialize it again to go on.") from None
     except ProduceError as error:
         raise failure(str(error), error.traceback) from None
-    except (
-        UnmeetableError,
-        ClusterError,
-        MissingRequirementError,
-        SettingError,
-        UnavailableError,
-        *UNREADABLE,
-    ) as error:
+    except REPORTED as error:
         raise failure(f"Step {node.name!r}: {error}" if repr(node.name) not in str(error) else str(error)) from None
-    run_id, observed = context.run.run_id, produced.observed
-    remember(run_id, node, observed)
+    state.manifest_digests[node.output] = manifest_digest(produced.observed)
     if not produced.reused:
         return report(context, node, produced)
-    return report(context, node, produced, *await asyncio.to_thread(_find_drift, run_id, node, graph, store, observed))
+    return report(context, node, produced, *await asyncio.to_thread(_find_drift, node, graph, store, produced, state))
 
 
-def _ears(context: dg.AssetExecutionContext, node: Node) -> Ears:
-    run_id = context.run.run_id
-
-    def note(job: str | None) -> None:
-        if job is None:
-            forget_job(context.instance, run_id, node.name)
-        else:
-            note_job(context.instance, run_id, node.name, job)
-
-    return Ears(say=context.log.info, on_log=lambda line: print(f"[{node.name}] {line}", flush=True), on_job=note)
+def _callbacks(context: dg.AssetExecutionContext, node: Node, state: RunState) -> RunCallbacks:
+    return RunCallbacks(
+        log=context.log.info,
+        on_log=lambda line: print(f"[{node.name}] {line}", flush=True),
+        on_job=lambda job: state.jobs.set(node.name, job),
+    )
 
 
-def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) -> Request:
-    """What `produce` needs to know of a node."""
-    return Request(
+def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) -> ProduceRequest:
+    """The request for a node's output."""
+    return ProduceRequest(
         output=node.output,
         inputs={dependency.name: dependency.output for dependency in node.dependencies},
         external=tuple(external_paths(node, store)),
@@ -94,7 +84,7 @@ def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) ->
 def build_task(
     node: Node, graph: Graph, store: Store, attempt: int, inputs: Mapping[str, Observed], run_id: str | None
 ) -> Task:
-    """The node as JSON for a worker. `inputs` is what was found of what it reads, by step name."""
+    """The task that computes the node's output. `inputs` are its observed inputs, by step name."""
     output, step, config = node.output, node.step, resolved_config(node, graph, store)
     return Task(
         output=output,
@@ -117,7 +107,7 @@ def build_task(
 
 
 def external_paths(node: Node, store: Store) -> list[str]:
-    """The paths in a config that no step makes, as they will be read."""
+    """The paths in a config that are not outputs of steps, as the function will read them."""
     found: list[str] = []
 
     def note(leaf: Any) -> Any:
@@ -136,13 +126,13 @@ def report(
     drift: Sequence[Drift] = (),
     not_recorded: Sequence[Kind] = (),
 ) -> dg.MaterializeResult:
-    """The materialization: the version as data version, so that what reads it stays in step."""
+    """The materialization. Its data version is the step's version, so readers stay in sync with it."""
     observed = produced.observed
     if produced.reused:
         context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.path}", tell(drift)))))
     key = context.assets_def.key
     return dg.MaterializeResult(
-        value=observed.path,
+        value=observed,
         data_version=dg.DataVersion(node.version.hash),
         metadata=materialization_metadata(produced, drift, not_recorded),
         tags={"marin/reused": str(produced.reused).lower()} | ({"marin/drift": "true"} if tell(drift) else {}),
@@ -151,13 +141,14 @@ def report(
 
 
 def failure(sentence: str, traceback: str = "") -> dg.Failure:
-    """A failure that Dagster shows as the sentence, and the function's own traceback below it."""
+    """A failure that Dagster shows as the sentence, with the function's traceback below it."""
     metadata = {"traceback": dg.MetadataValue.md(f"```\n{traceback}\n```")} if traceback else {}
     described = f"{sentence}\n\n{traceback}" if traceback else sentence
     return dg.Failure(described.strip(), metadata={"error": sentence, **metadata}, allow_retries=False)
 
 
 def _find_drift(
-    run_id: str, node: Node, graph: Graph, store: Store, observed: Observed
+    node: Node, graph: Graph, store: Store, produced: Produced, state: RunState
 ) -> tuple[tuple[Drift, ...], tuple[Kind, ...]]:
-    return drift_of(node, graph, store, observed, input_digests(run_id, node, store, observed))
+    inputs = input_digests(node, store, produced.observed, state.manifest_digests)
+    return drift_of(node, graph, store, produced.observed, inputs)

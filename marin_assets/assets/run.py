@@ -8,16 +8,13 @@ from typing import Any
 
 import dagster as dg
 
-from marin_assets.assets.assemble import resources
-from marin_assets.assets.factory import asset_key, build_asset
-from marin_assets.plan.validation import checked
+from marin_assets.assets.assemble import definitions_of
 from marin_assets.step.graph import Graph, Node
-from marin_resources.orchestrator.console import failure_sentence, short_console
-from marin_resources.orchestrator.executor import marin_executor
+from marin_resources.orchestrator.console import failure_sentence
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class RunResult:
     """How a run ended."""
 
     run_id: str
@@ -37,22 +34,12 @@ def run_graph(
     *,
     max_concurrent: int | None = None,
     wait_for_others: bool = True,
-) -> Ended:
+) -> RunResult:
     """Materialize `nodes` in one run called `name`."""
     from dagster._core.definitions.job_base import InMemoryJob
     from dagster._core.execution.api import create_execution_plan, execute_run
 
-    checked(graph)
-    assets = [build_asset(node, graph) for node in graph]
-    keys = [asset_key(node) for node in nodes]
-    definitions = dg.Definitions(
-        assets=assets,
-        jobs=[dg.define_asset_job(name, dg.AssetSelection.assets(*keys))],
-        resources=resources(),
-        executor=marin_executor,
-        loggers={"console": short_console},
-    )
-    job = definitions.resolve_job_def(name)
+    job = definitions_of(graph, {name: nodes}).resolve_job_def(name)
     execution = {"execution": {"config": {"max_concurrent": max_concurrent}}} if max_concurrent else {}
     asked = {"store": {"wait_for_others": wait_for_others}, "ray_tpu": {"ctrl_c_stops_jobs": True}}
     resource_config = {"resources": {name: {"config": fields} for name, fields in asked.items()}}
@@ -60,10 +47,10 @@ def run_graph(
     with dg.DagsterInstance.get() as instance:
         run = instance.create_run_for_job(job, run_config=config, execution_plan=create_execution_plan(job, config))
         result = execute_run(InMemoryJob(job), run, instance)
-        return _ended(instance, run.run_id, result)
+        return _run_result(instance, run.run_id, result)
 
 
-def _ended(instance: dg.DagsterInstance, run_id: str, result: Any) -> Ended:
+def _run_result(instance: dg.DagsterInstance, run_id: str, result: Any) -> RunResult:
     materialized = result.get_asset_materialization_events()
     reused = sum(event.materialization.tags.get("marin/reused") == "true" for event in materialized)
     run = instance.get_run_by_id(run_id)
@@ -75,7 +62,7 @@ def _ended(instance: dg.DagsterInstance, run_id: str, result: Any) -> Ended:
         failures = ("The run failed outside of its steps.",)
     failing = (check for check in result.get_asset_check_evaluations() if not check.passed)
     checks = [check for check in failing if check.severity is dg.AssetCheckSeverity.ERROR]
-    return Ended(
+    return RunResult(
         run_id=run_id,
         computed=len(materialized) - reused,
         reused=reused,

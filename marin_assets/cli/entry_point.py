@@ -2,7 +2,8 @@
 
     python my_experiment.py                         everything that is not complete
     python my_experiment.py --dry-run               what would run, and why
-    python my_experiment.py --run-only tokenized    the steps whose name the pattern finds, and what they need
+    python my_experiment.py --select '+tokenized'   the selected steps: plan/selection.py has the language
+    python my_experiment.py --run-only tokenized    Marin's option: the same as --select '+tokenized'
     python my_experiment.py --max-concurrent 2 --prefix gs://bucket/somewhere
 
 The run is an ordinary Dagster run in the instance at DAGSTER_HOME, so `make dev` shows it.
@@ -23,6 +24,7 @@ from marin_assets.cli.options import OptionError, OptionParser, add_prefix, pref
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.plan import Action, Planned, plan
+from marin_assets.plan.selection import select, select_names
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
@@ -53,29 +55,11 @@ def executor_main(
         _quit(str(error), 1)
 
 
-def select(graph: Graph, patterns: Sequence[str]) -> list[Node]:
-    """The nodes whose name one of the patterns finds (`re.search`), and all that they read; all nodes without patterns.
-
-    Raises ConfigError for a pattern that finds nothing.
-    """
-    if not patterns:
-        return list(graph)
-    for pattern in patterns:
-        if not any(_finds(pattern, node.name) for node in graph):
-            names = ", ".join(sorted(node.name for node in graph)[:20])
-            raise ConfigError(f"--run-only {pattern!r} finds none of the steps {names}. Give part of a name.")
-    wanted = {node for node in graph if any(_finds(pattern, node.name) for pattern in patterns)}
-    for node in reversed(graph.nodes):
-        if node in wanted:
-            wanted.update(node.dependencies)
-    return [node for node in graph if node in wanted]
-
-
 def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:
     store = Store(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
     graph = build_graph(steps)
-    nodes = select(graph, options.run_only)
+    nodes = selected_nodes(graph, options)
     for sentence in graph.drift:
         print(f"drift: {sentence}", file=sys.stderr)
     if options.dry_run:
@@ -83,6 +67,16 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     else:
         _materialize(graph, nodes, store, description, options)
     return {node.name: store.locate(node.output) for node in nodes}
+
+
+def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
+    """The nodes of --select and --run-only; all nodes without both. Raises ConfigError."""
+    wanted: set[Node] = set()
+    if options.select:
+        wanted.update(select(graph, options.select))
+    if options.run_only:
+        wanted.update(select_names(graph, options.run_only, "--run-only"))
+    return [node for node in graph if node in wanted or not (options.select or options.run_only)]
 
 
 def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
@@ -137,7 +131,15 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
     add_prefix(parser)
     parser.add_argument("--dry-run", "--dry_run", action="store_true", help="say what would run and why, run nothing")
     parser.add_argument(
-        "--run-only", "--run_only", action="append", default=[], metavar="PATTERN", help="part of a step's name"
+        "--select", action="append", default=[], metavar="SELECTION", help="steps: part of a name, or Dagster's syntax"
+    )
+    parser.add_argument(
+        "--run-only",
+        "--run_only",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="part of a step's name, with all that the step needs",
     )
     parser.add_argument("--max-concurrent", "--max_concurrent", type=int, metavar="N", help="steps at once")
     parser.add_argument(
@@ -148,13 +150,6 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
     if options.max_concurrent is not None and options.max_concurrent < 1:
         parser.error(f"--max-concurrent is {options.max_concurrent}, expected 1 or more")
     return options
-
-
-def _finds(pattern: str, name: str) -> bool:
-    try:
-        return re.search(pattern, name) is not None
-    except re.error as error:
-        raise ConfigError(f"--run-only {pattern!r} is not a pattern ({error}). Give part of a name.") from None
 
 
 def _quit(sentence: str, code: int) -> NoReturn:

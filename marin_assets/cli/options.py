@@ -57,3 +57,12 @@ def prefix_of(options: argparse.Namespace) -> str:
     if options.prefix is not None:
         os.environ["MARIN_PREFIX"] = normalize_prefix(options.prefix)
     return default_prefix()
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "selection",
+        nargs="*",
+        help="steps: part of a name, or Dagster's syntax; +A with all inputs of A, A+ with all readers",
+    )
+    parser.add_argument("--experiment", metavar="NAME", help="only steps of this experiment")

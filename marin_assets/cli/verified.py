@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.plan.validation import key_of
+from marin_assets.plan.asset_key import key_of
 from marin_assets.step.graph import Node
 from marin_resources.output import Status
 from marin_resources.storage.manifest.bytes_progress import readable_bytes

@@ -13,10 +13,10 @@ import json
 import random
 from collections.abc import Sequence
 
-from marin_assets.cli.options import OptionError, add_prefix, prefix_of, share
+from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of, share
 from marin_assets.cli.output import tell, warn
 from marin_assets.cli.verified import State, Verified, lines_of, summary_of, to_json
-from marin_assets.plan.selection import add_selection, select_nodes
+from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import Graph, Node
 from marin_resources.output import Observed
 from marin_resources.storage.manifest.largest_first import map_largest_first

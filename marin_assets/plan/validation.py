@@ -1,18 +1,19 @@
-"""Whether each step of a graph can be an asset and a task: asked before Dagster sees it, without loading Dagster."""
+"""Validate a graph before Dagster sees it: each step must be able to be an asset and a task. Dagster is not loaded."""
 
 from __future__ import annotations
 
+from marin_assets.plan.asset_key import key_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import check_config
 from marin_assets.step.values import ConfigError
 from marin_resources.wire.reference import reference_to
 
 MAX_CHAIN = 900
-"""Dagster's own recursion dies on chains of about 1,000 assets (measured on 1.13: 1,000 pass, 1,500 do not)."""
+"""Dagster's own recursion fails on chains of about 1,000 assets (measured on 1.13: 1,000 pass, 1,500 do not)."""
 
 
-def checked(graph: Graph) -> Graph:
-    """The graph, if every node of it can be an asset and a task. Raises ConfigError or a kin of it."""
+def validate(graph: Graph) -> Graph:
+    """Return the graph. Raises ConfigError, EncodeError or UnimportableError for a node that cannot be a task."""
     _refuse_long_chains(graph)
     keys: dict[tuple[str, ...], Node] = {}
     for node in graph:
@@ -25,11 +26,6 @@ def checked(graph: Graph) -> Graph:
                 "Give one of them another key."
             )
     return graph
-
-
-def key_of(node: Node) -> tuple[str, ...]:
-    """The segments of the asset's key: the step's own, or its name's."""
-    return tuple(node.step.key or node.name.split("/"))
 
 
 def _refuse_long_chains(graph: Graph) -> None:

@@ -1,10 +1,10 @@
-"""dagster-async-executor, made to hear Ctrl-C and Terminate.
+"""An executor that runs `async def` assets in one event loop and stops them on Ctrl-C and Terminate.
 
-The package runs `async def` assets in one event loop. As published (0.0.4) its main thread waits on a queue while
-Dagster holds interrupts back, so they arrive only when everything is done. Here the main thread lets interrupts
-through while it waits; the assets see `CancelledError` and stop their tasks, and the run's log gets one sentence.
-Both packages are pinned exactly, since this stands on their insides; what must stay true of them is held by
-tests/marin_resources/orchestrator/test_executor.py.
+It subclasses dagster-async-executor. As published (0.0.4), the main thread of that package waits on a queue while
+Dagster blocks interrupts, so an interrupt arrives only after the last step. Here the main thread unblocks interrupts
+while it waits. The assets then get `CancelledError` and stop their tasks, and the run's log gets one sentence. Both
+packages are pinned exactly, as this relies on their internals; tests/marin_resources/orchestrator/test_executor.py
+checks what it relies on.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from dagster._core.execution.plan.state import KnownExecutionState
 from dagster._core.execution.plan.step import ExecutionStep
 from dagster_async_executor.executor import AsyncExecutor
 
-from marin_resources.orchestrator.interruption import Interruption, goes_on, note_interruption
+from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_launcher import process_tag
+from marin_resources.orchestrator.run_state import Interruption, RunState
 
 _END = object()
 POOL_POLL_S = 0.5
@@ -59,7 +60,7 @@ class InterruptibleExecutor(AsyncExecutor):
             ) as active,
             ExitStack() as capture,
         ):
-            _look_again_for_pools(active, concurrency)
+            _poll_pools(active, concurrency)
             yield from _capture_logs(job_context, execution_plan, capture)
             yield from self._events(job_context, active)
 
@@ -70,7 +71,7 @@ class InterruptibleExecutor(AsyncExecutor):
         step: ExecutionStep,
         send_stream: MemoryObjectSendStream[DagsterEvent],
     ) -> None:
-        await super()._run_step_worker(job_context, known_state, step, _LastWordStream(send_stream))  # type: ignore[arg-type]
+        await super()._run_step_worker(job_context, known_state, step, _CancellationSafeStream(send_stream))  # type: ignore[arg-type]
 
     def _events(self, job_context: PlanExecutionContext, active: ActiveExecution) -> Iterator[DagsterEvent]:
         events: queue.Queue[Any] = queue.Queue()
@@ -79,7 +80,7 @@ class InterruptibleExecutor(AsyncExecutor):
             try:
                 async for event in self._async_execution_iterator(job_context, active):
                     events.put(event)
-            except BaseException as error:  # handed to the waiting thread, which raises it there
+            except BaseException as error:  # the waiting thread raises it
                 events.put(error)
             finally:
                 events.put(_END)
@@ -94,32 +95,32 @@ class InterruptibleExecutor(AsyncExecutor):
                     yield item
             except DagsterExecutionInterruptedError:
                 active.mark_interrupted()
-                why = _why(job_context, signals)
-                note_interruption(job_context.run_id, why)
-                yield _interrupted_event(job_context, active, why)
+                state = _run_state_of(job_context)
+                state.interruption = _interruption_of(job_context, signals)
+                yield _interrupted_event(job_context, active, state)
                 task.cancel()
                 raise
-            except BaseException:  # whatever ends the run ends the steps that are under way
+            except BaseException:  # any end of the run ends the steps in flight
                 task.cancel()
                 raise
 
     @staticmethod
     def _next(events: queue.Queue[Any], signals: _Signals) -> Any:
-        with raise_execution_interrupts(), signals.noted():
+        with raise_execution_interrupts(), signals.recorded():
             return events.get()
 
 
-class _LastWordStream:
-    """The stream of a step's events, that lets a step which is stopped have its last word.
+class _CancellationSafeStream:
+    """The stream of a step's events. It accepts the failure event of a step that is being cancelled.
 
-    A step's failure is in the run's log when it is made. Nobody receives it from the stream of a run that is being
-    cancelled, and the base class would log a second failure, with asyncio's own traceback.
+    Dagster logs a step's failure when the event is created. In a cancelled run nothing receives the event from the
+    stream, and the base class would log a second failure with asyncio's own traceback.
     """
 
     def __init__(self, stream: MemoryObjectSendStream[DagsterEvent]) -> None:
         self._stream = stream
 
-    async def __aenter__(self) -> _LastWordStream:
+    async def __aenter__(self) -> _CancellationSafeStream:
         await self._stream.__aenter__()
         return self
 
@@ -134,10 +135,10 @@ class _LastWordStream:
                 raise
 
 
-def _look_again_for_pools(active: ActiveExecution, concurrency: InstanceConcurrencyContext) -> None:
-    """See to it that steps which wait for a pool are asked again.
+def _poll_pools(active: ActiveExecution, concurrency: InstanceConcurrencyContext) -> None:
+    """Poll for steps that wait for a concurrency pool.
 
-    Dagster 1.13.27 gives an interval of 0 s for them, which the base class takes for "nothing to wait for", and then
+    Dagster 1.13.27 returns an interval of 0 s for them. The base class takes 0 s for "nothing to wait for" and then
     waits for an event that never comes.
     """
     interval = active.sleep_interval
@@ -147,13 +148,13 @@ def _look_again_for_pools(active: ActiveExecution, concurrency: InstanceConcurre
 
 
 class _Signals:
-    """Remembers which signal interrupted: Dagster handles SIGTERM and SIGINT alike and keeps neither."""
+    """Records the signal that interrupted: Dagster handles SIGTERM and SIGINT alike and keeps neither."""
 
     def __init__(self) -> None:
         self.last: int | None = None
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def recorded(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -177,7 +178,7 @@ class _Signals:
 def _capture_logs(
     job_context: PlanExecutionContext, execution_plan: ExecutionPlan, capture: ExitStack
 ) -> Iterator[DagsterEvent]:
-    """One compute log for the whole run, as the base class has it."""
+    """Capture one compute log for the whole run, as the base class does."""
     manager = job_context.instance.compute_log_manager
     step_keys = [step.key for step in execution_plan.get_steps_to_execute_in_topo_order()]
     log_key = manager.build_log_key_for_run(job_context.run_id, create_compute_log_file_key())
@@ -185,13 +186,13 @@ def _capture_logs(
         with _sigint_blocked():
             log_context = capture.enter_context(manager.capture_logs(log_key))
         yield DagsterEvent.capture_logs(job_context, step_keys, log_key, log_context)
-    except Exception:  # a log that cannot be captured is reported in the run, and does not end it
+    except Exception:  # a log that cannot be captured is reported in the run and does not end it
         yield from _handle_compute_log_setup_error(job_context, sys.exc_info())
 
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Children started here never see Ctrl-C (a mask is inherited); Dagster's would print a traceback each."""
+    """Start children that never get Ctrl-C (they inherit the mask); each of Dagster's would print a traceback."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -200,28 +201,37 @@ def _sigint_blocked() -> Iterator[None]:
 
 
 def _asset_names(job_context: PlanExecutionContext, step_key: str) -> list[str]:
-    """The assets that a step of the run makes, or the step's own name if it makes none."""
+    """The assets of a step of the run, or the step's own name if it has none."""
     handle = job_context.execution_plan.get_step_by_key(step_key).node_handle
     assets = job_context.job_def.asset_layer.get_assets_def_for_node(handle)
     return [key.to_user_string() for key in assets.keys] if assets is not None else [step_key]
 
 
-def _why(job_context: PlanExecutionContext, signals: _Signals) -> Interruption:
+def _run_state_of(job_context: PlanExecutionContext) -> RunState:
+    """The state that the run's resource carries. A run without that resource has no compute to detach from."""
+    for resource in job_context.scoped_resources_builder.resource_instance_dict.values():
+        if isinstance(resource, RayTPUResource):
+            return resource.run_state
+    return RunState(job_context.instance, job_context.run_id)
+
+
+def _interruption_of(job_context: PlanExecutionContext, signals: _Signals) -> Interruption:
     run = job_context.instance.get_run_by_id(job_context.run_id)
     if run is not None and run.status in (DagsterRunStatus.CANCELING, DagsterRunStatus.CANCELED):
         return Interruption.TERMINATED
     return Interruption.SIGTERM if signals.last == signal.SIGTERM else Interruption.CTRL_C
 
 
-def _interrupted_event(job_context: PlanExecutionContext, active: ActiveExecution, why: Interruption) -> DagsterEvent:
+def _interrupted_event(job_context: PlanExecutionContext, active: ActiveExecution, state: RunState) -> DagsterEvent:
+    assert state.interruption is not None
     steps = sorted(name for key in active._in_flight for name in _asset_names(job_context, key))
     named = ", ".join(steps) or "no step"
-    if goes_on(job_context.run_id):
-        told = f"nobody waits for {named} any more, and what the cluster computes of it goes on. "
+    if state.should_detach:
+        effect = f"this run detaches from {named}, and the cluster keeps computing. "
     else:
-        told = f"the compute of {named} is being stopped. "
+        effect = f"the compute of {named} is being stopped. "
     return DagsterEvent.engine_event(
         job_context,
-        f"{why.value}: {told}What is complete stays; materialize the same again to go on.",
+        f"{state.interruption.value}: {effect}Complete outputs stay; materialize the same again to continue.",
         event_specific_data=EngineEventData.interrupted(steps),
     )

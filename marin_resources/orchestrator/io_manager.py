@@ -1,8 +1,9 @@
-"""The IO manager: outputs at `<prefix>/<name>-<version>`, paths in, confirmation and metadata out.
+"""The IO manager: it confirms the outputs of steps, and stores the values of hand-written assets.
 
-For an asset made from a step, the value is its path: the worker has published it, and here it is confirmed. For an
-asset written by hand, the value itself is stored at the same kind of path, whose version covers its key, its
-`code_version` and the versions of what it reads. A reader is given a step's path, or the value of a hand-written one.
+The value of a step's asset is what the run observed of its output after the worker published it; the IO manager
+confirms that it is the asset's output, and complete. The value of a hand-written asset is stored at
+`<prefix>/<key>-<version>`, where the version covers the key, the `code_version` and the versions of its inputs.
+A reader gets the path of a step's output, or the value of a hand-written asset.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import dagster as dg
 
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.orchestrator.values import encode_value, read_value, write_value
-from marin_resources.output import Output, identity_of
+from marin_resources.output import Observed, Output, identity_of
 from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import latest_attempt
@@ -25,7 +26,7 @@ from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store
 
 WAIT_POLL_S = 0.5
 NAME, VERSION, IDENTITY, OVERRIDE = "marin/name", "marin/version", "marin/identity", "marin/override"
-"""Definition metadata by which a step's asset tells which output it is."""
+"""Definition metadata that names the output of a step's asset."""
 
 
 class MarinIOManager(dg.ConfigurableIOManager):
@@ -37,7 +38,7 @@ class MarinIOManager(dg.ConfigurableIOManager):
         output = output_of_asset(context.step_context.job_def.asset_layer, context.asset_key)
         store = self.store.store()
         if NAME in context.asset_spec.metadata:
-            self._confirm(store, output, obj)
+            _confirm(store.locate(output), output, obj)
         else:
             self._store_value(store, output, obj, context)
         context.add_output_metadata({"path": dg.MetadataValue.path(store.locate(output))})
@@ -54,15 +55,6 @@ class MarinIOManager(dg.ConfigurableIOManager):
         is_step = NAME in layer.get(key).metadata
         return observed.path if is_step else read_value(observed.path, observed.result["format"])
 
-    def _confirm(self, store: Store, output: Output, path: Any) -> None:
-        observed = store.look([output])[output]
-        if path != observed.path or not observed.done:
-            raise dg.Failure(
-                f"Step {output.name!r} gave the path {path!r}, and {observed.path!r} has status {observed.status!r}, "
-                "expected SUCCESS. Run again.",
-                allow_retries=False,
-            )
-
     def _store_value(self, store: Store, output: Output, value: Any, context: dg.OutputContext) -> None:
         path, run_id = store.locate(output), context.run_id
         claim = self._claim(store, output, run_id)
@@ -74,12 +66,12 @@ class MarinIOManager(dg.ConfigurableIOManager):
         facts = {"name": output.name, "version": version, "output_path": path, "dagster_run_id": run_id}
         try:
             store.publish(claim, facts, {"format": write_value(claim.path, value)})
-        except Exception as error:  # whatever it is, it is recorded and the lease is given up
+        except Exception as error:  # any error is recorded, and the lease released
             store.fail(claim, facts, f"{type(error).__name__}: {error}", traceback.format_exc())
             raise
 
     def _claim(self, store: Store, output: Output, run_id: str) -> Claim | None:
-        """The right to write the value, after whoever else is writing it; None if it is there by then."""
+        """Claim the output, after any other writer; None if that one has completed it."""
         watch, stale = LeaseWatch(), None
         while not store.look([output])[output].done:
             attempt, looked_at_s = latest_attempt(store.locate(output)) + 1, watch.begin()
@@ -102,8 +94,17 @@ class MarinIOManager(dg.ConfigurableIOManager):
             )
 
 
+def _confirm(path: str, output: Output, observed: Any) -> None:
+    """Raise dg.Failure unless the step's body returned its own output, complete."""
+    if not isinstance(observed, Observed) or observed.path != path or not observed.done:
+        raise dg.Failure(
+            f"Step {output.name!r} returned {observed!r:.300}, expected its complete output at {path!r}. Run again.",
+            allow_retries=False,
+        )
+
+
 def output_of_asset(asset_layer: Any, key: dg.AssetKey) -> Output:
-    """Which output an asset is, from its definition alone. Raises dg.Failure if it has no version."""
+    """The output of an asset, by its definition alone. Raises dg.Failure if the asset has no version."""
     metadata = asset_layer.get(key).metadata
     if NAME in metadata:
         return Output(
@@ -117,7 +118,7 @@ def output_of_asset(asset_layer: Any, key: dg.AssetKey) -> Output:
 
 
 def _version_of(asset_layer: Any, key: dg.AssetKey, known: dict[Any, Any]) -> tuple[dict[str, Any], str]:
-    """A hand-written asset's version in the form that steps have, and its six digits."""
+    """A hand-written asset's version in the form of a step's version, and its six hex digits."""
     if key in known:
         return known[key]
     node = asset_layer.get(key)

@@ -1,14 +1,13 @@
-"""The way of one output, as the orchestrator goes it: look, wait, check the inputs, submit, wait, confirm.
+"""Produce one output, as the orchestrator does it: look, wait, check the inputs, submit, wait, look again.
 
-    1 look       done already -> reused: no task, no process
-    2 held       someone works on it -> attach, if it is a job of ours; else wait, saying for whom, then look again; a
-                 holder that is gone is followed
+    1 look       complete already: reuse it, without a task or a process
+    2 lease      held by another: attach, if its holder is a job of ours; else wait until it is released or expires
     3 inputs     complete? else an error that names them
     4 submit     the worker claims, computes and publishes; its log is passed on
-    5 outcome    done -> confirm; the worker died -> again, on a budget of its own; failed -> an error
+    5 outcome    success: look again; worker lost: retry, on a budget of its own; failed: an error
 
-The orchestrator writes nothing of an output. Of an attempt whose worker is gone it notes how it ended. If it dies
-itself, what is running is found again by what lies beside the output.
+The orchestrator writes nothing of an output. It only records how an attempt ended whose worker is gone. If it dies
+itself, the next run finds the running compute by the files beside the output.
 """
 
 from __future__ import annotations
@@ -29,47 +28,47 @@ from marin_resources.storage.paths import is_local
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
-WAIT_POLL_S = 0.5
+DISK_POLL_S = 0.5
 BUCKET_POLL_S = 2.0
-"""Each look is a few requests."""
-TELL_EVERY_S = 60.0
+"""Each look at a bucket takes a few requests."""
+LOG_EVERY_S = 60.0
 
 
 class ProduceError(RuntimeError):
-    """The output could not be made: a sentence that names the step, and the function's traceback if there is one."""
+    """The output was not produced: a sentence that names the step, and the function's traceback if it raised."""
 
     def __init__(self, sentence: str, traceback: str = "") -> None:
         super().__init__(sentence)
         self.traceback = traceback
 
 
+class DetachedError(ProduceError):
+    """This process detached from the compute, which keeps running: a sentence that says how to attach to it again."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Request:
-    """An output that is wanted, and how it is made."""
+class ProduceRequest:
+    """The output to produce, and how to compute it."""
 
     output: Output
     inputs: Mapping[str, Output]
-    """What must be complete before, by step name."""
+    """Outputs that must be complete first, by step name."""
     external: tuple[str, ...] = ()
-    """Paths that no step makes, and that must be there before."""
+    """Paths without a step, which must exist first."""
     task: Callable[[int, Mapping[str, Observed]], Task]
-    """The task for attempt number n, from what was found of its inputs."""
-
-
-class LeftRunningError(ProduceError):
-    """Nobody waits for the output any more, and its compute goes on: a sentence that says how to come back to it."""
+    """Return the task of attempt number n, given its observed inputs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ears:
-    """What is told while an output is made."""
+class RunCallbacks:
+    """Functions that report the progress of one output to its run."""
 
-    say: Callable[[str], None]
-    """Given each sentence of the orchestrator's."""
+    log: Callable[[str], None]
+    """Takes each sentence of the orchestrator."""
     on_log: Callable[[str], None]
-    """Given each line that the step prints."""
+    """Takes each line that the step prints."""
     on_job: Callable[[str | None], None] = lambda job: None
-    """Given the id of the cluster's job that is waited for; None when it is waited for no longer. May block."""
+    """Takes the id of the cluster's job that the run waits for; None when it stops waiting. May block."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,55 +76,56 @@ class Produced:
     observed: Observed
     reused: bool
     waited_s: float = 0.0
+    """Seconds spent waiting for another run's lease."""
     lost_workers: int = 0
 
 
 async def produce(
-    request: Request,
+    request: ProduceRequest,
     store: Store,
     backend: Callable[[], Backend],
     *,
-    ears: Ears,
+    callbacks: RunCallbacks,
     lost_worker_budget: int = 3,
     wait_for_others: bool = True,
-    goes_on: Callable[[], bool] = lambda: False,
+    should_detach: Callable[[], bool] = lambda: False,
 ) -> Produced:
-    """See to it that the output is complete. Raises ProduceError.
+    """Return the output when it is complete. Raises ProduceError.
 
-    `backend` is called only if there is something to compute, so a reuse starts nothing. Without `wait_for_others` an
-    output that someone else is making is an error, and not waited for. Cancelling stops the compute first; if it can
-    outlive this process and `goes_on` says that it should, LeftRunningError is raised in place of CancelledError.
+    `backend` is called only to compute, so a reuse starts nothing. Without `wait_for_others`, an output that another
+    run computes is an error. A cancellation stops the compute; if the compute can outlive this process and
+    `should_detach` returns True, the compute keeps running and DetachedError replaces CancelledError.
     """
     name = request.output.name
-    waited_s, lost, stale = 0.0, 0, None
+    waited_s, lost, expired = 0.0, 0, None
     while True:
         observed = await _look(store, request.output)
         if observed.done:
             return Produced(observed=observed, reused=lost == 0, waited_s=waited_s, lost_workers=lost)
-        if observed.holder is not None and observed.holder.generation != stale:
+        if observed.holder is not None and observed.holder.generation != expired:
             if not wait_for_others:
                 raise ProduceError(_held_sentence(name, observed.holder))
             attempt = observed.holder.attempt
             handle = await backend().attach(observed.path, observed.holder)
             if handle is None:
-                seconds, stale = await _wait_for_holder(store, request.output, observed, ears.say)
+                seconds, expired = await _wait_for_holder(store, request.output, observed, callbacks.log)
                 waited_s += seconds
                 continue
         else:
             inputs = await _require_inputs(request, store)
             attempt = await backend().attempt_for(observed.path)
-            task = dataclasses.replace(request.task(attempt, inputs), stale_lease=stale)
+            task = dataclasses.replace(request.task(attempt, inputs), stale_lease=expired)
             await asyncio.to_thread(backend().check, task)
-            handle = await _submit(task, backend(), ears)
-        where = Attempt(output=request.output, path=observed.path, number=attempt)
-        outcome = await _wait(where, handle, store, backend(), ears, goes_on)
+            handle = await _submit(task, backend(), callbacks)
+        current = Attempt(output=request.output, path=observed.path, number=attempt)
+        outcome = await _wait(current, handle, store, backend(), callbacks, should_detach)
         if outcome.end is End.SUCCESS:
-            return await _confirm(request.output, store, waited_s, lost)
+            return await _require_complete(request.output, store, waited_s, lost)
         if outcome.end in (End.FAILED, End.LOST) and not outcome.may_live:
-            # a worker that was ended from outside has not said so beside the output
-            await asyncio.to_thread(_mark_stopped, store, where, outcome.error, ears.say)
+            # a worker that was killed could not record it beside the output
+            await asyncio.to_thread(_mark_stopped, store, current, outcome.error, callbacks.log)
         if outcome.end is End.FAILED:
-            log = await asyncio.to_thread(_where_its_log_is, observed.path, attempt, handle)
+            log = await asyncio.to_thread(_log_location, observed.path, attempt, handle)
             raise ProduceError(_failed_sentence(name, outcome, log), outcome.traceback)
         if outcome.end is End.LOST:
             lost += 1
@@ -134,7 +134,7 @@ async def produce(
                     f"Step {name!r} lost its worker {lost} times, the last time because {outcome.error}. "
                     f"Look at {log_path(observed.path, attempt)!r}; run again to go on."
                 )
-            ears.say(f"{name}: {outcome.error}; trying again ({lost} of {lost_worker_budget})")
+            callbacks.log(f"{name}: {outcome.error}; trying again ({lost} of {lost_worker_budget})")
 
 
 async def _look(store: Store, output: Output) -> Observed:
@@ -145,27 +145,27 @@ async def _look(store: Store, output: Output) -> Observed:
 
 
 async def _wait_for_holder(
-    store: Store, output: Output, observed: Observed, say: Callable[[str], None]
+    store: Store, output: Output, observed: Observed, log: Callable[[str], None]
 ) -> tuple[float, str | None]:
-    """Seconds waited until the lease is another's or free; and its generation, if its holder is gone."""
-    holder, watch, poll_s = observed.holder, LeaseWatch(), WAIT_POLL_S if is_local(observed.path) else BUCKET_POLL_S
+    """Wait until the lease changes hands, is released or expires. Return seconds, and an expired lease's generation."""
+    holder, watch, poll_s = observed.holder, LeaseWatch(), DISK_POLL_S if is_local(observed.path) else BUCKET_POLL_S
     assert holder is not None
-    began = told = time.monotonic()
-    say(f"{output.name}: waiting, as it is being made by {holder.describe()}")
+    began_s = logged_s = time.monotonic()
+    log(f"{output.name}: waiting, as it is being computed by {holder.describe()}")
     while observed.holder is not None and observed.holder.owner == holder.owner:
         await asyncio.sleep(poll_s)
         looked_at_s = watch.begin()
         observed = await _look(store, output)
         if observed.holder is not None and watch.is_stale(observed.holder, looked_at_s):
-            say(f"{output.name}: no sign of life for {observed.holder.ttl_s:g} s, so it is taken over")
-            return time.monotonic() - began, observed.holder.generation
-        if observed.holder is not None and time.monotonic() - told > TELL_EVERY_S:
-            told = time.monotonic()
-            say(f"{output.name}: still waiting, {told - began:.0f} s, for {observed.holder.describe()}")
-    return time.monotonic() - began, None
+            log(f"{output.name}: no sign of life for {observed.holder.ttl_s:g} s, so it is taken over")
+            return time.monotonic() - began_s, observed.holder.generation
+        if observed.holder is not None and time.monotonic() - logged_s > LOG_EVERY_S:
+            logged_s = time.monotonic()
+            log(f"{output.name}: still waiting, {logged_s - began_s:.0f} s, for {observed.holder.describe()}")
+    return time.monotonic() - began_s, None
 
 
-async def _require_inputs(request: Request, store: Store) -> dict[str, Observed]:
+async def _require_inputs(request: ProduceRequest, store: Store) -> dict[str, Observed]:
     found = await asyncio.to_thread(store.look, request.inputs.values())
     missing = [f"{name!r} ({found[o].path})" for name, o in request.inputs.items() if not found[o].done]
     missing += [f"{path!r}" for path in request.external if not await asyncio.to_thread(exists, path)]
@@ -184,47 +184,52 @@ class Attempt:
     number: int
 
 
-async def _submit(task: Task, backend: Backend, ears: Ears) -> Handle:
+async def _submit(task: Task, backend: Backend, callbacks: RunCallbacks) -> Handle:
     handle = await backend.submit(task)
     where = f" {handle.describe()}" if handle.describe() else ""
     log = log_path(task.path, task.attempt)
-    ears.say(f"{task.output.name}: computing {task.path}{where} (attempt {task.attempt}, log {log})")
+    callbacks.log(f"{task.output.name}: computing {task.path}{where} (attempt {task.attempt}, log {log})")
     return handle
 
 
 async def _wait(
-    attempt: Attempt, handle: Handle, store: Store, backend: Backend, ears: Ears, goes_on: Callable[[], bool]
+    attempt: Attempt,
+    handle: Handle,
+    store: Store,
+    backend: Backend,
+    callbacks: RunCallbacks,
+    should_detach: Callable[[], bool],
 ) -> Outcome:
     try:
-        await asyncio.to_thread(ears.on_job, handle.job)
-        outcome = await backend.wait(handle, ears.on_log)
-        await asyncio.to_thread(ears.on_job, None)
+        await asyncio.to_thread(callbacks.on_job, handle.job)
+        outcome = await backend.wait(handle, callbacks.on_log)
+        await asyncio.to_thread(callbacks.on_job, None)
         return outcome
-    except Exception:  # whatever it is, nobody waits for the job now
-        await asyncio.to_thread(ears.on_job, None)
+    except Exception:  # whatever it is, the run no longer waits for the job
+        await asyncio.to_thread(callbacks.on_job, None)
         raise
     except asyncio.CancelledError:
         import anyio
 
-        with anyio.CancelScope(shield=True):  # the loop is being cancelled: nothing else would be waited for
-            left = await backend.leave(handle, wanted=goes_on())
+        with anyio.CancelScope(shield=True):  # the loop is being cancelled and would wait for nothing else
+            left = await backend.leave(handle, wanted=should_detach())
             if left is not None:
-                raise LeftRunningError(f"Step {attempt.output.name!r}: {left}") from None
+                raise DetachedError(f"Step {attempt.output.name!r}: {left}") from None
             await backend.stop(handle, "the run was stopped")
             reason = "stopped with its run, by Ctrl-C or Terminate"
-            await asyncio.to_thread(_mark_stopped, store, attempt, reason, ears.say)
+            await asyncio.to_thread(_mark_stopped, store, attempt, reason, callbacks.log)
         raise
 
 
-def _mark_stopped(store: Store, attempt: Attempt, reason: str, say: Callable[[str], None]) -> None:
-    """Where the store is away just then, the lease becomes stale by itself, and the next claim takes it over."""
+def _mark_stopped(store: Store, attempt: Attempt, reason: str, log: Callable[[str], None]) -> None:
+    """If the store is unavailable, the lease expires by itself, and the next claim takes it over."""
     try:
         store.mark_stopped(attempt.output, attempt.number, reason)
     except OSError as error:
-        say(f"{attempt.output.name}: that attempt {attempt.number} has stopped could not be noted ({error})")
+        log(f"{attempt.output.name}: the stop of attempt {attempt.number} could not be recorded ({error})")
 
 
-async def _confirm(output: Output, store: Store, waited_s: float, lost: int) -> Produced:
+async def _require_complete(output: Output, store: Store, waited_s: float, lost: int) -> Produced:
     observed = await _look(store, output)
     if not observed.done:
         raise ProduceError(
@@ -236,7 +241,7 @@ async def _confirm(output: Output, store: Store, waited_s: float, lost: int) -> 
 
 def _held_sentence(name: str, holder: Holder) -> str:
     return (
-        f"Step {name!r} is being made by {holder.describe()}, and this run was told not to wait. "
+        f"Step {name!r} is being computed by {holder.describe()}, and this run was told not to wait. "
         "Run again when it is done, or let it wait."
     )
 
@@ -244,11 +249,11 @@ def _held_sentence(name: str, holder: Holder) -> str:
 def _failed_sentence(name: str, outcome: Outcome, log: str) -> str:
     return (
         f"Step {name!r} failed: {outcome.error.rstrip('.')}. Its log: {log}. "
-        "Mend it and materialize again; what is complete is reused."
+        "Fix it and materialize again; complete outputs are reused."
     )
 
 
-def _where_its_log_is(path: str, attempt: int, handle: Handle) -> str:
-    """The attempt's own log; that of its job, if it has ended before the attempt began."""
+def _log_location(path: str, attempt: int, handle: Handle) -> str:
+    """The attempt's own log; the log of its job, if the job ended before the attempt began."""
     log = log_path(path, attempt)
     return log if handle.job is None or exists(log) else f"`marin cluster logs {handle.job}`"

@@ -1,4 +1,4 @@
-"""RayTPUResource: what a Dagster deployment configures of its compute."""
+"""RayTPUResource: the compute of a Dagster deployment."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import dagster as dg
 from pydantic import Field, PrivateAttr
 
-from marin_resources.orchestrator.interruption import Interruption, forget_run, leave_on
 from marin_resources.orchestrator.log_positions import LogPositions
 from marin_resources.orchestrator.run_launcher import is_over
+from marin_resources.orchestrator.run_state import Interruption, RunState
 from marin_resources.ray_tpu.backend import Backend
 from marin_resources.ray_tpu.cluster.configured import settings_of
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
@@ -18,8 +18,8 @@ from marin_resources.ray_tpu.local import LocalBackend
 
 
 class RayTPUResource(dg.ConfigurableResource):
-    """Runs tasks on Ray: on a cluster, as jobs; without one, in a local Ray that starts with the first task and ends
-    with the run."""
+    """Runs tasks on Ray: as jobs of a cluster, or in a local Ray that starts with the first task and ends with the
+    run. It also carries the state of the run."""
 
     cluster: str = Field(
         default="",
@@ -33,29 +33,38 @@ class RayTPUResource(dg.ConfigurableResource):
         default=False, description="Whether Ctrl-C ends jobs on the cluster too, and not only the waiting for them."
     )
     _backend: Any = PrivateAttr(default=None)
+    _run_state: Any = PrivateAttr(default=None)
 
-    def backend(self, run: dg.DagsterRun, instance: dg.DagsterInstance, say: Callable[[str], None]) -> Backend:
-        """The back end, made on first use. Raises SettingError for a cluster that cannot be meant."""
+    @property
+    def run_state(self) -> RunState:
+        """The state of the run that this resource was initialised for."""
+        state: RunState = self._run_state
+        return state
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        if context.run_id is not None and context.instance is not None:
+            self._run_state = RunState(context.instance, context.run_id)
+
+    def backend(self, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None]) -> Backend:
+        """The back end, created by the first call. Raises SettingError for an invalid cluster."""
         if self._backend is None:
             settings = settings_of(self.cluster or None)
             if settings is None:
                 self._backend = LocalBackend(cpus=self.cpus)
             else:
-                left_by_ctrl_c = () if self.ctrl_c_stops_jobs else (Interruption.CTRL_C,)
-                leave_on(run.run_id, {Interruption.SIGTERM, *left_by_ctrl_c})
-                self._backend = _cluster_backend(settings, run, instance, say)
+                on_ctrl_c = () if self.ctrl_c_stops_jobs else (Interruption.CTRL_C,)
+                self.run_state.detach_on = frozenset({Interruption.SIGTERM, *on_ctrl_c})
+                self._backend = _cluster_backend(settings, run, instance, log)
         return self._backend
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         if self._backend is not None:
             self._backend.shutdown()
             self._backend = None
-        if context.run_id is not None:
-            forget_run(context.run_id)
 
 
 def _cluster_backend(
-    settings: ClusterSettings, run: dg.DagsterRun, instance: dg.DagsterInstance, say: Callable[[str], None]
+    settings: ClusterSettings, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None]
 ) -> Backend:
     """The back end for the jobs of one run. The late import breaks a weight: a local run needs no cluster client."""
     from marin_resources.ray_tpu.cluster.backend import ClusterBackend
@@ -64,4 +73,4 @@ def _cluster_backend(
         other = instance.get_run_by_id(run_id)
         return other is not None and is_over(other)
 
-    return ClusterBackend(settings, run_id=run.run_id, say=say, positions=LogPositions(instance), is_over=run_is_over)
+    return ClusterBackend(settings, run_id=run.run_id, say=log, positions=LogPositions(instance), is_over=run_is_over)

@@ -1,11 +1,11 @@
-"""Which jobs of the Ray cluster a Dagster run waits for, as tags of the run.
+"""The jobs of the Ray cluster that a Dagster run waits for, as tags of the run.
 
     marin/jobs                 {"tokenized/dclm": "tokenized-dclm-1a2b3c-5d6e7f80-a1"}: step name -> submission id
-    marin/jobs-2, -3, …        the rest, where one tag is too small for it
-    .dagster/marin_jobs_run    the run that the tags speak of
+    marin/jobs-2, -3, …        the rest, if one tag is too small
+    .dagster/marin_jobs_run    the run that the tags belong to
 
-The run's page shows the first ones. Whoever looks at runs from outside, as a sensor does, sees which jobs are waited
-for. Tags are copied to a run that executes this one again, from the UI or by itself; the last of them tells a copy.
+The run's page shows the first ones, and a sensor reads them all. Dagster copies the tags of a run to its re-execution;
+the last tag holds the original run id, so copied tags are recognised.
 """
 
 from __future__ import annotations
@@ -19,38 +19,43 @@ from dagster import DagsterInstance, DagsterRun
 
 TAG = "marin/jobs"
 RUN_TAG = ".dagster/marin_jobs_run"
-"""Dagster's UI does not show tags that begin so."""
+"""Dagster's UI hides tags with this prefix."""
 
 MAX_VALUE_BYTES = 2000
-"""Dagster sets no limit, and its index over tags does: Postgres refuses an entry of more than 2704 bytes."""
+"""Dagster sets no limit, but Postgres refuses an index entry of more than 2704 bytes."""
 
 _PAGE = re.compile(rf"{TAG}(-\d+)?")
-_lock = threading.Lock()
-_noted: dict[str, dict[str, str]] = {}
-"""Run -> its jobs, as this process has noted them. All that stands in the database is written from here."""
 
 
-def note_job(instance: DagsterInstance, run_id: str, step: str, submission_id: str) -> None:
-    """The run waits for this job from now on, in place of one that the step may have waited for before."""
-    with _lock:
-        jobs = _noted.setdefault(run_id, {})
-        jobs[step] = submission_id
-        _write(instance, run_id, jobs)
+class RunJobs:
+    """The jobs that one run waits for. Threads may share it; each change writes the run's tags."""
 
+    def __init__(self, instance: DagsterInstance, run_id: str) -> None:
+        self._instance, self._run_id = instance, run_id
+        self._lock = threading.Lock()
+        self._jobs: dict[str, str] = {}
 
-def forget_job(instance: DagsterInstance, run_id: str, step: str) -> None:
-    """The run waits for no job of this step any more. Without a note nothing is written."""
-    with _lock:
-        jobs = _noted.get(run_id, {})
-        if jobs.pop(step, None) is None:
-            return
-        _write(instance, run_id, jobs)
-        if not jobs:
-            del _noted[run_id]
+    def set(self, step: str, submission_id: str | None) -> None:
+        """Record the job that the run waits for on behalf of `step`; None if it waits for none any more."""
+        with self._lock:
+            if self._jobs.get(step) == submission_id:
+                return
+            if submission_id is None:
+                del self._jobs[step]
+            else:
+                self._jobs[step] = submission_id
+            self._write()
+
+    def _write(self) -> None:
+        """All tags at once, so that a reader sees a whole state. Dagster can change a tag but not remove it."""
+        run = self._instance.get_run_by_id(self._run_id)
+        emptied = {key: "{}" for key in (run.tags if run else {}) if _PAGE.fullmatch(key)}
+        pages = {TAG if n == 1 else f"{TAG}-{n}": page for n, page in enumerate(_pages(self._jobs), 1)}
+        self._instance.add_run_tags(self._run_id, {**emptied, **pages, RUN_TAG: self._run_id})
 
 
 def jobs_of(run: DagsterRun) -> dict[str, str]:
-    """Step name -> submission id, of the jobs that the run waits for (or did, if its process has died)."""
+    """Step name -> submission id of each job that the run waits for, or waited for when its process died."""
     if run.tags.get(RUN_TAG) != run.run_id:
         return {}
     found: dict[str, str] = {}
@@ -59,16 +64,8 @@ def jobs_of(run: DagsterRun) -> dict[str, str]:
     return found
 
 
-def _write(instance: DagsterInstance, run_id: str, jobs: Mapping[str, str]) -> None:
-    """All tags at once, so that a reader sees all of it or nothing. Dagster can change a tag and not remove it."""
-    run = instance.get_run_by_id(run_id)
-    emptied = {key: "{}" for key in (run.tags if run else {}) if _PAGE.fullmatch(key)}
-    pages = {TAG if n == 1 else f"{TAG}-{n}": page for n, page in enumerate(_pages(jobs), 1)}
-    instance.add_run_tags(run_id, {**emptied, **pages, RUN_TAG: run_id})
-
-
 def _pages(jobs: Mapping[str, str]) -> list[str]:
-    """The jobs as JSON objects that each fit into a tag; at least one."""
+    """The jobs as JSON objects, each small enough for a tag; at least one."""
     pages: list[dict[str, str]] = [{}]
     for step, submission_id in sorted(jobs.items()):
         if pages[-1] and len(json.dumps({**pages[-1], step: submission_id})) > MAX_VALUE_BYTES:

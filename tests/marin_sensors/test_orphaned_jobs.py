@@ -17,7 +17,7 @@ from dagster._core.test_utils import create_run_for_test
 from dagster._core.utils import make_new_run_id
 from ray_cluster import Cluster
 
-from marin_resources.orchestrator.run_jobs import note_job
+from marin_resources.orchestrator.run_jobs import RunJobs
 from marin_resources.orchestrator.run_launcher import process_tag
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi, connect
 from marin_sensors import orphaned_jobs as sensor_file
@@ -121,10 +121,10 @@ def test_a_run_whose_process_is_gone_leaves_an_orphan_until_another_run_attaches
 ) -> None:
     died = a_run(instance, DagsterRunStatus.STARTED, process=f"{os.uname().nodename}/1/0.00")
     job = submit(died)
-    note_job(instance, died, "a", job)
+    RunJobs(instance, died).set("a", job)
     tick = Tick(instance)
     assert f"the process of its run {died[:8]} is gone" in tick.says
-    note_job(instance, a_run(instance, DagsterRunStatus.STARTED), "a", job)
+    RunJobs(instance, a_run(instance, DagsterRunStatus.STARTED)).set("a", job)
     tick = Tick(instance, tick)
     assert (tick.says.startswith(WELL), tick.cursor) == (True, "")
 
@@ -133,7 +133,7 @@ def test_a_run_that_waits_for_a_job_that_the_cluster_has_not_is_told_once_in_its
     instance: dg.DagsterInstance, here: Cluster
 ) -> None:
     run_id = a_run(instance, DagsterRunStatus.STARTED)
-    note_job(instance, run_id, "a", "a-1-lost-a1")
+    RunJobs(instance, run_id).set("a", "a-1-lost-a1")
     tick = Tick(instance)
     assert f"Run {run_id[:8]} waits for job 'a-1-lost-a1' of step 'a', which the cluster does not know" in tick.says
     Tick(instance, tick)
@@ -144,12 +144,12 @@ def test_a_job_that_came_between_two_looks_is_no_finding(
     instance: dg.DagsterInstance, submit: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = a_run(instance, DagsterRunStatus.STARTED)
-    note_job(instance, run_id, "a", "a-1-not-yet")
+    RunJobs(instance, run_id).set("a", "a-1-not-yet")
     sleep = asyncio.sleep
 
     async def meanwhile(seconds: float) -> None:
         if seconds == sensor_file.LOOK_AGAIN_S:
-            await asyncio.to_thread(lambda: note_job(instance, run_id, "a", submit(run_id)))
+            await asyncio.to_thread(lambda: RunJobs(instance, run_id).set("a", submit(run_id)))
         await sleep(seconds)
 
     monkeypatch.setattr(sensor_file, "LOOK_AGAIN_S", 0.0625)
@@ -168,7 +168,7 @@ def test_jobs_of_another_deployment_are_only_counted(
 def test_a_cluster_that_cannot_be_asked_is_a_tick_that_says_why_and_forgets_nothing(
     instance: dg.DagsterInstance, here: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    note_job(instance, a_run(instance, DagsterRunStatus.STARTED), "a", "a-1-lost-a1")
+    RunJobs(instance, a_run(instance, DagsterRunStatus.STARTED)).set("a", "a-1-lost-a1")
     told = Tick(instance)
     wrong = tmp_path / "token"
     wrong.write_text("f" * 64)

@@ -204,7 +204,7 @@ def test_a_live_marin_is_waited_for_by_name_for_longer_than_a_lease_lives(
     begun = quick.begin("run", prefix=ours.prefix, step=RAW, gates={RAW: str(gate)})
     path = ours.half_done(RAW)
     run = ours.start(RAW)
-    said = read_until(run, "waiting, as it is being made by")
+    said = read_until(run, "waiting, as it is being computed by")
     assert read_json(join(path, ".executor_status.lock"))["worker_id"] in said
     with pytest.raises(subprocess.TimeoutExpired):
         run.wait(2 * TTL_S)

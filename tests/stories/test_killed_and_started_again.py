@@ -69,7 +69,7 @@ def test_two_runs_at_once_do_the_work_once(script: Path, prefix: Path, env: dict
     second = start_script(script, env={**env, "PYTHONUNBUFFERED": "1"})
     assert second.stdout is not None
     lines = []
-    while "waiting, as it is being made by process" not in (lines or [""])[-1]:
+    while "waiting, as it is being computed by process" not in (lines or [""])[-1]:
         lines.append(second.stdout.readline())
         assert lines[-1], "".join(lines)
     (tmp_path / "gate").unlink()

@@ -19,7 +19,7 @@ from marin_assets.step.graph import build_graph
 
 
 def spec_of(step: Step) -> dg.AssetSpec:
-    return next(iter(build_assets([step])[-1].specs))
+    return next(iter(build_assets(build_graph([step]))[-1].specs))
 
 
 def test_the_code_version_is_the_hash_in_the_path() -> None:
@@ -57,7 +57,7 @@ def test_definition_metadata_is_small() -> None:
 
 
 def test_expectations_are_asset_checks() -> None:
-    [asset] = build_assets([toy("a", expectations=[expect("value", at_least=1)])])
+    [asset] = build_assets(build_graph([toy("a", expectations=[expect("value", at_least=1)])]))
     assert {spec.name for spec in asset.check_specs} == {"complete", "value"}
 
 
@@ -74,17 +74,17 @@ def test_op_names_are_different_for_different_names() -> None:
 
 def test_two_steps_of_one_key_are_refused() -> None:
     with pytest.raises(ConfigError, match="Steps 'toy/a' and 'toy/b' have the same asset key"):
-        build_assets([toy("a", key=("k",)), toy("b", key=("k",))])
+        build_assets(build_graph([toy("a", key=("k",)), toy("b", key=("k",))]))
 
 
 def test_a_lambda_is_refused_with_the_way_out() -> None:
     with pytest.raises(ValueError, match="Define it at the top level"):
-        build_assets([toy("a", lambda config: None)])
+        build_assets(build_graph([toy("a", lambda config: None)]))
 
 
 def test_a_config_that_is_not_json_names_step_and_field() -> None:
     with pytest.raises(ValueError, match=r"Step 'toy/a' config.note is <object"):
-        build_assets([Step(name="toy/a", fn=toy_steps.make, config=ToyConfig(note=object()))])  # type: ignore[arg-type]
+        build_assets(build_graph([Step(name="toy/a", fn=toy_steps.make, config=ToyConfig(note=object()))]))  # type: ignore[arg-type]
 
 
 def test_a_chain_that_dagster_could_not_take_is_refused_before_it_tries() -> None:
@@ -92,7 +92,7 @@ def test_a_chain_that_dagster_could_not_take_is_refused_before_it_tries() -> Non
     for i in range(1, MAX_CHAIN + 1):
         step = toy(f"s{i}", reads=step)
     with pytest.raises(ConfigError, match=f"ends a chain of {MAX_CHAIN + 1} steps, and Dagster takes at most"):
-        build_assets([step])
+        build_assets(build_graph([step]))
 
 
 def test_the_longest_chain_that_we_allow_is_one_that_dagster_takes() -> None:
@@ -100,7 +100,7 @@ def test_the_longest_chain_that_we_allow_is_one_that_dagster_takes() -> None:
     for i in range(1, MAX_CHAIN):
         step = toy(f"s{i}", reads=step)
     definitions = dg.Definitions(
-        assets=build_assets([step]), jobs=[dg.define_asset_job("job", "*")], resources=resources()
+        assets=build_assets(build_graph([step])), jobs=[dg.define_asset_job("job", "*")], resources=resources()
     )
     assert len(definitions.resolve_job_def("job").nodes_in_topological_order) == MAX_CHAIN
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dagster as dg
 import pytest
 
 from marin_assets import ConfigError
-from marin_assets.plan.selection import select_nodes
+from marin_assets.assets.factory import build_assets
+from marin_assets.plan.asset_key import key_of
+from marin_assets.plan.code_location import select_nodes
 
 
 @pytest.mark.parametrize(
@@ -21,6 +24,16 @@ from marin_assets.plan.selection import select_nodes
         (["tokens+"], "tokens model"),
         (["+tokens+"], "data tokens model"),
         (["+model"], "data tokens model"),
+        (["1+model"], "tokens model"),
+        (["toy/data+1"], "data tokens"),
+        (["*"], "data tokens model database"),
+        (['key:"toy/data"'], "data"),
+        (['+key:"toy/tok*"'], "data tokens"),
+        (["group:toy and not model"], "data tokens database"),
+        (["not (data or model)"], "tokens"),
+        (["roots(*)"], "data database"),
+        (["sinks(+model)"], "model"),
+        (["roots(+model)+1"], "data tokens"),
     ],
 )
 def test_a_selection_finds_steps_in_the_order_of_the_graph(experiment: str, patterns: list[str], names: str) -> None:
@@ -33,3 +46,46 @@ def test_an_experiment_that_was_left_out_says_why(experiment: str, tmp_path) -> 
     (tmp_path / "experiments/broken_toys.py").write_text("raise RuntimeError('not yet')\n")
     with pytest.raises(ConfigError, match="Experiment 'broken_toys' is left out: RuntimeError: not yet"):
         select_nodes([], "broken_toys")
+
+
+@pytest.mark.parametrize(
+    ("selection", "sentence"),
+    [
+        ("", "cannot be parsed as it is empty"),
+        ("data and", "cannot be parsed as it ends too early"),
+        ("(data", r"cannot be parsed as a '\)' is missing"),
+        ("data model", "cannot be parsed at 'model'"),
+        ("+2data", r"cannot be parsed at '\+2': write 2\+ before a step"),
+        ("colour:red", "cannot be parsed at 'colour:', expected key:, group:, kind:, owner:, tag:"),
+        ("daat", "'daat' finds none of the steps toy/data, toy/database, toy/model, toy/tokens"),
+        ('key:"toy/daat"', "finds none of the steps"),
+        ("data[", "'data\\[' is not a pattern"),
+    ],
+)
+def test_a_selection_that_means_nothing_says_what_is_wrong(experiment: str, selection: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        select_nodes([selection], None)
+
+
+def test_dagster_selects_the_same_assets(experiment: str) -> None:
+    """Each selection in Dagster's own syntax means to us what it means to Dagster."""
+    graph, _ = select_nodes([], None)
+    assets = build_assets(graph)
+    for selection in (
+        'key:"toy/data"',
+        '+key:"toy/model"',
+        '1+key:"toy/model"',
+        'key:"toy/data"+',
+        'key:"toy/data"+1',
+        '+key:"toy/tokens"+',
+        'key:"toy/*a*"',
+        'group:"toy"',
+        'group:"toy" and not key:"toy/data"',
+        'not (key:"toy/data" or key:"toy/model")',
+        'roots(+key:"toy/model")',
+        'sinks(key:"toy/data"+)',
+        "*",
+    ):
+        ours = {key_of(node) for node in select_nodes([selection], None)[1]}
+        theirs = {tuple(key.path) for key in dg.AssetSelection.from_string(selection).resolve(assets)}
+        assert ours == theirs, selection

@@ -11,6 +11,7 @@ from toy_steps import toy
 
 from marin_assets.assets.assemble import resources
 from marin_assets.assets.factory import build_assets
+from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.console import failure_sentence, short_console
 from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.storage.files import sizes_below
@@ -102,7 +103,7 @@ def test_a_reader_of_a_step_gets_its_path(instance: dg.DagsterInstance, prefix: 
         seen.append(Path(a, "value.txt").read_text())
         return a
 
-    assert run(instance, *build_assets([step]), reader).success
+    assert run(instance, *build_assets(build_graph([step])), reader).success
     assert seen == ["1"]
 
 
@@ -171,7 +172,7 @@ def test_a_change_upstream_gives_a_value_another_path(
         async def reader(a: str) -> str:
             return Path(a, "value.txt").read_text()
 
-        return [*build_assets([toy("a", value=step_value)]), reader]
+        return [*build_assets(build_graph([toy("a", value=step_value)])), reader]
 
     for value in (1, 2):
         assert run(instance, *reader_of(value)).success

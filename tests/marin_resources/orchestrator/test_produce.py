@@ -19,7 +19,7 @@ from toy_steps import calls, toy
 from marin_assets import InputName, Step, gpu
 from marin_assets.assets.materialize import build_request
 from marin_assets.step.graph import build_graph
-from marin_resources.orchestrator.produce import Ears, Produced, ProduceError, produce
+from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
 from marin_resources.output import Status
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.ray_tpu.local import LocalBackend
@@ -53,7 +53,7 @@ class Orchestrator:
             request,
             self.store,
             lambda: self.backend,
-            ears=Ears(say=self.said.append, on_log=self.log.append),
+            callbacks=RunCallbacks(log=self.said.append, on_log=self.log.append),
             **options,
         )
 
@@ -218,7 +218,9 @@ def test_a_run_that_is_told_not_to_wait_fails_and_says_who_works(
     async def both() -> Produced:
         one = asyncio.create_task(orchestrator.produce_async(step))
         await asyncio.to_thread(wait_until, logged(prefix, "toy/busy", "waiting in process"), "the step")
-        with pytest.raises(ProduceError, match=r"Step 'toy/busy' is being made by process \d+ on .*told not to wait"):
+        with pytest.raises(
+            ProduceError, match=r"Step 'toy/busy' is being computed by process \d+ on .*told not to wait"
+        ):
             await orchestrator.produce_async(step, wait_for_others=False)
         gate.unlink()
         return await one

@@ -19,7 +19,7 @@ from running import wait_until
 from marin_assets import Step
 from marin_assets.assets.materialize import build_request
 from marin_assets.step.graph import build_graph
-from marin_resources.orchestrator.produce import Ears, Produced, Request, produce
+from marin_resources.orchestrator.produce import Produced, ProduceRequest, RunCallbacks, produce
 from marin_resources.ray_tpu.local import LocalBackend
 from marin_resources.storage.files import read_from
 from marin_resources.storage.lease import lease
@@ -52,13 +52,16 @@ class Orchestrator:
         self.store, self.backend, self.said, self.log = Store(prefix), backend, list[str](), list[str]()
         self.step = Step(name="toy/gated", fn=gated_steps.wait_with_a_child, config=GatedConfig(told=str(told)))
 
-    def request(self) -> Request:
+    def request(self) -> ProduceRequest:
         graph = build_graph([self.step])
         return build_request(graph[self.step], graph, self.store, "run-1")
 
     async def produce(self) -> Produced:
         return await produce(
-            self.request(), self.store, lambda: self.backend, ears=Ears(say=self.said.append, on_log=self.log.append)
+            self.request(),
+            self.store,
+            lambda: self.backend,
+            callbacks=RunCallbacks(log=self.said.append, on_log=self.log.append),
         )
 
 
@@ -113,7 +116,7 @@ def test_a_deployment_that_is_gone_is_waited_for_by_name_and_then_followed(
     (told / "gate").unlink()
     produced = asyncio.run(orchestrator.produce())
     assert produced.waited_s > TTL_S
-    assert f"waiting, as it is being made by process {holder.pid} on {holder.host}" in orchestrator.said[0]
+    assert f"waiting, as it is being computed by process {holder.pid} on {holder.host}" in orchestrator.said[0]
     assert "last heartbeat 20" in orchestrator.said[0]
     assert "no sign of life for 4 s, so it is taken over" in orchestrator.said[1]
     assert read_attempt(produced.observed.path, 2)["outcome"] == "success"

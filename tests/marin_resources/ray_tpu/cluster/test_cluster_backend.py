@@ -21,7 +21,7 @@ from toy_steps import calls, toy
 from marin_assets import Step, cpu
 from marin_assets.assets.materialize import build_request
 from marin_assets.step.graph import build_graph
-from marin_resources.orchestrator.produce import Ears, LeftRunningError, Produced, ProduceError, produce
+from marin_resources.orchestrator.produce import DetachedError, Produced, ProduceError, RunCallbacks, produce
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.cluster.settings import CodeMode
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
@@ -46,8 +46,8 @@ class Orchestrator:
         graph = build_graph([step])
         request = build_request(graph[step], graph, self.store, "run-1")
         backend = ClusterBackend(self.settings, run_id="run-1", say=self.said.append)
-        ears = Ears(say=self.said.append, on_log=self.log.append, on_job=self.jobs.append)
-        return await produce(request, self.store, lambda: backend, ears=ears, **options)
+        callbacks = RunCallbacks(log=self.said.append, on_log=self.log.append, on_job=self.jobs.append)
+        return await produce(request, self.store, lambda: backend, callbacks=callbacks, **options)
 
     def failure(self, step: Step, **options: Any) -> ProduceError:
         with pytest.raises(ProduceError) as raised:
@@ -235,7 +235,7 @@ def test_a_run_that_only_shares_a_job_leaves_it_to_the_one_that_submitted_it(
         return await making, ended  # type: ignore[return-value]
 
     produced, ended = asyncio.run(share())
-    assert isinstance(ended, LeftRunningError)
+    assert isinstance(ended, DetachedError)
     assert "goes on" in str(ended)
     assert "marin cluster stop-job toy-a-" in str(ended)
     assert produced.observed.done

@@ -1,0 +1,29 @@
+"""The steps of the code location: all experiments in one graph, and a selection of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marin_assets.plan.experiments_folder import Experiments, load_experiments
+from marin_assets.plan.selection import select
+from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.values import ConfigError
+
+
+def select_nodes(selections: Sequence[str], experiment: str | None) -> tuple[Graph, list[Node]]:
+    """The graph of all experiments, and its selected nodes; all nodes, or all of `experiment`, without a selection.
+
+    Raises ConfigError for an unknown experiment, and for a selection that cannot be parsed or selects nothing.
+    """
+    loaded = load_experiments()
+    graph = build_graph([step for steps in loaded.steps.values() for step in steps])
+    among = list(graph) if experiment is None else _nodes_of(loaded, graph, experiment)
+    return graph, select(graph, selections, among)
+
+
+def _nodes_of(loaded: Experiments, graph: Graph, experiment: str) -> list[Node]:
+    if experiment in loaded.left_out:
+        raise ConfigError(loaded.left_out[experiment])
+    if experiment not in loaded.steps:
+        raise ConfigError(f"There is no experiment {experiment!r}, expected one of {', '.join(sorted(loaded.steps))}.")
+    return [graph[node.step] for node in build_graph(loaded.steps[experiment])]
