@@ -28,7 +28,7 @@ from marin_assets.step.values import ConfigError
 SHOWN_NAMES = 20
 TOKEN = re.compile(
     r"""\s*(?:
-        (?P<attribute>[a-z]+):(?:"(?P<quoted>[^"]*)"|(?P<value>[^\s()+"]+))
+        (?P<attribute>[a-z]+):(?P<value>(?:"[^"]*"|[^\s()+"=]+)(?:=(?:"[^"]*"|[^\s()+"=]+))?)
       | (?P<function>roots|sinks)\s*(?=\()
       | (?P<mark>[()])
       | (?P<depth>\d*\+\d*)
@@ -131,7 +131,7 @@ class _Parser:
             raise self._error("as it ends too early")
         token = self.tokens.pop(0)
         if token["attribute"]:
-            return self._attribute(token["attribute"], token["quoted"] if token["value"] is None else token["value"])
+            return self._attribute(token["attribute"], token["value"].replace('"', ""))
         if token["word"] == "*":
             return set(self.nodes)
         pattern = token["quoted_pattern"] or token["word"]

@@ -67,6 +67,7 @@ def test_a_selection_that_means_nothing_says_what_is_wrong(experiment: str, sele
         select_nodes([selection], None)
 
 
+@pytest.mark.filterwarnings("ignore:Parameter `include_sources`")  # Dagster's own parser passes it
 def test_dagster_selects_the_same_assets(experiment: str) -> None:
     """Each selection in Dagster's own syntax means to us what it means to Dagster."""
     graph, _ = select_nodes([], None)
