@@ -1,7 +1,7 @@
 """The code location `marin`: the only file where assets, resources and sensors meet.
 
-Every file in `experiments/` that has a function `steps()` is an experiment. One that does not import, or whose steps
-clash with another's, is left out with a sentence in the log; the rest of the code location lives.
+Every file in `experiments/` with a function `steps()` is an experiment. An experiment that does not import, or whose
+steps clash with another's, is left out with a sentence in the log; the code location loads without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Asset checks: that an output is complete, for every step; and what each step expects of its result."""
+"""Asset checks: whether an output is complete, for every step, and each expectation of a step's result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPLETE = "complete"
 
 
 class CheckSpec(dg.AssetCheckSpec):
-    """A check whose output has a name that Dagster takes, also where its asset's key has a "=" or a "," in it."""
+    """A check whose op output has a valid name, also if the asset's key contains "=" or ","."""
 
     def get_python_identifier(self) -> str:
         return f"{op_name('/'.join(self.asset_key.path))}_{self.name}"
@@ -24,13 +24,13 @@ class CheckSpec(dg.AssetCheckSpec):
 
 def check_specs(step: Step, key: dg.AssetKey) -> Sequence[dg.AssetCheckSpec]:
     """The checks of one step's asset."""
-    complete = CheckSpec(COMPLETE, asset=key, description="Every file of the manifest is there, in its size.")
+    complete = CheckSpec(COMPLETE, asset=key, description="Every file of the manifest exists, with its size.")
     expected = (CheckSpec(e.name, asset=key, description=e.description or e.describe()) for e in step.expectations)
     return [complete, *expected]
 
 
 def op_name(name: str) -> str:
-    """A name that Dagster takes for an op, different for every step name, the step's own where that is possible."""
+    """A valid op name, different for every step name; the step's own name if that is valid."""
     if re.fullmatch(r"[A-Za-z0-9]+(_[A-Za-z0-9]+)*(/[A-Za-z0-9]+(_[A-Za-z0-9]+)*)*", name):
         return name.replace("/", "__")
     digest = hashlib.md5(name.encode()).hexdigest()[:8]
@@ -38,12 +38,12 @@ def op_name(name: str) -> str:
 
 
 def check_results(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
-    """What the checks say of the output as it is recorded."""
+    """The results of the checks, by the output's record."""
     return [_check_complete(key, observed.path), *_check_expectations(step, key, observed)]
 
 
 def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:
-    """Names and sizes, from one listing: no byte is read."""
+    """Compare names and sizes, from one listing. No file is read."""
     found = take_manifest(path, checksums=False)
     there = set(found.files)
     try:
@@ -70,7 +70,7 @@ def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:
 
 
 def _check_expectations(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
-    """Marin records no results, so of its outputs nothing can be told: a warning, which fails no run."""
+    """Marin records no results, so its outputs get a warning, which fails no run."""
     result, known = observed.result, "result" in (observed.record or {})
     absent = "missing" if known else "not recorded"
     return [

@@ -1,4 +1,4 @@
-"""`experiments/<name>-<hash>.json` below the prefix: the steps of an experiment, and where they lie. Marin's form."""
+"""`experiments/<name>-<hash>.json` below the prefix: the steps of an experiment and their paths, in Marin's form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMAT_VERSION = 1
 
 
 def write_experiment(name: str, graph: Graph, store: Store, description: str | None) -> str:
-    """`experiments/<name>-<hash>.json` below the prefix: the whole DAG with its paths. Marin's ExecutorInfo."""
+    """Write the record (Marin's ExecutorInfo); returns its path."""
     steps = [_step_info(node, store) for node in graph]
     digest = hashlib.md5(json.dumps(steps, sort_keys=True).encode()).hexdigest()[:6]
     path = join(store.prefix, "experiments", f"{name}-{digest}.json")

@@ -1,4 +1,4 @@
-"""Steps to Dagster assets: key, deps, code version, group, kinds, tags, description, metadata, checks."""
+"""Dagster assets of steps: key, deps, code version, group, kinds, tags, description, metadata, checks."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""What an asset's page shows of a materialization: path, counts, bytes, duration, results, plots, logs, the config."""
+"""The metadata of a materialization: path, counts, bytes, duration, results, plots, log, config."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.transfer.budget import spent
 
 MAX_PLOT_BYTES = 400_000
-"""A larger picture stays a path: metadata rows live in Dagster's database."""
+"""A larger plot is shown as a path: metadata rows are stored in Dagster's database."""
 
 TAKEN = frozenset({"path", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by"}) | {
     *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
     *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
 }
-"""Names that the page has in any case."""
+"""Reserved names."""
 
 
 def materialization_metadata(
     produced: Produced, drift: Sequence[Drift] = (), not_recorded: Sequence[Kind] = ()
 ) -> dict[str, Any]:
-    """Metadata of one materialization. Names are stable, so that Dagster plots numbers over time."""
+    """Metadata of one materialization. Names are stable, so that Dagster can plot numbers over time."""
     observed, record = produced.observed, produced.observed.record or {}
     transfers = _transfers(observed.path, record)
-    shown: dict[str, Any] = {  # in the order of the page: what one looks for first, what is long last
+    shown: dict[str, Any] = {  # in the order of the page: important entries first, long ones last
         "reused": produced.reused,
         **_drifts(drift, not_recorded),
         "dagster/uri": _uri(observed.path),
@@ -66,7 +66,7 @@ def _uri(path: str) -> str:
 
 
 def _drifts(drift: Sequence[Drift], not_recorded: Sequence[Kind]) -> dict[str, Any]:
-    """Nothing where nothing has drifted. The plumbing is told and not counted, as every update changes it."""
+    """Empty without drift. Changes of the plumbing are shown but not counted, as every update has some."""
     shown: dict[str, Any] = {}
     if drift:
         shown["drift_count"] = len(worth_telling(drift))
@@ -83,13 +83,13 @@ def _sizes(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _timing(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the time went: waiting for a machine, making it ready, computing."""
+    """The time spent waiting for a machine, setting it up, and computing."""
     timing = record.get("timing") or {}
     return {key: timing[key] for key in ("queue_s", "setup_s", "compute_s") if timing.get(key) is not None}
 
 
 def _job(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The job that computed it, if it was one of a cluster's. Its page is there as long as the cluster's head is."""
+    """The cluster's job that computed the output, if any. Its page exists as long as the cluster's head."""
     job = record.get("job")
     if not job:
         return {}
@@ -103,13 +103,13 @@ def _job(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _code(code: Any) -> str:
-    """The code that a job ran, in words."""
+    """The code that a job ran, as a phrase."""
     package = code.get("package") if isinstance(code, Mapping) else None
     return f"shipped {package}" if package else "image" if isinstance(code, Mapping) else str(code)
 
 
 def _transfers(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What the step has read from other regions, if its config has anything that may be."""
+    """The transfers from other regions, if the config has a mirrored path."""
     if "mirror://" not in json.dumps(record.get("config")):
         return {}
     moved = spent(path)
@@ -121,7 +121,7 @@ def _transfers(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers of the result, each under its own name; Dagster has one namespace, so a clash gets a prefix."""
+    """Numbers of the result by name. Metadata has one namespace, so a reserved name gets a prefix."""
     numbers = {k: v for k, v in result.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     return {f"result_{key}" if key in TAKEN else key: value for key, value in numbers.items()}
 

@@ -1,4 +1,4 @@
-"""One Dagster run of a graph, in this process and in the instance at DAGSTER_HOME."""
+"""One Dagster run of a graph: in this process, in the instance at DAGSTER_HOME."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from marin_resources.orchestrator.console import failure_sentence
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """How a run ended."""
+    """The result of a run."""
 
     run_id: str
     computed: int

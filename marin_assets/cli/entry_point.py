@@ -1,6 +1,6 @@
-"""`executor_main(steps)`: run an experiment at the end of its own script. Marin's entry point, on Dagster.
+"""`executor_main(steps)`: the last line of an experiment's script runs it. Marin's entry point, on Dagster.
 
-    python my_experiment.py                         everything that is not complete
+    python my_experiment.py                         every step that is not complete
     python my_experiment.py --dry-run               what would run, and why
     python my_experiment.py --select '+tokenized'   the selected steps: plan/selection.py has the language
     python my_experiment.py --run-only tokenized    Marin's option: the same as --select '+tokenized'
@@ -36,13 +36,13 @@ from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
 
 SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, *UNREADABLE)
-"""Errors that say all there is to say. Any other is a fault of ours, and keeps its traceback."""
+"""Errors that are complete sentences. Any other one is a bug and keeps its traceback."""
 
 
 def executor_main(
     steps: Sequence[Step | InputName], description: str | None = None, *, max_concurrent: int | None = None
 ) -> dict[str, str]:
-    """Make every step's output, and all that they need, unless it is complete. Reads its options from the command line.
+    """Materialize the steps and all their inputs. Complete outputs are reused. Options come from the command line.
 
     Returns step name -> output path. Exits with 2 and a sentence for a wrong option, name or config, and with 1 if a
     step failed or a check did not hold.
@@ -80,14 +80,14 @@ def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
 
 
 def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
-    """The plan of `nodes` from one look at the whole graph, with the drift of what is reused."""
+    """The plan of `nodes`, from one look at the whole graph, with the drift of reused outputs."""
     observed = store.look(node.output for node in graph)
     digests = {node.name: manifest_digest(observed[node.output]) for node in graph}
     return plan(graph, observed, nodes, lambda node: drift_of(node, graph, store, observed[node.output], digests)[0])
 
 
 def print_plan(planned: Sequence[Planned]) -> None:
-    """One line a step: what would happen, where, and why."""
+    """Print the action, path and reason of each step."""
     for item in planned:
         print(f"{item.action:8} {item.observed.path}\n         {item.reason}")
     counts = {action: sum(item.action is action for item in planned) for action in Action}
@@ -97,7 +97,7 @@ def print_plan(planned: Sequence[Planned]) -> None:
 def _materialize(
     graph: Graph, nodes: Sequence[Node], store: Store, description: str | None, options: argparse.Namespace
 ) -> None:
-    # Dagster is loaded here, so that a dry run and a wrong option answer at once.
+    # The late import breaks a weight: Dagster takes a second, and a dry run or a wrong option answers without it.
     from marin_assets.assets.run import run_graph
 
     home = ensure_dagster_home()
@@ -143,7 +143,10 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
     )
     parser.add_argument("--max-concurrent", "--max_concurrent", type=int, metavar="N", help="steps at once")
     parser.add_argument(
-        "--fail-if-held", "--fail_if_held", action="store_true", help="fail, and do not wait, where someone else works"
+        "--fail-if-held",
+        "--fail_if_held",
+        action="store_true",
+        help="fail if another run computes an output",
     )
     options = parser.parse_args()
     options.max_concurrent = max_concurrent or options.max_concurrent

@@ -1,0 +1,4 @@
+"""What a run would do and why: selection, reasons, drift, and the facts of a record.
+
+May import marin_assets.step and marin_resources. Dagster is not loaded, so that a dry run answers at once.
+"""

@@ -1,4 +1,4 @@
-"""The folder `experiments/`: one file an experiment, whose function `steps()` gives its steps."""
+"""The folder `experiments/`: each file is an experiment, whose function `steps()` returns its steps."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Experiments:
     steps: Mapping[str, tuple[Step, ...]]
-    """Experiment name -> its steps, in the order of the file names."""
+    """Experiment name -> its steps, in the order of file names."""
     left_out: Mapping[str, str]
-    """Experiment name -> why it is not there, in one sentence."""
+    """Experiment name -> why it is left out, in one sentence."""
 
 
 def load_experiments() -> Experiments:
-    """Every experiment that can be loaded together with those before it."""
+    """Every experiment that imports, and whose steps do not clash with those of the experiments before it."""
     loaded: dict[str, tuple[Step, ...]] = {}
     left_out: dict[str, str] = {}
     folder = importlib.import_module(FOLDER)
@@ -36,7 +36,7 @@ def load_experiments() -> Experiments:
         try:
             steps = _load(module.name)
             validate(build_graph([step for others in loaded.values() for step in others] + list(steps)))
-        except Exception as error:  # whatever is wrong with one file must not take the others away
+        except Exception as error:  # one broken file must not take the others away
             left_out[module.name] = f"Experiment {module.name!r} is left out: {type(error).__name__}: {error}"
             log.warning(left_out[module.name])
             continue

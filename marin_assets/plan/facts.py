@@ -1,7 +1,7 @@
-"""What the record of a node's output says that is known before the work, and what of it may drift.
+"""The facts in an output's record that are known before the computation, and those of them that may drift.
 
-describe_node     everything: the step, its config, version and inputs, and the code and environment at hand
-drifting_facts    what the version does not cover, as it is now, to be held against a record
+describe_node     all facts: the step, its config, version and inputs, the code and the environment
+drifting_facts    today's facts that the version does not cover, to compare with a record
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MAKES_DATA = frozenset({"documents", "stages", "experiments"})
 
 
 def resolved_config(node: Node, graph: Graph, store: Store) -> Json:
-    """The config as it goes to the worker."""
+    """The config as the worker gets it."""
     return encode(resolve(node, graph, paths_of(node, store), store.prefix))
 
 
 def paths_of(node: Node, store: Store) -> dict[Output, str]:
-    """Where the node's output lies, and what it reads."""
+    """The paths of the node's output and of its inputs."""
     nodes = (node, *node.dependencies, *node.pseudo_dependencies)
     return {other.output: store.locate(other.output) for other in nodes}
 
@@ -37,7 +37,7 @@ def paths_of(node: Node, store: Store) -> dict[Output, str]:
 def describe_node(
     node: Node, store: Store, config: Json, inputs: Mapping[str, Observed], run_id: str | None
 ) -> dict[str, Any]:
-    """The facts of an attempt. `inputs` is what was found of the inputs that it will read, by step name."""
+    """The facts of an attempt. `inputs` are its observed inputs, by step name."""
     return {
         "name": node.name,
         "fn_name": reference_to(node.step.fn),
@@ -53,7 +53,7 @@ def describe_node(
 
 
 def drifting_facts(node: Node, graph: Graph, store: Store, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record made now would say of all that can drift. Source that is as it was recorded costs no parsing."""
+    """The facts of today that can drift. Source files that are unchanged since the record are not parsed."""
     config = resolved_config(node, graph, store)
     recorded, references = record.get("source_digest"), _references(node, config)
     return {
@@ -64,14 +64,14 @@ def drifting_facts(node: Node, graph: Graph, store: Store, record: Mapping[str, 
 
 
 def manifest_digest(observed: Observed) -> str | None:
-    """The digest of an output's files, None if it is not complete or was made by Marin, which takes none."""
+    """The digest of an output's manifest; None for an incomplete output, and for Marin's, which has none."""
     return ((observed.record or {}).get("manifest") or {}).get("digest") if observed.done else None
 
 
 def counts(module: Module) -> bool:
-    """Whether a module can change what a step makes: what declares, plans and reports steps cannot.
+    """Whether a change of the module can change outputs: code that declares, plans or reports steps cannot.
 
-    A step's config reaches its function as plain values, and these are recorded and compared themselves.
+    A step's config reaches its function as plain values, which are recorded and compared themselves.
     """
     package, room, *_ = [*module.name.split("."), ""]
     return package != "marin_assets" or room in MAKES_DATA
@@ -88,5 +88,5 @@ def _placed(node: Node, store: Store, config: Json) -> dict[str, Any]:
 
 
 def _references(node: Node, config: Json) -> list[str]:
-    """The function, and the classes of its config: a worker imports them, though the function may not."""
+    """The function, and the classes of its config, which a worker imports too."""
     return [reference_to(node.step.fn), *sorted(references_in(config))]

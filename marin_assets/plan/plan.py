@@ -1,4 +1,4 @@
-"""What a run would do, and why: run, reuse, wait or blocked. Decided from a look, before anything starts."""
+"""The plan of a run: run, reuse, wait or blocked for each step, and why. It starts nothing."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Planned:
     node: Node
     action: Action
     reason: str
-    """A phrase: why this action and no other."""
+    """A phrase: why this action."""
     observed: Observed
     drift: tuple[Drift, ...] = ()
-    """What has changed since a complete output was made. It is shown, and decides nothing."""
+    """Changes since a complete output was computed. They are shown and decide nothing."""
 
 
 def plan(
@@ -35,7 +35,7 @@ def plan(
     selection: Iterable[Node] | None = None,
     drift: Callable[[Node], tuple[Drift, ...]] = lambda node: (),
 ) -> list[Planned]:
-    """The action for every selected node (all if None), inputs first. `drift` is asked of those that are reused."""
+    """The action of every selected node (all if None), inputs first. `drift` is called for reused nodes."""
     selected = set(graph if selection is None else selection)
     actions: dict[Node, Action] = {}
     planned = []
@@ -55,14 +55,14 @@ def _decide(
     node: Node, seen: Observed, observed: Mapping[Output, Observed], actions: Mapping[Node, Action]
 ) -> tuple[Action, str]:
     if seen.match is Match.OTHER:
-        return Action.BLOCKED, "another version's output lies at this path"
+        return Action.BLOCKED, "another version's output is stored at this path"
     if seen.done:
         return (
             Action.REUSE,
             "complete" if seen.match is Match.SAME else "complete, unverified: its record has no version",
         )
     if seen.holder is not None:
-        return Action.WAIT, f"being made by {seen.holder.describe()}"
+        return Action.WAIT, f"being computed by {seen.holder.describe()}"
     for dependency in node.dependencies:
         if actions.get(dependency) is Action.BLOCKED:
             return Action.BLOCKED, f"needs {dependency.name!r}, which is blocked"
@@ -72,11 +72,11 @@ def _decide(
 
 
 def _why_run(node: Node, seen: Observed, actions: Mapping[Node, Action]) -> str:
-    goes_on = ", it goes on from what is there" if node.step.resumable else ""
+    resumes = ", it resumes from the files of that attempt" if node.step.resumable else ""
     if seen.status is Status.FAILED:
         error = (seen.record or {}).get("error")
-        return f"its last attempt failed: {error}" if error else f"its last attempt was stopped{goes_on}"
+        return f"its last attempt failed: {error}" if error else f"its last attempt was stopped{resumes}"
     if seen.status is Status.RUNNING:
-        return f"its last attempt died{goes_on}"
+        return f"its last attempt died{resumes}"
     rerun = [dependency.name for dependency in node.dependencies if actions.get(dependency) is Action.RUN]
     return f"new, as {', '.join(map(repr, rerun))} is" if rerun else "no output of this version yet"

@@ -1,4 +1,4 @@
-"""What a step's result is expected to show: a number of it, and bounds. Each becomes an asset check."""
+"""Expectations: bounds on a number of a step's result. Each is an asset check."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """`result[metric]` lies within the bounds. Build it with `expect()`."""
+    """`result[metric]` is within the bounds. Build it with `expect()`."""
 
     metric: str
-    """A number in the step's result; "a.b" looks into a nested one."""
+    """A number in the step's result; "a.b" names a nested one."""
     at_least: float | None = None
     at_most: float | None = None
     description: str = ""
@@ -23,7 +23,7 @@ class Expectation:
         return "".join(c if c.isalnum() else "_" for c in self.metric)
 
     def value_in(self, result: Mapping[str, Any]) -> float | None:
-        """The number in `result`, or None if it is not there."""
+        """The number in `result`, or None."""
         value: Any = result
         for part in self.metric.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
@@ -45,7 +45,7 @@ class Expectation:
 def expect(
     metric: str, *, at_least: float | None = None, at_most: float | None = None, description: str = ""
 ) -> Expectation:
-    """Expect the number `metric` of a step's result to lie within inclusive bounds."""
+    """Expect the number `metric` of a step's result to be within inclusive bounds."""
     if at_least is None and at_most is None:
         raise ValueError(f"expect({metric!r}) has no bound. Pass at_least=, at_most= or both.")
     return Expectation(metric=metric, at_least=at_least, at_most=at_most, description=description)

@@ -1,6 +1,6 @@
-"""Steps as an ordered DAG: every step that the given ones read, inputs first, each version once.
+"""Steps as an ordered DAG: the given steps and all their inputs, inputs first, each version once.
 
-Works without recursion, in time linear in the number of steps and references: chains of thousands of steps and
+It uses no recursion and takes time linear in the number of steps and references: chains of thousands of steps and
 DAGs of tens of thousands take seconds.
 """
 
@@ -18,14 +18,14 @@ from marin_resources.output import Output
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One step in its place: what it is, and which steps it waits for or only looks at."""
+    """One step in the graph, with the nodes that it reads."""
 
     step: Step
     version: Version
     dependencies: tuple[Node, ...]
-    """Nodes that must be done first, in the order the config reads them, each once."""
+    """Nodes that must be complete first, in the order of the config, each once."""
     pseudo_dependencies: tuple[Node, ...]
-    """Nodes whose version counts, and that are not waited for."""
+    """Nodes that enter the version but need not be complete."""
 
     @property
     def name(self) -> str:
@@ -47,13 +47,13 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The nodes, inputs before those that read them."""
+    """The nodes, inputs before readers."""
 
     nodes: tuple[Node, ...]
     by_step: Mapping[StepMarker, Node]
-    """Every step met, also one that is the same as an earlier one, to its node."""
+    """Each step to its node; equal steps share one."""
     drift: tuple[str, ...]
-    """One sentence for each pair of steps that are one by version and yet differ."""
+    """One sentence for each pair of steps with one version that differ in other fields."""
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
@@ -65,7 +65,7 @@ class Graph:
         return self.by_step[step]
 
     def downstream(self, node: Node) -> list[Node]:
-        """Every node that reads `node`, directly or through others."""
+        """Every node that reads `node`, directly or indirectly."""
         reached = {node}
         for other in self.nodes:
             if not reached.isdisjoint((*other.dependencies, *other.pseudo_dependencies)):
@@ -74,7 +74,7 @@ class Graph:
 
 
 def build_graph(steps: Iterable[Step | InputName]) -> Graph:
-    """The DAG of these steps and all they read. Raises ConfigError for a bad config or two versions of one name."""
+    """The DAG of these steps and all their inputs. Raises ConfigError for a bad config or two versions of one name."""
     roots = [_step_of(root) for root in steps]
     inputs, order = _visit(roots)
     versions: dict[Step, Version] = {}
@@ -107,7 +107,7 @@ def _step_of(root: Step | InputName) -> Step:
 
 
 def _visit(roots: list[Step]) -> tuple[dict[Step, Inputs], list[Step]]:
-    """The inputs of every step, and the steps with inputs first: depth first, in the order configs name them."""
+    """The inputs of every step, and the steps ordered with inputs first: depth first, in the order of the configs."""
     inputs: dict[Step, Inputs] = {}
     order: list[Step] = []
     stack = [(root, False) for root in reversed(roots)]
@@ -124,7 +124,7 @@ def _visit(roots: list[Step]) -> tuple[dict[Step, Inputs], list[Step]]:
 
 
 def _difference(first: Step, second: Step) -> Iterator[str]:
-    """What differs between two steps of one version: not identity, but someone may have expected otherwise."""
+    """The differences between two steps of one version: they do not enter identity, but may surprise the author."""
     if first.fn is not second.fn:
         yield (
             f"Two steps named {first.name!r} have one version and run different functions, "
@@ -144,7 +144,7 @@ def _name(fn: object) -> str:
 
 
 def _refuse_collisions(graph: Graph) -> None:
-    """Names are asset keys and six hex digits can collide: both are errors here, before anything runs."""
+    """Raise ConfigError for two versions of one name, or two versions with one path: six hex digits can collide."""
     by_path: dict[str, Node] = {}
     by_name: dict[str, Node] = {}
     for node in graph:
@@ -161,12 +161,12 @@ def _refuse_collisions(graph: Graph) -> None:
 
 
 def explain_difference(first: Node, second: Node) -> str:
-    """Which versioned fields or inputs of two versions differ, in a phrase."""
+    """The versioned fields or inputs in which two versions differ, as a phrase."""
     one, other = first.version.as_dict(), second.version.as_dict()
     differing = sorted(
         k for k in one["config"].keys() | other["config"].keys() if one["config"].get(k) != other["config"].get(k)
     )
     phrases = [f"{key} ({one['config'].get(key)!r} and {other['config'].get(key)!r})" for key in differing]
     if one["dependencies"] != other["dependencies"]:
-        phrases.append("the versions of what they read")
+        phrases.append("the versions of their inputs")
     return ", ".join(phrases) or "their inputs"

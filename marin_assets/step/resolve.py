@@ -1,4 +1,4 @@
-"""Placeholders to paths: a config as its function is given it, once the prefix is known."""
+"""Resolve the placeholders in a config to paths, once the prefix is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from marin_resources.wire.config_json import EncodeError, encode
 
 
 def resolve(node: Node, graph: Graph, paths: Mapping[Output, str], prefix: str) -> Any:
-    """The node's config with every path in place. `paths` holds where each output lies."""
+    """The node's config with a path for each placeholder. `paths`: output -> its path."""
 
     def place(leaf: Any) -> Any:
         if isinstance(leaf, Step):
@@ -34,7 +34,7 @@ def resolve(node: Node, graph: Graph, paths: Mapping[Output, str], prefix: str) 
 
 
 def mirror_budget_gb(step: Step) -> float | None:
-    """How much the step may move from other regions: the largest budget in its config, None if nothing is mirrored."""
+    """GB that the step may transfer from other regions: the largest budget in its config; None: no mirrored path."""
     budgets: list[float] = []
 
     def note(leaf: Any) -> Any:
@@ -47,7 +47,7 @@ def mirror_budget_gb(step: Step) -> float | None:
 
 
 def check_config(node: Node) -> None:
-    """Raise EncodeError, naming step and field, for a config that could not be sent to a worker as JSON."""
+    """Raise EncodeError, which names step and field, for a config that cannot be sent to a worker as JSON."""
     try:
         encode(map_leaves(node.step.config, _stand_in), "config")
     except EncodeError as error:
@@ -63,13 +63,13 @@ def _stand_in(leaf: Any) -> Any:
 
 
 def _in_the_mirror(path: str, prefix: str) -> str:
-    """What lies below the prefix has a place in every region; an absolute path or a URL elsewhere is itself."""
+    """A path below the prefix exists in every region; any other absolute path or URL stays as it is."""
     inside = path.removeprefix(prefix.rstrip("/") + "/")
     return inside if inside.startswith("/") or "://" in inside else f"mirror://{inside}"
 
 
 def below(path: str, name: str | None) -> str:
-    """`name` below `path`; an absolute name or a URL is itself."""
+    """`name` below `path`; an absolute name or a URL stays as it is."""
     if not name:
         return path
     if name.startswith("/") or "://" in name:

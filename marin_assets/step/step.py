@@ -1,4 +1,4 @@
-"""A step: a name, a function, and the config that the function is given. Inert: making one does nothing."""
+"""A step: a name, a function, and the config that the function takes. Creating a step runs nothing."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SEGMENT = re.compile(r"[^\s/\\\x00-\x1f\"*?\[\]{}#%]+")
 class Step(StepMarker):
     """One node of the DAG: `fn(config)` writes an output at `<prefix>/<name>-<version>`.
 
-    Two steps with the same name, versioned config fields and inputs are the same step; everything else
-    here may change without making anything anew.
+    Two steps with the same name, versioned config fields and inputs are the same step. Every other field may change
+    without a new computation.
     """
 
     name: str
-    """What it makes, for example "tokenized/fineweb". Segments of letters, digits and `-_.=,+@:`."""
+    """The name of its output, for example "tokenized/fineweb". Segments of letters, digits and `-_.=,+@:`."""
     fn: Callable[[Any], Any]
     """A plain importable function. Its result (numbers, names, plots) goes into the record."""
     config: Any
     """A frozen dataclass. Only `versioned()` fields and inputs enter the version."""
     description: str | None = None
-    """For people; the function's docstring if None."""
+    """Shown to people; None: the function's docstring."""
     resources: Resources = field(default_factory=cpu)
     extras: Sequence[str] = ()
     """Extras of pyproject.toml that the function needs, for example ("train",)."""
@@ -39,15 +39,15 @@ class Step(StepMarker):
     packages: Sequence[str] = ()
     """Requirements that the function needs beyond the extras, for example ("lxml>=5",)."""
     timeout_s: float | None = None
-    """Seconds that the function may take; None lets it take as long as it does."""
+    """Time limit of the function in seconds; None: no limit."""
     key: Sequence[str] | None = None
-    """Asset key in Dagster; the name's segments if None."""
+    """Asset key in Dagster; None: derived from the name (plan/asset_key.py)."""
     resumable: bool = False
-    """The function goes on with what a crashed attempt left; else it begins with an empty folder."""
+    """Whether an attempt resumes from the files of a crashed one; if not, it starts with an empty folder."""
     override_output_path: str | None = None
-    """A path to use in place of the hashed one. The version, and so the steps behind it, stay as they are."""
+    """A path in place of the hashed one. It changes no version, neither this step's nor a reader's."""
     expectations: Sequence[Expectation] = ()
-    """What the result must show; each is an asset check."""
+    """Bounds on the result; each is an asset check."""
     owners: Sequence[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     kinds: Sequence[str] = ()
@@ -72,7 +72,7 @@ class Step(StepMarker):
         return self.cd(name)
 
     def cd(self, name: str) -> InputName:
-        """A place below this step's output."""
+        """A path below this step's output."""
         return InputName(self, name)
 
     def as_input_name(self) -> InputName:

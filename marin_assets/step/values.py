@@ -1,16 +1,16 @@
-"""The values that a config may hold beside plain ones: versions, and paths that are known only later.
+"""The values that a config may hold beside plain ones: versioned values, and placeholders for paths.
 
-A config is written before anyone knows where its inputs and its output will lie. So a field holds a
-placeholder, which `resolve` turns into a path, and which `version` turns into a part of the identity:
+A config is written before the paths of its inputs and of its output are known. So a field holds a placeholder, which
+`resolve` turns into a path and `version` into a part of the identity:
 
-    versioned(50)              50, and a change of it is a change of the step's version
-    output_path_of(step)       the path of what `step` makes
-    this_output_path()         the path of what this step makes
+    versioned(50)              50; changing it changes the step's version
+    output_path_of(step)       the path of the output of `step`
+    this_output_path()         the path of this step's own output
     mirrored("raw/dclm")       a path that may be read from another region, up to a budget
-    hardcoded("raw/old-1")     a path under the prefix that no step of ours makes
+    hardcoded("raw/old-1")     a path under the prefix that is no step's output
 
-The functions are typed as what they stand for (`versioned(50)` is an `int` to a type checker), so a
-config's fields keep their plain types. Marin's meaning throughout (marin-community/marin).
+Each function has the type of the value that it stands for (`versioned(50)` is an `int` to a type checker), so a
+config's fields keep their plain types. The semantics are Marin's (marin-community/marin).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 
 class ConfigError(ValueError):
-    """A config that cannot be versioned, resolved or sent: one sentence with the field and the way out."""
+    """A config that cannot be versioned, resolved or sent: one sentence with the field and the fix."""
 
 
 class StepMarker:
-    """Base of Step, by which a value that is a step is recognised."""
+    """Base class of Step: it lets this module recognise a step without importing it."""
 
     name: str
 
@@ -48,26 +48,26 @@ class VersionedValue(Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class InputName(_Path):
-    """The path of what `step` makes, or a place below it; without a step, a path under the prefix."""
+    """The path of the output of `step`, or a path below it; without a step, a path under the prefix."""
 
     step: StepMarker | None
     name: str | None = None
     block_on_step: bool = True
 
     def cd(self, name: str) -> InputName:
-        """A place below this one."""
+        """A path below this one."""
         return dataclasses.replace(self, name=posixpath.join(self.name, name) if self.name else name)
 
     def __truediv__(self, name: str) -> InputName:
         return self.cd(name)
 
     def nonblocking(self) -> InputName:
-        """Read what is there without waiting for the step: it enters the version and orders nothing."""
+        """Read the output as it is, without waiting for the step: it enters the version but orders nothing."""
         return dataclasses.replace(self, block_on_step=False)
 
     @staticmethod
     def hardcoded(path: str) -> InputName:
-        """A path that no step makes: relative to the prefix, or absolute. The text enters the version."""
+        """A path that is no step's output: relative to the prefix, or absolute. The text enters the version."""
         return InputName(None, path)
 
     def __repr__(self) -> str:
@@ -77,14 +77,14 @@ class InputName(_Path):
 
 @dataclass(frozen=True)
 class OutputName(_Path):
-    """The path of what this step makes, or a place below it."""
+    """The path of this step's own output, or a path below it."""
 
     name: str | None = None
 
 
 @dataclass(frozen=True)
 class MirroredValue(_Path):
-    """A path that is read from whichever region has it."""
+    """A path that is read from any region that has it."""
 
     value: Any
     budget_gb: float = 10
@@ -94,13 +94,13 @@ class MirroredValue(_Path):
 
 
 THIS_OUTPUT_PATH: str = cast(str, OutputName(None))
-"""Default of a config's output field: the path of the step that is given the config."""
+"""Default of a config's output field: the path of the output of the step that the config belongs to."""
 
 
 def versioned(value: T) -> T:
-    """Let `value` enter the version of its step; a config field without it can change freely.
+    """Make `value` enter the version of its step. A field without it can change freely.
 
-    Raises ConfigError for a value that is a version or a path already.
+    Raises ConfigError for a versioned value and for a path.
     """
     if isinstance(value, VersionedValue):
         raise ConfigError(f"versioned({value!r}) is versioned already. Wrap the value once.")
@@ -117,15 +117,15 @@ def ensure_versioned(value: T) -> T:
 
 
 def unwrap_versioned_value(value: Any) -> Any:
-    """The plain value: every versioned() and mirrored() in it taken off, in dataclasses, lists, tuples and dicts too.
+    """The plain value, without the versioned() and mirrored() in it, also in dataclasses, lists, tuples and dicts.
 
-    Raises ConfigError where it meets a path that is not known yet.
+    Raises ConfigError for a path that is not known yet.
     """
     return map_leaves(value, _unwrap)
 
 
 def output_path_of(step: StepMarker | InputName, name: str | None = None) -> InputName:
-    """Where `step` puts its output, or `name` below it; makes the step an input of the one that reads it."""
+    """The path of the output of `step`, or of `name` below it. It makes `step` an input of the step that reads it."""
     if isinstance(step, InputName):
         return step.cd(name) if name else step
     if not isinstance(step, StepMarker):
@@ -134,7 +134,7 @@ def output_path_of(step: StepMarker | InputName, name: str | None = None) -> Inp
 
 
 def this_output_path(name: str | None = None) -> str:
-    """Where the step that is given this config puts its output, or `name` below it."""
+    """The path of the output of the step that the config belongs to, or of `name` below it."""
     return cast(str, OutputName(name))
 
 

@@ -9,7 +9,7 @@
 An input up to four levels above the raw data enters as its whole version, a deeper one as "name-hash", so texts stay
 short. The algorithm is Marin's to the letter (marin-community/marin, lib/marin/src/marin/execution/executor.py), and
 the golden table in tests/ may never change. Where Marin hashes the `str()` of a value it does not know, which
-differs from process to process, this raises.
+differs between processes, this raises.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_INLINE_DEPTH = 4
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a config says of its step's identity: versioned fields by place, and the steps it reads."""
+    """The identity in a config: versioned fields by their path in the config, and the steps that it reads."""
 
     fields: Mapping[str, Any]
     dependencies: tuple[Step, ...]
@@ -46,7 +46,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Version:
-    """The identity of a step. `text` is the whole of it, the rest are digests of `text`."""
+    """The identity of a step. `text` is all of it; the other fields are derived from `text`."""
 
     name: str
     hash: str
@@ -55,7 +55,7 @@ class Version:
 
     @property
     def path(self) -> str:
-        """Where the output lies below a prefix: "<name>-<hash>"."""
+        """The output's path below a prefix: "<name>-<hash>"."""
         return f"{self.name}-{self.hash}"
 
     @cached_property
@@ -84,7 +84,7 @@ def read_inputs(step: Step) -> Inputs:
 
 
 def compute_version(name: str, inputs: Inputs, versions: Mapping[Step, Version]) -> Version:
-    """The version of a step of this name, given the versions of what it reads."""
+    """The version of a step of this name, given the versions of its inputs."""
     deps = [versions[step] for step in inputs.dependencies]
     pseudo = [versions[step] for step in inputs.pseudo_dependencies]
     text = _text(name, inputs.fields, deps, pseudo)
@@ -93,10 +93,10 @@ def compute_version(name: str, inputs: Inputs, versions: Mapping[Step, Version])
 
 
 def stable_json(value: Any, where: str) -> Any:
-    """The JSON form that a versioned value enters a version with, the same in every process.
+    """The JSON form of a versioned value, the same in every process.
 
     Marin's encoder: Path and float types as text, Enum by value, timedelta as a dict, dataclasses as dicts.
-    Raises ConfigError for NaN, sets, callables, and whatever else Marin would hash the `str()` of.
+    Raises ConfigError for NaN, sets, callables, and every other value of which Marin would hash the `str()`.
     """
     if value is None or (isinstance(value, bool | int | str) and not isinstance(value, enum.Enum)):
         return value
@@ -130,7 +130,7 @@ def stable_json(value: Any, where: str) -> Any:
 
 
 def plain_leaves(config: Any) -> Iterator[tuple[str, Any]]:
-    """The leaves that no version covers, by place."""
+    """The leaves that do not enter the version, by their path in the config."""
     for place, leaf in _leaves(config, "", None):
         if not isinstance(leaf, VersionedValue | InputName | OutputName):
             yield place, leaf
@@ -163,7 +163,7 @@ def _leaves(value: Any, place: str, step: Step | None) -> Iterator[tuple[str, An
 
 
 def _text(name: str, fields: Mapping[str, Any], deps: Iterable[Version], pseudo: Iterable[Version]) -> str:
-    """json.dumps(version, sort_keys=True), put together from the inputs' own texts, which are that already."""
+    """json.dumps(version, sort_keys=True), joined from the texts of the inputs, which have this form."""
     parts = [
         f'"config": {json.dumps(fields, sort_keys=True)}',
         f'"dependencies": [{", ".join(map(_inline, deps))}]',
@@ -183,7 +183,7 @@ def _named(step: Step | None) -> str:
 
 
 def _refuse_mixed_keys(value: Mapping[Any, Any], where: str) -> None:
-    """JSON sorts keys, so they must be of one kind."""
+    """JSON sorts keys, so they must have one type."""
     for kind in (str, int, type(None)):
         if all(isinstance(key, kind) for key in value):
             return

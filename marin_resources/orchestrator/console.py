@@ -1,4 +1,4 @@
-"""What a run prints: short lines on stderr, the time and the message. A failed step prints its sentence."""
+"""A run's console log: short lines on stderr, with the time and the message. A failed step prints its sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dagster as dg
 
 @dg.logger(config_schema={}, description="Short lines on stderr: the time and the message, nothing below INFO.")
 def short_console(init_context: dg.InitLoggerContext) -> logging.Logger:
-    """Dagster's console logger in few words; everything is in the event log all the same."""
+    """Dagster's console logger with short lines. The event log has everything."""
     logger = logging.Logger("marin", logging.INFO)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_ShortFormatter("%(asctime)s %(message)s", "%H:%M:%S"))
@@ -20,7 +20,7 @@ def short_console(init_context: dg.InitLoggerContext) -> logging.Logger:
 
 
 def failure_sentence(event: dg.DagsterEvent) -> str:
-    """Why a step failed, in the words of whoever raised."""
+    """The error of a failed step: its sentence, or the message of the first cause."""
     data = event.step_failure_data
     if data.user_failure_data is not None and "error" in data.user_failure_data.metadata:
         return str(data.user_failure_data.metadata["error"].value)

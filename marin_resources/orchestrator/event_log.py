@@ -1,9 +1,9 @@
-"""Dagster's SQLite event log with its connections kept open: what it stores, and where, stays the same.
+"""Dagster's SQLite event log with open connections. What it stores, and where, does not change.
 
-As published (1.13.27) every event makes a new SQLAlchemy engine: no compiled statement is ever used again, and closing
-the last connection writes the whole log through to the disk. Measured on 2 cores: 100 complete steps take 8 to 14 s to
-report; with kept connections and one fsync a checkpoint in place of one an event, 2 s. What is written survives the
-death of the process as before; a power cut can take the last events of a run, never an output.
+As published (1.13.27) Dagster creates a SQLAlchemy engine for every event: it reuses no compiled statement, and closing
+the last connection writes the whole log to disk. Measured on 2 cores, 100 complete steps take 8 to 14 s to report; with
+open connections, and one fsync per checkpoint in place of one per event, 2 s. Events survive the death of the process
+as before. A power failure can lose the last events of a run, never an output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, create_engine, event
 
 KEPT = 8
-"""Databases held open, one a run and the index. A web server looks at more runs than this one after the other."""
+"""Open databases: one for each run, and the index. A web server reads more runs than this, one after the other."""
 
 
 class KeptSqliteEventLogStorage(SqliteEventLogStorage):
@@ -45,13 +45,13 @@ class KeptSqliteEventLogStorage(SqliteEventLogStorage):
     def _connect(self, shard: str) -> Iterator[Connection]:
         if shard not in self._initialized_dbs or not os.path.exists(self.path_for_shard(shard)):
             self._initialized_dbs.discard(shard)
-            with super()._connect(shard):  # makes the database and its tables
+            with super()._connect(shard):  # creates the database and its tables
                 pass
         with self._db_lock, self._engine(shard).connect() as connection, connection.begin():
             yield connection
 
     def _engine(self, shard: str) -> Engine:
-        """The engine of a database; a file put in another's place is another database."""
+        """The engine of a database, by inode: a replaced file is another database."""
         key = (shard, os.stat(self.path_for_shard(shard)).st_ino)
         if key not in self._kept:
             self._kept[key] = engine = create_engine(

@@ -1,4 +1,4 @@
-"""The executor as Dagster knows it: steps wait in one process, as coroutines, and the work is on Ray."""
+"""The executor's Dagster definition: the steps of a run are coroutines in one process, and Ray computes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dagster._core.execution.retries import RetryMode
 from dagster_async_executor.executor_definition import ASYNC_CONFIG
 
 DEFAULT_MAX_CONCURRENT = 64
-"""Steps that are looked at, waited for or computed at once. Waiting costs a coroutine; Ray limits the computing."""
+"""Steps in flight at once. A waiting step costs a coroutine; Ray limits how many compute."""
 
 
 @dg.executor(name="marin", config_schema=ASYNC_CONFIG)
 def marin_executor(init_context: dg.InitExecutorContext) -> dg.Executor:
-    """Runs every step of a run in its one process."""
-    # Loaded on first use: the base brings anyio and half of Dagster's engine, which definitions do not need.
+    """Runs every step in the run's process."""
+    # The late import breaks a weight: anyio and half of Dagster's engine, which definitions do not need.
     from marin_resources.orchestrator.interruptible import InterruptibleExecutor
 
     config = cast("dict[str, Any]", init_context.executor_config)

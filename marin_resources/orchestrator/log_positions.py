@@ -1,5 +1,5 @@
-"""How far runs have passed on the log of a job: kept in the Dagster instance, so that a run that goes on with the job
-after the first one was killed does not show it all again.
+"""How many bytes of a job's log its runs have shown. The Dagster instance stores it, so a run that attaches to the job
+of a killed run continues there.
 
 In:  a job's submission id, and bytes of its attempt's log.   Out: one row for each job among the instance's key-values.
 """
@@ -15,7 +15,7 @@ WRITE_EVERY_S = 5.0
 
 
 class LogPositions:
-    """Calls go to the instance's database and block: not for an event loop's thread."""
+    """Each call blocks on the instance's database; do not call it from an event loop's thread."""
 
     def __init__(self, instance: dg.DagsterInstance, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._storage, self._clock_s = instance.run_storage, clock_s
@@ -23,13 +23,13 @@ class LogPositions:
         self._written_at_s: dict[str, float] = {}
 
     def of(self, submission_id: str) -> int:
-        """0 if nothing was noted."""
+        """Bytes shown so far, 0 for an unknown job."""
         key = _key(submission_id)
         text = self._storage.get_cursor_values({key}).get(key, "")
         return int(text) if text.isdigit() else 0
 
     def note(self, submission_id: str, bytes: int) -> None:
-        """Written at most every 5 s; so much of a log may be shown twice after a crash."""
+        """Record the position, at most every 5 s; after a crash that much of the log may be shown twice."""
         now_s = self._clock_s()
         if (
             bytes == self._noted.get(submission_id, 0)
@@ -40,7 +40,7 @@ class LogPositions:
         self._noted[submission_id], self._written_at_s[submission_id] = bytes, now_s
 
     def forget(self, submission_id: str) -> None:
-        """The job has ended, and all of its log was passed on. An instance removes no key; it holds nothing then."""
+        """Clear the position of an ended job. An instance cannot remove a key, so its value becomes empty."""
         if self._noted.pop(submission_id, None) is not None or self.of(submission_id):
             self._storage.set_cursor_values({_key(submission_id): ""})
         self._written_at_s.pop(submission_id, None)

@@ -1,8 +1,8 @@
-"""Dagster's own run launcher, which can also tell that the process of a run is gone.
+"""Dagster's default run launcher with a health check of the run's process.
 
-A machine that goes down, or a `kill -9`, leaves runs STARTED in Dagster's database, and a queue of one run at a time
-would wait for them for ever. The executor tags each run with its process; run monitoring asks here, and marks a run
-as failed whose process has died. Runs of other machines are left alone.
+A `kill -9` or a machine failure leaves a run STARTED in Dagster's database, and a queue of one run at a time would wait
+for it for ever. The executor tags each run with its process. Dagster's run monitoring calls the health check here and
+marks a run as failed whose process has died. Runs of other machines are not checked.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, Wor
 from marin_resources.process import process_is_gone, this_process
 
 TAG = ".dagster/marin_process"
-"""Dagster's UI does not show tags that begin so."""
+"""Dagster's UI hides tags with this prefix."""
 
 
 def process_tag(run_id: str, process: str | None = None) -> dict[str, str]:
-    """This process, or that one, as a tag of its run. Dagster copies a run's tags to one that tries it again, so the
-    run is named in it."""
+    """The tag that names the process of a run, by default this one. It holds the run id, as Dagster copies the tags of
+    a run to its re-execution."""
     return {TAG: f"{run_id} {process or this_process()}"}
 
 
 def process_of(run: DagsterRun) -> str | None:
-    """The process that executes the run, as `this_process` tells it; None if it has not begun."""
+    """The process of the run, in the form of `this_process`; None if the run has not started."""
     run_id, _, process = run.tags.get(TAG, "").partition(" ")
     return process if run_id == run.run_id else None
 
 
 def is_over(run: DagsterRun) -> bool:
-    """Whether a run has ended, or its process has without saying so."""
+    """Whether the run has ended, or its process has died."""
     return run.is_finished or _has_died(run)
 
 
 class LocalRunLauncher(DefaultRunLauncher):
-    """Starts runs as DefaultRunLauncher does."""
+    """Launches runs as DefaultRunLauncher does."""
 
     @property
     def supports_check_run_worker_health(self) -> bool:
@@ -44,7 +44,7 @@ class LocalRunLauncher(DefaultRunLauncher):
         if _has_died(run):
             return CheckRunHealthResult(
                 WorkerStatus.FAILED,
-                "The process of this run is gone. What is complete stays; materialize the same again to go on.",
+                "The process of this run is gone. Complete outputs stay; materialize the same again to continue.",
             )
         return CheckRunHealthResult(WorkerStatus.RUNNING)
 

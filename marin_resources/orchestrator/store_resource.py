@@ -1,4 +1,4 @@
-"""StoreResource: what a Dagster deployment configures of its storage."""
+"""StoreResource: the storage of a Dagster deployment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class StoreResource(dg.ConfigurableResource):
     prefix: str = Field(default="", description="A folder or URL; MARIN_PREFIX, or <root>/outputs, if empty.")
 
     wait_for_others: bool = Field(
-        default=True, description="Whether to wait for an output that someone else is making, or to fail."
+        default=True, description="Whether to wait for an output that another run computes, or to fail."
     )
 
     def store(self) -> Store:
-        """Raises SettingError for a prefix that cannot be written safely."""
+        """The store of the prefix. Raises SettingError for a prefix without conditional writes."""
         prefix = self.prefix or default_prefix()
         refuse_store_without_conditions(prefix)
         return Store(prefix)

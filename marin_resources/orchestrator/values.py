@@ -12,25 +12,25 @@ from marin_resources.storage.paths import join
 
 
 class UnstorableValueError(TypeError):
-    """A value that has no file form: one sentence."""
+    """A value that cannot be stored as a file: one sentence."""
 
 
 def write_value(folder: str, value: Any) -> str:
-    """Write the value below `folder`; returns its format, which `read_value` wants back."""
+    """Write the value below `folder`; returns its format, which `read_value` takes."""
     form, name, data = _encode(value)
     write_bytes(join(folder, name), data)
     return form
 
 
 def read_value(folder: str, form: str) -> Any:
-    """The value that was written. Raises FileNotFoundError."""
+    """Read a written value. Raises FileNotFoundError."""
     name, decode = _FORMS[form]
     fs, path = filesystem_of(join(folder, name))
     return decode(fs.cat_file(path))
 
 
 def encode_value(value: Any) -> bytes:
-    """The bytes that stand for the value."""
+    """The value as bytes."""
     return _encode(value)[2]
 
 
@@ -70,7 +70,7 @@ def _table_bytes(table: Any) -> bytes:
     import pyarrow.parquet
 
     sink = io.BytesIO()
-    # Parquet's own names for the items of lists would make a table that is read differ from the one written.
+    # with Parquet's own names for list items, a table would not equal the one written
     pyarrow.parquet.write_table(table, sink, use_compliant_nested_type=False)
     return sink.getvalue()
 

@@ -68,7 +68,7 @@ def test_a_record_without_a_version_is_reused_and_called_unverified(graph: Graph
 
 def test_another_versions_output_blocks_the_step_and_what_reads_it(graph: Graph) -> None:
     planned = actions(graph, a={**DONE, "match": Match.OTHER})
-    assert planned["a"] == (Action.BLOCKED, "another version's output lies at this path")
+    assert planned["a"] == (Action.BLOCKED, "another version's output is stored at this path")
     assert planned["b"] == (Action.BLOCKED, "needs 'a', which is blocked")
     assert planned["c"] == (Action.BLOCKED, "needs 'b', which is blocked")
 
@@ -76,7 +76,7 @@ def test_another_versions_output_blocks_the_step_and_what_reads_it(graph: Graph)
 def test_what_someone_works_on_is_waited_for_and_who_is_said(graph: Graph) -> None:
     action, reason = actions(graph, a={"status": Status.RUNNING, "holder": HOLDER})["a"]
     assert action is Action.WAIT
-    assert reason == f"being made by {HOLDER.describe()}"
+    assert reason == f"being computed by {HOLDER.describe()}"
     assert "process 12 on tpu-7, Dagster run abc" in reason
 
 
@@ -97,7 +97,7 @@ def test_a_dead_attempt_runs_again_and_a_resumable_one_goes_on(graph: Graph) -> 
     dead = {"status": Status.RUNNING}
     planned = actions(graph, a=dead, b=dead)
     assert planned["a"] == (Action.RUN, "its last attempt died")
-    assert planned["b"] == (Action.RUN, "its last attempt died, it goes on from what is there")
+    assert planned["b"] == (Action.RUN, "its last attempt died, it resumes from the files of that attempt")
 
 
 def test_what_drifted_is_said_of_what_is_reused_and_asked_of_nothing_else(graph: Graph) -> None:
