@@ -19,7 +19,7 @@ from running import ROOT, alive, logged, wait_until
 from toy_steps import calls, toy
 
 from marin_assets import Step, cpu
-from marin_assets.assets.materialize import build_request
+from marin_assets.assets.request import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import DetachedError, Produced, ProduceError, RunCallbacks, produce
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend

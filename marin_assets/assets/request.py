@@ -1,0 +1,65 @@
+"""The request for a node's output: its inputs, the paths that must exist, and the task that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from marin_assets.plan.facts import describe_node, resolved_config
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.resolve import below, mirror_budget_gb
+from marin_assets.step.values import InputName, map_leaves
+from marin_resources.orchestrator.produce import ProduceRequest
+from marin_resources.output import Observed
+from marin_resources.storage.output.store import Store
+from marin_resources.wire.reference import reference_to
+from marin_resources.wire.task import Task
+
+
+def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) -> ProduceRequest:
+    """The request for a node's output."""
+    return ProduceRequest(
+        output=node.output,
+        inputs={dependency.name: dependency.output for dependency in node.dependencies},
+        external=tuple(external_paths(node, store)),
+        task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id),
+    )
+
+
+def build_task(
+    node: Node, graph: Graph, store: Store, attempt: int, inputs: Mapping[str, Observed], run_id: str | None
+) -> Task:
+    """The task that computes the node's output. `inputs` are its observed inputs, by step name."""
+    output, step, config = node.output, node.step, resolved_config(node, graph, store)
+    return Task(
+        output=output,
+        prefix=store.prefix,
+        path=store.locate(output),
+        fn=reference_to(step.fn),
+        config=config,
+        resources=step.resources,
+        extras=tuple(step.extras),
+        env=tuple(step.env),
+        packages=tuple(step.packages),
+        timeout_s=step.timeout_s,
+        submitted_at=datetime.now(UTC).isoformat(),
+        attempt=attempt,
+        resumable=step.resumable,
+        mirror_budget_bytes=None if (gb := mirror_budget_gb(step)) is None else round(gb * 10**9),
+        run_id=run_id,
+        facts=describe_node(node, store, config, inputs, run_id),
+    )
+
+
+def external_paths(node: Node, store: Store) -> list[str]:
+    """The paths in a config that are not outputs of steps, as the function will read them."""
+    found: list[str] = []
+
+    def note(leaf: Any) -> Any:
+        if isinstance(leaf, InputName) and leaf.step is None:
+            found.append(below(store.prefix, leaf.name))
+        return leaf
+
+    map_leaves(node.step.config, note)
+    return found
