@@ -71,5 +71,5 @@ def test_a_line_that_is_no_attribute_is_told_with_its_place(tmp_path: Path) -> N
 def test_a_damaged_shard_of_documents_fails_the_stage_with_its_place(documents: str) -> None:
     shard = join(documents, "deep/0.jsonl.gz")
     write_bytes(shard, read_from(shard, 0)[:-9])
-    with pytest.raises(ShardError, match=r"0\.jsonl\.gz' is damaged or cut short"):
+    with pytest.raises(ShardError, match=r"0\.jsonl\.gz' is damaged or truncated"):
         judged(documents)

@@ -164,17 +164,17 @@ def test_shards_in_nested_folders_keep_their_names(any_prefix: str) -> None:
 def test_twins_that_differ_in_their_format_alone_are_an_error(tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.parquet"):
         write_rows(str(tmp_path / name), [{"id": "", "text": ""}])
-    with pytest.raises(DocumentError, match=r"a\.jsonl' and .*a\.parquet' differ in their format alone"):
+    with pytest.raises(DocumentError, match=r"a\.jsonl' and .*a\.parquet' differ only in their format"):
         document_shards(str(tmp_path), "/out", None)
     (tmp_path / "other").mkdir()
-    with pytest.raises(FileNotFoundError, match="There is no shard of documents"):
+    with pytest.raises(FileNotFoundError, match="No shard of documents"):
         document_shards(str(tmp_path / "other"), "/out", None)
 
 
 @pytest.mark.parametrize(
     ("row", "found"),
     [
-        ({"id": "a"}, r"there is no 'text' among \['id'\]"),
+        ({"id": "a"}, r"no 'text' among \['id'\]"),
         ({"id": 3, "text": "x"}, "'id' is 3"),
         ({"id": "a", "text": ["x"]}, r"'text' is \['x'\]"),
         ({"id": "a", "text": None}, "'text' is None"),

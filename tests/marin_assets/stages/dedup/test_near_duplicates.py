@@ -136,7 +136,7 @@ def test_a_stage_that_failed_goes_on_where_it_was(here: None, tmp_path: Path) ->
     third = Path(documents) / "part-00002-of-00004.jsonl.zst"
     sound = third.read_bytes()
     third.write_bytes(sound[:-20])
-    with pytest.raises(ShardError, match=r"part-00002-of-00004\.jsonl\.zst' is damaged or cut short"):
+    with pytest.raises(ShardError, match=r"part-00002-of-00004\.jsonl\.zst' is damaged or truncated"):
         find(documents, out)
     finished = stamps(out)
     third.write_bytes(sound)

@@ -91,13 +91,13 @@ DAMAGED = {
 def test_a_damaged_file_is_a_sentence_and_ends_ingest(tmp_path: Path, case: str) -> None:
     path = put(tmp_path, *DAMAGED[case])
     with pytest.raises(
-        DocumentError, match=r"a\.jsonl\.\w+' is damaged or cut short after line \d+ \(.+\)\. Make or fetch"
+        DocumentError, match=r"a\.jsonl\.\w+' is damaged or truncated after line \d+ \(.+\)\. Write or download"
     ):
         list(read_rows(path))
     config = IngestConfig(
         input_path=str(tmp_path / "raw"), output_path=str(tmp_path / "out"), bad_rows="reject", max_bad_fraction=1.0
     )
-    with pytest.raises(ShardError, match="is damaged or cut short"):
+    with pytest.raises(ShardError, match="is damaged or truncated"):
         ingest(unwrap_versioned_value(config))
     assert not list((tmp_path / "out").glob("*.zst"))
 
@@ -111,14 +111,14 @@ def parquet(folder: Path, **changes: object) -> bytes:
 @pytest.mark.parametrize("end", [0, 3, 1000, -4, -1])
 def test_a_parquet_cut_short_is_a_sentence(tmp_path: Path, end: int) -> None:
     path = put(tmp_path, "b.parquet", parquet(tmp_path)[:end])
-    with pytest.raises(DocumentError, match=r"b\.parquet' is not sound parquet after row 0"):
+    with pytest.raises(DocumentError, match=r"b\.parquet' is not valid parquet after row 0"):
         list(read_rows(path))
 
 
 def test_a_parquet_with_a_damaged_page_is_a_sentence_with_the_row(tmp_path: Path) -> None:
     data = parquet(tmp_path)
     path = put(tmp_path, "b.parquet", flipped(data, len(data) // 2))
-    with pytest.raises(DocumentError, match=r"b\.parquet' is not sound parquet after row \d+"):
+    with pytest.raises(DocumentError, match=r"b\.parquet' is not valid parquet after row \d+"):
         list(read_rows(path))
 
 
