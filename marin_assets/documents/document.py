@@ -1,6 +1,8 @@
 """One document: its fields, the page that it belongs to, and the errors of rows that are not documents.
 
     {"id": "...", "text": "...", "source": "...", "metadata": {...}}
+
+Keys are written in this order.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
-        """Return the row that is written to a shard. Its key order is fixed: equal documents are equal bytes."""
+        """Return the row that is written to a shard. Equal documents are equal bytes."""
         return {"id": self.id, "text": self.text, "source": self.source, "metadata": dict(self.metadata)}
 
 
