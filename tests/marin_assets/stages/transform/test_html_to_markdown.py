@@ -1,4 +1,4 @@
-"""Pages -> Markdown: nothing of the markup is left, nothing of the text is lost, every page is accounted for."""
+"""Pages become Markdown: no markup is left, no text is lost, every page is accounted for."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_page_keeps_its_id_source_and_metadata_and_every_reject_has_a_reason(t
     }
 
 
-def test_the_documents_of_a_long_page_are_the_page_and_name_it(tmp_path: Path) -> None:
+def test_the_documents_of_a_long_page_contain_all_of_it_and_name_it(tmp_path: Path) -> None:
     paragraphs = [f"Paragraph {i}: " + "word " * (i % 40) for i in range(300)]
     page = Document(id="p", text="".join(f"<p>{p}</p>" for p in paragraphs))
     result, documents = convert(tmp_path, [page], max_characters=1000)
@@ -119,7 +119,7 @@ def test_pieces_hold_all_lines_and_are_never_too_short(text: str) -> None:
     assert all(len(piece) <= 120 + lines for piece in found)
 
 
-def test_markup_is_left_if_the_text_has_more_tags_than_the_page_writes_about() -> None:
+def test_markup_is_left_if_the_text_has_more_tags_than_the_page_mentions() -> None:
     assert markup_left("a <br> b", "<p>a <br> b</p>")
     assert not markup_left("write <br> here", "<p>write &lt;br&gt; here</p>")
     assert not markup_left("<module 'x'>, List<int> and a < b", "<p>…</p>")
@@ -158,7 +158,7 @@ def test_a_bound_that_leaves_no_room_for_pieces_is_an_error(tmp_path: Path) -> N
         convert(tmp_path, [Document(id="a", text="x")], max_characters=150)
 
 
-def test_the_documents_are_the_same_bytes_here_and_on_ray(
+def test_the_documents_are_the_same_bytes_in_process_and_on_ray(
     shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for i in range(4):
