@@ -40,7 +40,7 @@ REASONS = (
 
 
 class IngestError(ValueError):
-    """A config out of bounds, or input with too few documents: one sentence."""
+    """An invalid config, or input with too few documents: one sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -163,7 +163,7 @@ def test_a_byte_order_mark_is_not_part_of_the_first_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "sentence"),
     [
         ({"bad_rows": "skip"}, r"bad_rows is 'skip', expected one of \('fail', 'reject'\)"),
         ({"max_bad_fraction": 2}, "max_bad_fraction is 2, expected a fraction from 0 to 1"),
@@ -171,8 +171,8 @@ def test_a_byte_order_mark_is_not_part_of_the_first_row(tmp_path: Path) -> None:
         ({"metadata_columns": "url"}, "metadata_columns is 'url', expected names in a tuple, or 'all'"),
     ],
 )
-def test_a_config_out_of_bounds_is_an_error(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(IngestError, match=said):
+def test_an_invalid_config_is_an_error(tmp_path: Path, fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(IngestError, match=sentence):
         run(tmp_path, **fields)
 
 
