@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from marin_assets.stages.dedup.merge import merge_parts
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -45,16 +47,11 @@ def clusters_of(parts: Iterable[Callable[[], NDArray[np.uint64]]]) -> Clusters:
 
 
 def distinct(parts: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Return every number of the parts once, ascending. Parts are merged when they outgrow the merged numbers."""
+    """Return every number of the parts once, ascending."""
     import numpy as np
 
-    merged = np.empty(0, np.uint64)
-    waiting: list[NDArray[np.uint64]] = []
-    for part in parts:
-        waiting.append(_unique(part.ravel()))
-        if sum(map(len, waiting)) > len(merged):
-            merged, waiting = _unique(np.concatenate([merged, *waiting])), []
-    return _unique(np.concatenate([merged, *waiting]))
+    uniques = (_unique(part.ravel()) for part in parts)
+    return merge_parts(uniques, lambda arrays: _unique(np.concatenate(arrays)), np.empty(0, np.uint64))
 
 
 def join(parents: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from marin_assets.stages.dedup.merge import merge_parts
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -74,16 +76,11 @@ def record() -> Any:
 
 
 def best(parts: Iterable[NDArray[Any]]) -> NDArray[np.uint64]:
-    """Return the kept documents, one of each cluster, ascending. Parts are merged when they outgrow the merged ones."""
+    """Return the kept documents, one of each cluster, ascending."""
     import numpy as np
 
-    merged = np.empty(0, record())
-    waiting: list[NDArray[Any]] = []
-    for part in parts:
-        waiting.append(part)
-        if sum(map(len, waiting)) > max(len(merged), MIN_MERGED):
-            merged, waiting = _smallest_of_clusters([merged, *waiting]), []
-    return np.sort(_smallest_of_clusters([merged, *waiting])["document"])
+    merged = merge_parts(parts, _smallest_of_clusters, np.empty(0, record()), min_waiting=MIN_MERGED)
+    return np.sort(merged["document"])
 
 
 def _smallest_of_clusters(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -152,8 +152,8 @@ def test_an_expected_file_that_is_missing_is_an_error(source: Path, output: Path
 
 @pytest.mark.parametrize("content", [b"alp", b"alpha and more"])
 def test_a_file_that_has_another_size_than_listed_is_an_error(source: Path, output: Path, content: bytes) -> None:
-    asked = config(source, output)
-    listed = as_listed(asked, "a.txt", list_source(str(source))["a.txt"])
+    request = config(source, output)
+    listed = as_listed(request, "a.txt", list_source(str(source))["a.txt"])
     (source / "a.txt").write_bytes(content)
     with pytest.raises(SourceError, match=f"was listed with 5 bytes, and {len(content)} were read"):
         copy_file(listed)

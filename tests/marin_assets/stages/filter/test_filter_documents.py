@@ -31,8 +31,8 @@ def corpus(folder: Path, texts: Sequence[str], shards: int = 3) -> str:
 
 
 def config(documents: str, output: Path, **changes: Any) -> FilterDocumentsConfig:
-    made = FilterDocumentsConfig(documents_path=documents, output_path=str(output), **changes)
-    return unwrap_versioned_value(made)
+    built = FilterDocumentsConfig(documents_path=documents, output_path=str(output), **changes)
+    return unwrap_versioned_value(built)
 
 
 def written(folder: Path) -> dict[str, bytes]:
@@ -80,11 +80,11 @@ def test_a_filter_judges_what_the_one_before_leaves(tmp_path: Path) -> None:
 def test_cuts_of_cuts_are_spans_of_the_document() -> None:
     text = "First cookie policy line.\n [1] Second line goes [2] here.\n\nA third javascript line.\nAnd four it is."
     lax = {"min_sentences": None}
-    asked = [
+    specs = [
         named("c4@fineweb", policy=False, citations=False, **lax),
         named("c4@fineweb", javascript=False, **lax),
     ]
-    thresholds = [unwrap_versioned_value(spec.thresholds) for spec in asked]
+    thresholds = [unwrap_versioned_value(spec.thresholds) for spec in specs]
     statistics = TextStatistics(text, splitter_named("fast"))
     both = judge_text(statistics, [(judge_c4, one) for one in thresholds])
     left = "".join(text[a:b] for a, b in complement(list(both.cut), len(text)))

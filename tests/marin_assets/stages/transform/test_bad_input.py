@@ -197,13 +197,13 @@ import numpy, pyarrow.parquet, zstandard
 from marin_assets.documents import BadRow, DocumentError, read_rows
 # ru_maxrss is inherited from the process that started this one
 megabytes = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
-before, started, said, reasons = megabytes(), time.monotonic(), "", []
+before, started, message, reasons = megabytes(), time.monotonic(), "", []
 try:
     for _, row in read_rows(sys.argv[1]):
         reasons.append(row.reason if isinstance(row, BadRow) else "")
 except DocumentError as error:
-    said = str(error)
-print(json.dumps([megabytes() - before, time.monotonic() - started, len(reasons), [r for r in reasons if r], said]))
+    message = str(error)
+print(json.dumps([megabytes() - before, time.monotonic() - started, len(reasons), [r for r in reasons if r], message]))
 """
 
 
@@ -211,9 +211,9 @@ def read_elsewhere(path: Path) -> tuple[int, float, int, list[str], str]:
     """Read in another process. Return peak memory above the start (MB), seconds, rows, reasons of bad rows, error."""
     command = [sys.executable, "-c", READ, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    megabytes, seconds, rows, reasons, said = json.loads(done.stdout)
+    megabytes, seconds, rows, reasons, message = json.loads(done.stdout)
     print(f"{path.name}: {megabytes} MB, {seconds:.2f} s")
-    return megabytes, seconds, rows, reasons, said
+    return megabytes, seconds, rows, reasons, message
 
 
 @pytest.mark.parametrize(
@@ -223,14 +223,14 @@ def read_elsewhere(path: Path) -> tuple[int, float, int, list[str], str]:
 def test_a_huge_line_and_a_bomb_take_seconds_and_little_memory(tmp_path: Path, kind: str) -> None:
     path = tmp_path / kind
     bomb(path, kind)
-    megabytes, seconds, rows, reasons, said = read_elsewhere(path)
+    megabytes, seconds, rows, reasons, message = read_elsewhere(path)
     path.unlink()
     assert megabytes < 250
     assert seconds < 10
     if kind.startswith("long"):
-        assert (rows, reasons, said) == (3, ["too_long"], "")
+        assert (rows, reasons, message) == (3, ["too_long"], "")
     else:
-        assert "expands to more than 500 times its size" in said
+        assert "expands to more than 500 times its size" in message
 
 
 def test_a_parquet_of_one_large_row_group_is_read_in_bounded_memory(tmp_path: Path) -> None:

@@ -129,10 +129,10 @@ def test_the_documentation_of_python_loses_no_word_and_keeps_no_markup(tmp_path:
     from resiliparse.extract.html2text import extract_plain_text
 
     pydoc = PydocConfig(output_path=str(tmp_path / "pages"), shards=2, max_modules=60)
-    made = render_pydoc(unwrap_versioned_value(pydoc))
+    rendered = render_pydoc(unwrap_versioned_value(pydoc))
     result, documents = convert_all(tmp_path)
-    assert result["pages"] == made["pages"] == result["pages_kept"] + result["rejected"]
-    assert result["bytes_in"] == made["bytes"]
+    assert result["pages"] == rendered["pages"] == result["pages_kept"] + result["rejected"]
+    assert result["bytes_in"] == rendered["bytes"]
     assert result["markup_left"] == 0
     assert [Path(s).name for s in list_shards(str(tmp_path / "documents"))] == [shard_name(i, 2) for i in range(2)]
     texts: dict[str, list[str]] = {}
@@ -164,11 +164,11 @@ def test_the_documents_are_the_same_bytes_in_process_and_on_ray(
     for i in range(4):
         pages = [Document(id=f"{i}/{n}", text=f"<h1>Page {n}</h1><p>{'some words ' * 30 * n}</p>") for n in range(9)]
         write_documents(f"{tmp_path}/pages/{shard_name(i, 4)}", pages)
-    counts, made = {}, {}
+    counts, written = {}, {}
     for place in ("on Ray", "here"):
         config = HtmlToMarkdownConfig(pages_path=f"{tmp_path}/pages", output_path=f"{tmp_path}/{place}")
         counts[place] = html_to_markdown(unwrap_versioned_value(config))
-        made[place] = {Path(shard).name: Path(shard).read_bytes() for shard in list_shards(f"{tmp_path}/{place}")}
+        written[place] = {Path(shard).name: Path(shard).read_bytes() for shard in list_shards(f"{tmp_path}/{place}")}
         monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)
-    assert len(made["here"]) == 4
-    assert (counts["on Ray"], made["on Ray"]) == (counts["here"], made["here"])
+    assert len(written["here"]) == 4
+    assert (counts["on Ray"], written["on Ray"]) == (counts["here"], written["here"])
