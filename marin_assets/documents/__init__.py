@@ -1,17 +1,15 @@
-"""Documents: the rows that text travels in, as shards of JSONL (plain, gz, zst) or parquet.
+"""What a document is, and the files that stages read and write: shards of documents, and attributes beside them.
 
-    {"id": "...", "text": "...", "source": "...", "metadata": {...}}
-
-One line a document, keys in this order: the same documents are the same bytes. What stages write is JSONL compressed
-with zstd, one frame a shard; what they read may have any of the formats.
+May import marin_resources and libraries; not Dagster, Ray, a stage or any other part of marin_assets.
 """
 
-from marin_assets.documents.document import BadRow, Document, DocumentError
+from marin_assets.documents.document import BadRow, Document, DocumentError, page_of
 from marin_assets.documents.rows import FORMATS, check_format, read_rows, write_rows
 from marin_assets.documents.shards import (
     SUFFIX,
     document_shards,
     list_shards,
+    output_name,
     read_documents,
     shard_name,
     write_documents,
@@ -26,6 +24,8 @@ __all__ = [
     "check_format",
     "document_shards",
     "list_shards",
+    "output_name",
+    "page_of",
     "read_documents",
     "read_rows",
     "shard_name",

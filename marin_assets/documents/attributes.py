@@ -1,10 +1,10 @@
-"""Attributes: what a stage says of documents, shard for shard beside them; the documents stay as they are.
+"""Attributes: one verdict for each document, in files beside the documents. The documents do not change.
 
     {"id": "...", "keep": false, "reason": "too_short", "value": 49.0}
 
-One line a document, in the documents' order, in a file of the shard's name (as JSONL with zstd whatever the shard's
-format is). `value` is what was measured, or null. A stage that cuts parts out of documents adds "cut", spans
-[start, end) of characters of the text, in order, apart from each other. `consolidate` applies attributes.
+One line a document, in the documents' order, in a file with the shard's name (always JSONL with zstd, whatever the
+format of the shard). `value` is the measured number, or null. A stage that cuts parts out of documents adds "cut":
+spans [start, end) of characters of the text, in order and disjoint. `consolidate` applies attributes.
 """
 
 from __future__ import annotations
@@ -14,15 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from marin_assets.documents import (
-    BadRow,
-    Document,
-    DocumentError,
-    document_shards,
-    read_documents,
-    read_rows,
-    write_rows,
-)
+from marin_assets.documents.document import BadRow, Document, DocumentError
+from marin_assets.documents.rows import read_rows, write_rows
+from marin_assets.documents.shards import document_shards, read_documents
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
@@ -33,15 +27,15 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of one document."""
+    """Keep or reject one document."""
 
     keep: bool
     reason: str = ""
-    """Why it is rejected, a name such as "too_short"; empty if it is kept."""
+    """The name by which the rejection is counted, such as "too_short"; empty for a kept document."""
     value: float | None = None
-    """What was measured, for example the number of words."""
+    """The measured number, for example the number of words."""
     cut: tuple[tuple[int, int], ...] = ()
-    """Spans [start, end) of characters to leave out of a document that is kept."""
+    """Spans [start, end) of characters to cut out of a kept document."""
 
 
 KEPT = Verdict(keep=True)
@@ -51,10 +45,12 @@ Judge = Callable[[Document], Verdict]
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeShardConfig:
-    """What `judge_shard` is asked: whose judge, made with which config."""
+    """The config of `judge_shard`."""
 
     judge_of: str
+    """Reference to the function that builds the judge, as "module:name"."""
     config: Any
+    """The argument of that function."""
 
 
 def write_attributes(
@@ -67,12 +63,13 @@ def write_attributes(
 ) -> Counts:
     """Judge every document below `documents_path`; write attributes below `output_path`.
 
-    `judge_of(config)` is called once for each group of shards, on the worker: there it may load a model. It is a
-    function at the top level of a module, `config` a frozen dataclass. Returns documents, kept, rejected, each
-    rejected_<reason> and, if there were cuts, documents_cut and characters_cut. Raises ShardError if a judge fails.
+    `judge_of(config)` is called once for each group of shards, on the worker, where it may load a model. It must be a
+    function at the top level of a module, and `config` a frozen dataclass. Returns documents, kept, rejected, each
+    rejected_<reason> and, if any document was cut, documents_cut and characters_cut. Raises ShardError if a judge
+    fails.
     """
-    ask = JudgeShardConfig(judge_of=reference_to(judge_of), config=config)
-    shards = document_shards(documents_path, output_path, ask)
+    judge_config = JudgeShardConfig(judge_of=reference_to(judge_of), config=config)
+    shards = document_shards(documents_path, output_path, judge_config)
     return map_shards(judge_shard, shards, output_path=output_path, resources=resources)
 
 
@@ -87,18 +84,18 @@ def judge_shard(shard: FileShard) -> Counts:
 def write_verdicts(
     path: str, verdicts: Iterable[tuple[str, Verdict]], counts: Counter[str], *, replace: bool = False
 ) -> None:
-    """Write one shard of attributes from (id, verdict) in the documents' order, and count them."""
+    """Write one shard of attributes from (id, verdict) pairs in the documents' order. Add them to `counts`."""
     write_rows(path, (_row(id, _counted(verdict, counts)) for id, verdict in verdicts), replace=replace)
 
 
 def read_attributes(path: str) -> Iterator[tuple[str, Verdict]]:
-    """(id, verdict) of one shard of attributes, in order. Raises DocumentError for a line that is none."""
+    """Yield (id, verdict) of one shard of attributes, in order. Raises DocumentError for any other line."""
     for number, row in read_rows(path):
         if isinstance(row, BadRow) or not _is_verdict(row):
             found = row.detail if isinstance(row, BadRow) else f"{row!r:.120}"
             raise DocumentError(
                 f"{path!r} line {number} is not an attribute ({found}). Expected 'id', 'keep', 'reason' and 'value'; "
-                "make the attributes again."
+                "compute the attributes again."
             )
         cut = tuple((start, end) for start, end in row.get("cut", ()))
         yield row["id"], Verdict(keep=row["keep"], reason=row["reason"], value=row["value"], cut=cut)
@@ -113,7 +110,7 @@ def _counted(verdict: Verdict, counts: Counter[str]) -> Verdict:
             counts["characters_cut"] += sum(end - start for start, end in verdict.cut)
         return verdict
     if not verdict.reason:
-        raise ValueError(f"A document is rejected without a reason: {verdict!r}. Give one, it is counted by it.")
+        raise ValueError(f"A document is rejected without a reason: {verdict!r}. Set a reason, which counts it.")
     counts["rejected"] += 1
     counts[f"rejected_{verdict.reason}"] += 1
     return verdict

@@ -1,4 +1,9 @@
-"""One document, and what stands for what is none."""
+"""One document: its fields, the page that it belongs to, and the errors of rows that are not documents.
+
+    {"id": "...", "text": "...", "source": "...", "metadata": {...}}
+
+Keys are written in this order.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +13,35 @@ from typing import Any
 
 
 class DocumentError(ValueError):
-    """A file that does not hold what it should: one sentence with file and line."""
+    """A file that does not hold the documents or rows that it should: one sentence with file and line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
+    """A text with its origin."""
+
     id: str
     text: str
-    """Text, or HTML where a stage says so."""
+    """Text; HTML where a stage's docstring says so."""
     source: str = ""
-    """Where it came from, for example "pydoc"."""
+    """The origin, for example "pydoc"."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
-        """The document as it is written."""
+        """Return the row that is written to a shard. Equal documents are equal bytes."""
         return {"id": self.id, "text": self.text, "source": self.source, "metadata": dict(self.metadata)}
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A line that is no row."""
+    """Takes the place of a line that is not a row, or of a row that is not a document."""
 
     reason: str
-    """too_long, invalid_utf8, invalid_json or not_an_object: a name to count it under."""
+    """The name by which it is counted, for example too_long, invalid_utf8, invalid_json or not_an_object."""
     detail: str
-    """What was found, for people."""
+    """A description of the found value, for people."""
+
+
+def page_of(document: Document) -> str:
+    """Return the page that the document is a chunk of, `metadata["page"]`; its own id if it is a whole page."""
+    return str(document.metadata.get("page") or document.id)

@@ -1,6 +1,6 @@
-"""Lines of a text file, plain or compressed, in flat memory whatever the file holds.
+"""Read the lines of a text file, plain or compressed, in bounded memory for any content.
 
-A file that is cut short or damaged raises; a line that is too long is told as such, and skipped without being held.
+A damaged or truncated file raises. A line that is too long is reported as TOO_LONG and never held in memory.
 """
 
 from __future__ import annotations
@@ -16,25 +16,28 @@ from marin_assets.documents.document import DocumentError
 from marin_resources.storage.filesystem import filesystem_of
 
 MAX_LINE_BYTES = 64 * 1024**2
-"""A longer line is no document: the longest books have some 10 MB."""
+"""Limit for one line. The longest books have about 10 MB."""
 MAX_EXPANSION = 500
-"""Decompressed bytes for one compressed byte. Text reaches 5 to 20, logs 100; gzip's bombs 1,030, zstd's 30,000."""
-EXPANSION_IS_JUDGED_FROM = 64 * 1024**2
-"""Decompressed bytes."""
+"""Decompressed bytes per compressed byte. Text reaches 5 to 20, logs 100; bombs reach 1,030 (gzip), 30,000 (zstd)."""
+EXPANSION_IS_CHECKED_FROM = 64 * 1024**2
+"""Decompressed bytes; a smaller file may expand to any extent."""
 CHUNK_BYTES = 128 * 1024
 ZSTD_INPUT_BYTES = 4096
-"""4 kB of zstd can hold a thousand blocks of 128 kB, which is all that one call then returns."""
+"""Bytes passed to one call: 4 kB can hold a thousand blocks of 128 kB, which the call then returns at once."""
 
 
 class TooLong:
-    """Stands for a line of more than MAX_LINE_BYTES."""
+    """Takes the place of a line of more than MAX_LINE_BYTES."""
 
 
 TOO_LONG = TooLong()
 
 
 def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
-    """(number from 1, line without its end) of a ".gz", ".zst" or plain file. Raises DocumentError for damage."""
+    """Yield (number from 1, line without its line feed) of a ".gz", ".zst" or plain file.
+
+    Raises DocumentError for a damaged or truncated file.
+    """
     fs, p = filesystem_of(path)
     number = 0
     with fs.open(p, "rb") as raw:
@@ -44,8 +47,8 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
                 yield number, line
         except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
             raise DocumentError(
-                f"{path!r} is damaged or cut short after line {number} ({type(error).__name__}: {error}). "
-                "Make or fetch the file again."
+                f"{path!r} is damaged or truncated after line {number} ({type(error).__name__}: {error}). "
+                "Write or download the file again."
             ) from error
 
 
@@ -69,7 +72,7 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes | TooLong]:
 
 
 def _guarded(path: str, raw: IO[bytes]) -> Iterator[bytes]:
-    """Decompressed chunks, until they outgrow the compressed bytes that were read."""
+    """Yield decompressed chunks. Raise if they expand too much for the compressed bytes read so far."""
     decompressed = 0
     for chunk in _decompressed(path, raw):
         decompressed += len(chunk)
@@ -78,18 +81,18 @@ def _guarded(path: str, raw: IO[bytes]) -> Iterator[bytes]:
 
 
 def require_expansion(path: str, decompressed: int, compressed: int) -> None:
-    """Raises DocumentError if so many bytes came of so few."""
-    if decompressed > EXPANSION_IS_JUDGED_FROM and decompressed > MAX_EXPANSION * max(compressed, 1):
+    """Raise DocumentError if `decompressed` bytes are too many for `compressed` bytes."""
+    if decompressed > EXPANSION_IS_CHECKED_FROM and decompressed > MAX_EXPANSION * max(compressed, 1):
         raise DocumentError(
             f"{path!r} expands to more than {MAX_EXPANSION} times its size ({decompressed:,} bytes from "
-            f"{compressed:,}), as a decompression bomb does. Look at it; decompress it yourself if it is sound."
+            f"{compressed:,}), as a decompression bomb does. Inspect it; decompress it yourself if it is valid."
         )
 
 
 def _decompressed(path: str, raw: IO[bytes]) -> Iterator[bytes]:
     if path.endswith((".gz", ".zst")):
-        if not raw.read(1):  # an upload that failed; no lines are some 20 bytes
-            raise EOFError("it has no bytes at all")
+        if not raw.read(1):  # a failed upload: a compressed file without lines still has about 20 bytes
+            raise EOFError("the file is empty")
         raw.seek(0)
     if path.endswith(".zst"):
         yield from _zstd_chunks(raw)
@@ -100,7 +103,7 @@ def _decompressed(path: str, raw: IO[bytes]) -> Iterator[bytes]:
 
 
 def _zstd_chunks(raw: IO[bytes]) -> Iterator[bytes]:
-    """Frame after frame. zstandard's own stream reader takes a file that is cut short for one that has ended."""
+    """Decompress frame by frame: zstandard's own stream reader does not notice a truncated file."""
     decompressor, frame = zstandard.ZstdDecompressor(), None
     while data := raw.read(CHUNK_BYTES):
         for start in range(0, len(data), ZSTD_INPUT_BYTES):
@@ -112,4 +115,4 @@ def _zstd_chunks(raw: IO[bytes]) -> Iterator[bytes]:
                 piece = frame.unused_data if frame.eof else b""
                 frame = None if frame.eof else frame
     if frame is not None:
-        raise EOFError("the last zstd frame has no end")
+        raise EOFError("the last zstd frame is incomplete")

@@ -1,4 +1,4 @@
-"""Rows of parquet, read and written in flat memory: some rows of one row group at a time."""
+"""Read and write rows of parquet in bounded memory: a few rows of one row group at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from marin_resources.storage.files import open_atomic
 from marin_resources.storage.filesystem import filesystem_of
 
 BATCH_ROWS = 16
-"""Held in memory. 256 would be 16 % faster, and 2.5 GB of books."""
+"""Rows held in memory. 256 would be 16 % faster, but hold 2.5 GB of books."""
 ROW_GROUP_BYTES = 16 * 1024**2
+"""Characters of text in a row group that is written."""
 
 
 def read_parquet(path: str, columns: Sequence[str] | None) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """(row number from 1, row). Raises DocumentError for a file that is damaged or lacks a column."""
+    """Yield (row number from 1, row). Raises DocumentError for a damaged file or a missing column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -27,7 +28,7 @@ def read_parquet(path: str, columns: Sequence[str] | None) -> Iterator[tuple[int
     with fs.open(p, "rb") as raw:
         try:
             file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20)
-            _require(path, file.schema_arrow.names, columns or ())
+            _require_columns(path, file.schema_arrow.names, columns or ())
             compressed = raw.seek(0, 2)
             require_expansion(path, _largest_chunk(file.metadata), compressed)
             for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False):
@@ -38,13 +39,13 @@ def read_parquet(path: str, columns: Sequence[str] | None) -> Iterator[tuple[int
                     yield number, row
         except (pa.ArrowException, OSError) as error:
             raise DocumentError(
-                f"{path!r} is not sound parquet after row {number} ({type(error).__name__}: {error}). "
-                "Make or fetch the file again."
+                f"{path!r} is not valid parquet after row {number} ({type(error).__name__}: {error}). "
+                "Write or download the file again."
             ) from error
 
 
 def _largest_chunk(metadata: Any) -> int:
-    """Bytes of the largest column of a row group: a page of it is decompressed at once."""
+    """Return the decompressed bytes of the largest column chunk. Its pages are decompressed whole."""
     groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
     return max(
         (group.column(c).total_uncompressed_size for group in groups for c in range(group.num_columns)), default=0
@@ -54,7 +55,7 @@ def _largest_chunk(metadata: Any) -> int:
 def _rows_of(batch: Any) -> Iterator[dict[str, Any] | BadRow]:
     try:
         yield from batch.to_pylist()
-    except UnicodeDecodeError:  # of one row or of some
+    except UnicodeDecodeError:  # in at least one row: convert the rows one by one
         for index in range(batch.num_rows):
             try:
                 yield batch.slice(index, 1).to_pylist()[0]
@@ -62,17 +63,20 @@ def _rows_of(batch: Any) -> Iterator[dict[str, Any] | BadRow]:
                 yield BadRow("invalid_utf8", str(error))
 
 
-def _require(path: str, there: Sequence[str], wanted: Sequence[str]) -> None:
-    for column in wanted:
-        if column not in there:
+def _require_columns(path: str, existing: Sequence[str], required: Sequence[str]) -> None:
+    for column in required:
+        if column not in existing:
             raise DocumentError(
-                f"{path!r} has no column {column!r}, only {', '.join(map(repr, there))}. Name one of these."
+                f"{path!r} has no column {column!r}, only {', '.join(map(repr, existing))}. Name one of these."
             )
 
 
 def write_parquet(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool = True) -> int:
-    """Every value as text, a number or a truth; a mapping or a list as JSON text. Columns are those of all rows, with
-    the type that fits all: groups of rows wait in a temporary file until it is known."""
+    """Write text, numbers and booleans as they are, mappings and lists as JSON text. Return the number of rows.
+
+    The columns are those of all rows, each with the type that fits all its values. The types are known only at the
+    end, so groups of rows are held in a temporary file. Raises DocumentError for values that parquet cannot hold.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

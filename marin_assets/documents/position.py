@@ -1,14 +1,13 @@
-"""Where a document stands in an order that is a hash of its name: the one source of chance in splits and samples.
+"""Positions: a pseudo-random order of documents by a hash of a name. Splits, samples and shuffles use no other chance.
 
-It depends on the name and the seed alone: not on shards, machines or other documents, which may come and go.
+A position depends on the name and the salt alone, not on shards, machines or other documents.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from marin_assets.documents import Document
-from marin_assets.documents.split import page_of
+from marin_assets.documents.document import Document, page_of
 
 POSITIONS = 2**64
 ID = "id"
@@ -16,16 +15,16 @@ PAGE = "page"
 
 
 class SampleError(ValueError):
-    """A sample, split or shuffle that cannot be made as asked: one sentence."""
+    """A sample, split or shuffle that cannot be computed from its config: one sentence."""
 
 
 def position(name: str, salt: str = "") -> int:
-    """A number from 0 to below 2**64, evenly spread; without a salt the one that `tokenize` divides pages by."""
+    """Return an evenly distributed number from 0 to 2**64 - 1. `split_of` uses it without a salt."""
     return int.from_bytes(hashlib.sha256(f"{salt}{name}".encode()).digest()[:8], "big")
 
 
 def key_of(document: Document, key: str) -> str:
-    """The name that decides: "id", "page" (the page that it is a chunk of, or its id), or a key of the metadata.
+    """Return the name that is hashed. `key` is "id", "page" (see `page_of`), or a key of the metadata.
 
     Raises SampleError for a document without that key.
     """

@@ -1,6 +1,7 @@
-"""Rows of a file, JSONL (plain, gz, zst) or parquet, read and written in flat memory.
+"""Read and write the rows of a file, JSONL (plain, gz, zst) or parquet, in bounded memory.
 
-What is no row is told, with its place and the reason, never skipped: the reader decides whether it is counted or fatal.
+A line that is not a row is yielded as a BadRow, with its number and reason, never skipped: the caller counts it or
+fails.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ from marin_resources.storage.files import open_atomic
 FORMATS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 ZSTD_LEVEL = 3
 HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-"""Where a half of a surrogate pair may be escaped; the other half may follow."""
+"""An escaped half of a surrogate pair; the other half may follow."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def format_of(path: str) -> str:
-    """The format that the name of a file says. Raises DocumentError for another."""
+    """Return the format of a file by its name. Raises DocumentError for a name without one of FORMATS."""
     for suffix in sorted(FORMATS, key=len, reverse=True):
         if path.endswith(suffix):
             return suffix
-    raise DocumentError(f"{path!r} has no format that can be read or written, expected one of {', '.join(FORMATS)}.")
+    raise DocumentError(f"{path!r} has an unknown format, expected one of {', '.join(FORMATS)}. Rename or convert it.")
 
 
 def check_format(output_format: str) -> None:
-    """Raises DocumentError for what is no format to write."""
+    """Raise DocumentError for a format that cannot be written."""
     if output_format not in FORMATS:
         raise DocumentError(f"output_format is {output_format!r}, expected one of {', '.join(FORMATS)}.")
 
 
 def read_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """(line or row number from 1, row) of a file. `columns` are all that parquet needs to read; None reads all.
+    """Yield (line or row number from 1, row) of a file. `columns` limits the columns read from parquet; None reads all.
 
-    Raises DocumentError for a file that is damaged, cut short or lacks a column.
+    Raises DocumentError for a damaged or truncated file, or a missing column.
     """
     if format_of(path) == ".parquet":
         yield from read_parquet(path, columns)
@@ -50,14 +51,14 @@ def read_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple
     for number, line in read_lines(path):
         if isinstance(line, bytes) and number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
-        if isinstance(line, TooLong) or line.strip():  # a blank line holds nothing that could be lost
+        if isinstance(line, TooLong) or line.strip():  # a blank line has no content to lose
             yield number, _parsed(line)
 
 
 def write_rows(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool = True) -> int:
-    """Write one file of rows, whole or not at all; returns how many. The same rows are the same bytes.
+    """Write one file of rows atomically. Return the number of rows. Equal rows are equal bytes.
 
-    A function of `map_shards` passes `replace=False`: what is there by then is of a newer writer, and stays.
+    A function of `map_shards` passes `replace=False`: an existing file was written by a newer writer and is kept.
     """
     if format_of(path) == ".parquet":
         return write_parquet(path, rows, replace=replace)
@@ -84,7 +85,7 @@ def _parsed(line: bytes | TooLong) -> dict[str, Any] | BadRow:
     try:
         row = json.loads(line.decode())
         if HALF_SURROGATE.search(line):
-            json.dumps(row, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+            json.dumps(row, ensure_ascii=False).encode()  # raises for half of a surrogate pair
     except UnicodeError as error:
         return BadRow("invalid_utf8", str(error))
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,7 @@
-"""Shards of documents: their names, what they hold, and the groups of them that are worked on together."""
+"""Shards of documents: name, list, read and write them, and group them into work for `map_shards`.
+
+Stages write JSONL compressed with zstd, one document a line and one frame a shard. They read any of FORMATS.
+"""
 
 from __future__ import annotations
 
@@ -14,54 +17,58 @@ from marin_resources.storage.files import StoredFile, list_files, stored_files
 from marin_resources.storage.paths import join
 
 SUFFIX = ".jsonl.zst"
-"""Of what stages write."""
+"""The suffix of shards that stages write."""
 
 
 def shard_name(index: int, of: int) -> str:
-    """ "part-00003-of-00008.jsonl.zst"."""
+    """Return a name such as "part-00003-of-00008.jsonl.zst". `index` counts from 0."""
     return f"part-{index:05d}-of-{of:05d}{SUFFIX}"
 
 
 def list_shards(path: str) -> list[str]:
-    """The shards below `path`, of any format, in order. Raises FileNotFoundError if there are none."""
+    """Return the paths of the shards below `path`, of any format, in order. Raises FileNotFoundError for none."""
     shards = [file for file in list_files(path) if file.endswith(FORMATS)]
     if not shards:
-        raise FileNotFoundError(f"There is no shard of documents (*{', *'.join(FORMATS)}) below {path!r}.")
+        raise _no_shards(path)
     return shards
 
 
 def document_shards(documents_path: str, output_path: str, config: Any, *, suffix: str = SUFFIX) -> list[FileShard]:
-    """Work for `map_shards`: the shards below `documents_path` in groups, and for each a file of the same name (but for
-    its format, which is `suffix`) below `output_path`.
+    """Return work for `map_shards`: the shards below `documents_path` in groups, with one output file for each.
 
-    Raises FileNotFoundError if there are none, DocumentError if two differ in their format alone.
+    An output file has the name of its input below `output_path`, with the format `suffix`. Raises FileNotFoundError if
+    no shard exists, DocumentError if two names differ only in their format.
     """
     files = [file for file in stored_files(documents_path) if file.path.endswith(FORMATS)]
     if not files:
-        raise FileNotFoundError(f"There is no shard of documents (*{', *'.join(FORMATS)}) below {documents_path!r}.")
+        raise _no_shards(documents_path)
     named: dict[str, StoredFile] = {}
     for file in files:
         twin = named.setdefault(output_name(file, suffix), file)
         if twin is not file:
             raise DocumentError(
-                f"{twin.path!r} and {file.path!r} differ in their format alone, so what is made of them would have one "
-                "name. Rename one."
+                f"{twin.path!r} and {file.path!r} differ only in their format, so their outputs would have one name. "
+                "Rename one of them."
             )
     return file_shards(files, [join(output_path, name) for name in named], config=config)
 
 
 def output_name(file: StoredFile, suffix: str) -> str:
-    """The file's name below its folder, with another format."""
+    """Return the file's name below its folder, with its format replaced by `suffix`."""
     return file.name.removesuffix(format_of(file.name)) + suffix
 
 
+def _no_shards(path: str) -> FileNotFoundError:
+    return FileNotFoundError(f"No shard of documents (*{', *'.join(FORMATS)}) exists below {path!r}. Correct the path.")
+
+
 def write_documents(path: str, documents: Iterable[Document], *, replace: bool = True) -> int:
-    """Write one shard, whole or not at all; returns how many documents it holds. `replace` is as in `write_rows`."""
+    """Write one shard atomically. Return the number of documents. `replace` is as in `write_rows`."""
     return write_rows(path, (document.row() for document in documents), replace=replace)
 
 
 def read_documents(path: str) -> Iterator[Document]:
-    """The documents of one shard. Raises DocumentError for a line that is not one, or a shard cut short."""
+    """Yield the documents of one shard. Raises DocumentError for any other line, or a damaged or truncated shard."""
     for number, row in read_rows(path):
         if isinstance(row, BadRow):
             raise DocumentError(_not_a_document(path, number, f"{row.reason}: {row.detail}"))
@@ -71,7 +78,7 @@ def read_documents(path: str) -> Iterator[Document]:
 def _document(path: str, number: int, row: Mapping[str, Any]) -> Document:
     for key in ("id", "text"):
         if not isinstance(row.get(key), str):
-            found = f"{key!r} is {row[key]!r:.80}" if key in row else f"there is no {key!r} among {sorted(row)}"
+            found = f"{key!r} is {row[key]!r:.80}" if key in row else f"no {key!r} among {sorted(row)}"
             raise DocumentError(_not_a_document(path, number, found))
     source, metadata = row.get("source"), row.get("metadata")
     if source is not None and not isinstance(source, str):
@@ -81,8 +88,8 @@ def _document(path: str, number: int, row: Mapping[str, Any]) -> Document:
 
 def _metadata(path: str, number: int, found: Any) -> Mapping[str, Any]:
     metadata = found
-    if isinstance(found, str):  # as parquet holds it
-        with suppress(ValueError, RecursionError):  # then it is still text, which is told below
+    if isinstance(found, str):  # parquet holds metadata as JSON text
+        with suppress(ValueError, RecursionError):  # it stays text, and is reported below
             metadata = json.loads(found or "{}")
     if metadata is not None and not isinstance(metadata, dict):
         raise DocumentError(_not_a_document(path, number, f"'metadata' is {found!r:.80}"))
@@ -90,4 +97,4 @@ def _metadata(path: str, number: int, found: Any) -> Mapping[str, Any]:
 
 
 def _not_a_document(path: str, number: int, found: str) -> str:
-    return f"{path!r} line {number} is not a document ({found}). Expected an 'id' and a 'text'; make the shard again."
+    return f"{path!r} line {number} is not a document ({found}). Expected an 'id' and a 'text'; write the shard again."

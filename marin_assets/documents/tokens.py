@@ -1,4 +1,4 @@
-"""How many tokens a text has, by a tokenizer folder."""
+"""Count the tokens of texts with a tokenizer that is stored in a folder."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from marin_resources.storage.paths import join
 
 
 def token_counter(tokenizer_path: str) -> Callable[[list[str]], list[int]]:
-    """A function from texts to their numbers of tokens, without special ones; one that stands in a text is text to it.
+    """Return a function from texts to their numbers of tokens.
 
-    Raises FileNotFoundError if there is no tokenizer.json.
+    No special tokens are added, and a special token that is written in a text counts as ordinary text. Raises
+    FileNotFoundError if the folder has no tokenizer.json.
     """
     from tokenizers import Tokenizer
 

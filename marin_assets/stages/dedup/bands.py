@@ -1,13 +1,13 @@
 """Band files: for one shard of documents, the hash of each band of each document, sorted within a band.
 
-A file is blocks of at most 65,536 documents; a block is a section for each band; a section is
+A file consists of blocks of at most 65,536 documents, a block of one section for each band. A section is
 
-    digest    u64           of the settings and the band: a file made with others is refused
-    starts    u32 [257]     where the keys that begin with the byte 0, 1, … 255 start, and the end
+    digest    u64           of the settings and the band: a file with another digest is refused
+    starts    u32 [257]     the first record of the keys that begin with the byte 0, 1, … 255, and the end
     records   [documents]   (key u64, row u32), sorted by key, then row
 
-little-endian throughout. So the file's size tells where everything lies, and one band, or a range of its keys, is read
-without the others.
+All numbers are little-endian. The file's size determines the offset of each section, so one band, or a range of its
+keys, is read without the others.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 
 SUFFIX = ".bands"
 BLOCK_DOCUMENTS = 1 << 16
-"""What is held while a shard is signed: 7 MB for 14 bands, however large the shard."""
+"""Documents held in memory while a shard is signed: 7 MB for 14 bands, whatever the size of the shard."""
 SLOTS = 256
+"""A slot is the first byte of a key."""
 HEADER_BYTES = 8 + 4 * (SLOTS + 1)
 RECORD_BYTES = 12
 
 
 class BandFileError(ValueError):
-    """A band file that does not hold what it should."""
+    """A band file that is damaged, or was written with other settings."""
 
 
 def write_block(file: IO[bytes], keys: NDArray[np.uint64], rows: NDArray[np.uint32], minhash: MinHash) -> None:
-    """One block: keys [documents, bands] of the rows [documents], which ascend. Nothing for no documents."""
+    """Write one block: keys [documents, bands] of the ascending rows [documents]. Write nothing for no documents."""
     import numpy as np
 
     if not len(rows):
@@ -57,7 +58,7 @@ def write_block(file: IO[bytes], keys: NDArray[np.uint64], rows: NDArray[np.uint
 def read_band(
     file: StoredFile, minhash: MinHash, band: int, slots: range = range(SLOTS)
 ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32]]]:
-    """(keys, rows) of one band, block by block, of the keys whose first byte is in `slots`. Raises BandFileError."""
+    """Yield (keys, rows) of one band, block by block, for keys whose first byte is in `slots`. Raises BandFileError."""
     import numpy as np
 
     fs, path = filesystem_of(file.path)
@@ -66,27 +67,27 @@ def read_band(
         end = offset + HEADER_BYTES + (RECORD_BYTES * documents if whole else 0)
         data = fs.cat_file(path, start=offset, end=end)
         if len(data) != end - offset:
-            raise _damaged(file, f"it ends before byte {end:,}")
+            raise _invalid(file, f"it ends before byte {end:,}")
         header = np.frombuffer(data, _header(), count=1)[0]
         first, last = (int(header["starts"][slot]) for slot in (slots.start, slots.stop))
         if header["digest"] != section_digest(minhash, band) or not 0 <= first <= last <= documents:
-            raise _damaged(file, f"its section for band {band} has another header")
+            raise _invalid(file, f"its section for band {band} has another header")
         records = offset + HEADER_BYTES
         data = data[HEADER_BYTES:] if whole else b""
         if not whole and last > first:
             data = fs.cat_file(path, start=records + RECORD_BYTES * first, end=records + RECORD_BYTES * last)
         keys, rows = _records(data)
         if len(keys) != last - first or (keys[1:] < keys[:-1]).any():
-            raise _damaged(file, f"its section for band {band} is not sorted or not whole")
+            raise _invalid(file, f"its section for band {band} is not sorted or not complete")
         yield keys, rows
 
 
 def section_digest(minhash: MinHash, band: int) -> int:
-    """Of all that the keys of a band depend on."""
+    """Return a digest of all settings that the keys of a band depend on."""
     import xxhash
 
-    told = f"minhash 1: {minhash.ngram} {minhash.bands} {minhash.rows} {minhash.seed} {band}"
-    return xxhash.xxh3_64_intdigest(told.encode())
+    settings = f"minhash 1: {minhash.ngram} {minhash.bands} {minhash.rows} {minhash.seed} {band}"
+    return xxhash.xxh3_64_intdigest(settings.encode())
 
 
 def _records(data: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
@@ -97,19 +98,19 @@ def _records(data: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
 
 
 def _sections(file: StoredFile, bands: int, band: int) -> Iterator[tuple[int, int]]:
-    """(offset, documents) of a band's section in each block."""
+    """Yield (offset, documents) of a band's section in each block."""
     full = bands * (HEADER_BYTES + RECORD_BYTES * BLOCK_DOCUMENTS)
     blocks, rest = divmod(file.size_bytes, full)
     last, uneven = divmod(rest - bands * HEADER_BYTES, bands * RECORD_BYTES) if rest else (0, 0)
     if uneven or last < 0:
-        raise _damaged(file, f"{file.size_bytes:,} bytes are no whole number of records of {bands} bands")
+        raise _invalid(file, f"{file.size_bytes:,} bytes are not a whole number of records of {bands} bands")
     for number, documents in enumerate([BLOCK_DOCUMENTS] * blocks + [last] * bool(rest)):
         yield number * full + band * (HEADER_BYTES + RECORD_BYTES * documents), documents
 
 
-def _damaged(file: StoredFile, found: str) -> BandFileError:
+def _invalid(file: StoredFile, found: str) -> BandFileError:
     return BandFileError(
-        f"{file.path!r} is not a band file of these settings: {found}. Remove it, and it is made again."
+        f"{file.path!r} is not a band file of these settings: {found}. Remove it, and run the step again."
     )
 
 

@@ -1,6 +1,6 @@
-"""Fixed-width records of many shards in one file, and beside it where each shard's lie.
+"""Fixed-width records of many shards in one file, with an index of the shards beside it.
 
-Written by a stage's global part, once; read by the tasks that each need the records of their own shards.
+The global part of a stage writes them once. Its tasks read the records of their own shards.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ CHUNK_RECORDS = 1 << 20
 def write_by_shard(
     path: str, names: Sequence[str], documents: NDArray[np.uint64], columns: Mapping[str, NDArray[Any]]
 ) -> str:
-    """Write `<path>.bin`, records of (document, *columns), and `<path>.json`, where they lie. Returns a digest of both.
+    """Write `<path>.bin`, records of (document, *columns), and `<path>.json`, their index. Return a digest of both.
 
-    `documents` ascend and are numbers as in `links`: the index of a name times 2^32, plus the row. Raises ValueError
-    for one whose shard has no name.
+    `documents` are ascending numbers as in `links`: the index of the shard in `names` times 2^32, plus the row. Raises
+    ValueError for a document whose shard has no name.
     """
     import numpy as np
     import xxhash
 
     bounds = np.searchsorted(documents, np.arange(len(names) + 1, dtype=np.uint64) << np.uint64(32)).tolist()
     if bounds[-1] != len(documents):
-        raise ValueError(f"There are documents of shards from {len(names)} on, and only {len(names)} shards.")
+        raise ValueError(f"Documents have shard numbers of {len(names)} or more, but only {len(names)} shards exist.")
     layout = [["document", "<u8"], *([name, column.dtype.newbyteorder("<").str] for name, column in columns.items())]
     digest = xxhash.xxh3_128(repr((list(names), bounds, layout)).encode())
     with open_atomic(f"{path}.bin") as out:
@@ -44,18 +44,18 @@ def write_by_shard(
                 records[name] = column[part]
             digest.update(records.tobytes())
             out.write(records.tobytes())
-    places = dict(zip(names, pairwise(bounds), strict=True))
-    write_json(f"{path}.json", {"layout": layout, "shards": places})
+    ranges = dict(zip(names, pairwise(bounds), strict=True))
+    write_json(f"{path}.json", {"layout": layout, "shards": ranges})
     return digest.hexdigest()
 
 
 def read_of_shard(path: str, name: str) -> NDArray[Any]:
-    """The records of one shard, in order: an array with the fields "document" and the columns'."""
+    """Return the records of one shard, in order: an array with the field "document" and one for each column."""
     import numpy as np
 
-    told = read_json(f"{path}.json")
-    layout = np.dtype([tuple(field) for field in told["layout"]])
-    first, end = told["shards"][name]
+    index = read_json(f"{path}.json")
+    layout = np.dtype([tuple(field) for field in index["layout"]])
+    first, end = index["shards"][name]
     if first == end:
         return np.empty(0, layout)
     fs, p = filesystem_of(f"{path}.bin")

@@ -1,19 +1,19 @@
-"""Which texts of a corpus are equal, and which one of them is kept: three phases over shards.
+"""Find equal texts in a corpus and choose the one that is kept: three phases over shards.
 
 1. A function of the stage hashes the units (documents, paragraphs) of each group of shards to records of 24 bytes:
-   128 bits of xxh3 and the unit's place. Records lie in files, partitioned by the first bits of the hash.
-2. `group_range`: for each range of hashes, the units that are equal, and the one of them with the smallest place. Of
-   each unit that has an equal, its place, the number of copies and whether it is kept are written, partitioned by the
-   group of shards that it is in.
+   128 bits of xxh3 and the unit's place. Record files are partitioned by the first bits of the hash.
+2. `group_range` finds, in each range of hashes, the equal units and the one with the smallest place. For each unit that
+   has an equal it writes the place, the number of copies and whether it is kept, partitioned by the unit's group of
+   shards.
 3. A function of the stage reads the shards again and writes their attributes.
 
-A place is (rank, shard, ordinal): the rank that a keep policy gives, the shard's number in the documents' order, the
-unit's number in its shard. So what is kept depends on the documents' order alone, not on groups, cores or ids. Memory
-is that of one range of hashes, RANGE_RECORDS of different units, also if one unit makes up half the corpus. Between
-phases the driver lists files and writes their list; nothing else is sequential.
+A place is (rank, shard, ordinal): the rank of the unit's source, the shard's number in the documents' order, the unit's
+number in its shard. So the choice depends on the documents' order alone, not on groups, cores or ids. Memory is that of
+one range of hashes, RANGE_RECORDS different units, even if one unit makes up half of the corpus. Between phases the
+driver lists files and writes their list; nothing else is sequential.
 
-The files lie in `<output>/.marin/exact/` and are removed at the end. At 10^10 units the chance that two different ones
-have one hash is 1.5e-19.
+The files are stored in `<output>/.marin/exact/` and removed at the end. At 10^10 units the probability that two
+different ones have the same hash is 1.5e-19.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import document_shards
-from marin_assets.stages.dedup.exact_groups import RANGE_RECORDS, RangeAsk, copy_record, group_range
+from marin_assets.stages.dedup.exact_groups import RANGE_RECORDS, RangeConfig, copy_record, group_range
 from marin_assets.stages.dedup.exact_hashes import PARTITIONS
 from marin_assets.stages.dedup.exact_records import read_records
 from marin_resources.ray_tpu.shards.file_shards import FileShard
@@ -37,28 +37,32 @@ if TYPE_CHECKING:
     from marin_assets.stages.dedup.exact_records import Array
 
 FOLDER = ".marin/exact"
-LEAST_RANGES = 16
-"""So that a small corpus is worked on in parallel too."""
+MIN_RANGES = 16
+"""A small corpus is divided into this many ranges, for parallel work."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class HashAsk:
-    """What the first phase is asked."""
+class HashConfig:
+    """The config of the first phase."""
 
     config: Any
+    """The stage's config."""
     first_shard: int
     """Number of the group's first shard in the documents' order."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeAsk:
-    """What the third phase is asked."""
+class JudgeConfig:
+    """The config of the third phase."""
 
     config: Any
+    """The stage's config."""
     first_shard: int
+    """Number of the group's first shard in the documents' order."""
     group: int
+    """Number of the group of shards."""
     copies: StoredFile
-    """The list of what the second phase wrote."""
+    """The list of the second phase's files."""
 
 
 def judge_copies(
@@ -69,32 +73,36 @@ def judge_copies(
     hash_units: Callable[[FileShard], Counts],
     judge_units: Callable[[FileShard], Counts],
 ) -> Counts:
-    """The three phases; attributes of the documents below `output_path`. Returns the counts of all phases."""
+    """Run the three phases and write attributes below `output_path`. Returns the counts of all phases."""
     judged = document_shards(documents_path, output_path, config)
     firsts = [0, *accumulate(len(group.inputs) for group in judged)][:-1]
     hashed = [
-        FileShard(inputs=g.inputs, outputs=(_hidden(output_path, "records", i),), config=ask)
-        for i, (g, ask) in enumerate(zip(judged, (HashAsk(config=config, first_shard=f) for f in firsts), strict=True))
+        FileShard(
+            inputs=group.inputs,
+            outputs=(_hidden(output_path, "records", i),),
+            config=HashConfig(config=config, first_shard=first),
+        )
+        for i, (group, first) in enumerate(zip(judged, firsts, strict=True))
     ]
     counts = map_shards(hash_units, hashed, output_path=output_path)
     ranges = _ranges(output_path, _listed(output_path, "records", hashed, firsts), int(counts.pop("units")))
     counts |= map_shards(group_range, ranges, output_path=output_path)
     copies = _listed(output_path, "copies", ranges, firsts)
-    asks = [JudgeAsk(config=config, first_shard=f, group=i, copies=copies) for i, f in enumerate(firsts)]
-    judged = [dataclasses.replace(group, config=ask) for group, ask in zip(judged, asks, strict=True)]
+    configs = [JudgeConfig(config=config, first_shard=f, group=i, copies=copies) for i, f in enumerate(firsts)]
+    judged = [dataclasses.replace(group, config=own) for group, own in zip(judged, configs, strict=True)]
     counts |= map_shards(judge_units, judged, output_path=output_path)
     remove_folder(join(output_path, FOLDER))
     return counts
 
 
 def _ranges(output_path: str, records: StoredFile, units: int) -> list[FileShard]:
-    number = min(PARTITIONS, max(LEAST_RANGES, -(-units // RANGE_RECORDS)))
+    number = min(PARTITIONS, max(MIN_RANGES, -(-units // RANGE_RECORDS)))
     bounds = [PARTITIONS * i // number for i in range(number + 1)]
     return [
         FileShard(
             inputs=(records,),
             outputs=(_hidden(output_path, "copies", i),),
-            config=RangeAsk(first=bounds[i], end=bounds[i + 1]),
+            config=RangeConfig(first=bounds[i], end=bounds[i + 1]),
         )
         for i in range(number)
     ]
@@ -105,11 +113,13 @@ def _hidden(output_path: str, kind: str, index: int) -> str:
 
 
 def _listed(output_path: str, kind: str, shards: Sequence[FileShard], firsts: Sequence[int]) -> StoredFile:
-    """The list of a phase's files, for the workers of the next. It is written anew only if it changed: its stamp is a
-    part of what the next phase is asked."""
+    """Write the list of a phase's files, for the workers of the next phase, and return the list's file.
+
+    It is written again only if it changed: its stamp is part of the next phase's key.
+    """
     folder, path = join(output_path, FOLDER, kind), join(output_path, FOLDER, f"{kind}.json")
-    there = {file.name: file for file in stored_files(folder)}
-    files = [dataclasses.asdict(there[shard.outputs[0].rpartition("/")[2]]) for shard in shards]
+    stored = {file.name: file for file in stored_files(folder)}
+    files = [dataclasses.asdict(stored[shard.outputs[0].rpartition("/")[2]]) for shard in shards]
     listing = {"files": files, "firsts": list(firsts)}
     if not exists(path) or read_json(path) != listing:
         write_json(path, listing)
@@ -117,25 +127,25 @@ def _listed(output_path: str, kind: str, shards: Sequence[FileShard], firsts: Se
 
 
 class Copies:
-    """What the second phase found of the units of one group of shards, 5 bytes a unit."""
+    """The second phase's results for the units of one group of shards: 5 bytes a unit."""
 
-    def __init__(self, ask: JudgeAsk) -> None:
-        listing = read_json(ask.copies.path)
+    def __init__(self, config: JudgeConfig) -> None:
+        listing = read_json(config.copies.path)
         self._found: dict[int, tuple[Array, Array]] = {}
         for file in listing["files"]:
             groups = len(listing["firsts"])
-            for block in read_records(StoredFile(**file), copy_record(), ask.group, ask.group + 1, groups):
+            for block in read_records(StoredFile(**file), copy_record(), config.group, config.group + 1, groups):
                 self._add(block)
 
     def of(self, shard: int, ordinal: int) -> tuple[int, bool]:
-        """How often the corpus has this unit, and whether this one is kept."""
+        """Return the number of copies of this unit in the corpus, and whether this one is kept."""
         found = self._found.get(shard)
         if found is None or ordinal >= len(found[0]):
             return 1, True
         return int(found[0][ordinal]), not found[1][ordinal]
 
     def rejected(self, shard: int, first: int, units: int) -> list[bool]:
-        """Whether each of `units` units from `first` on is rejected; shorter if the rest is kept."""
+        """Return whether each of `units` units from `first` on is rejected. The list is shorter if the rest is kept."""
         found = self._found.get(shard)
         return [] if found is None else found[1][first : first + units].tolist()
 

@@ -1,11 +1,11 @@
-"""Reject documents whose text the corpus has already.
+"""Reject documents whose text occurs more than once in the corpus, except one of each.
 
 In:  documents.
-Out: attributes, shard for shard. A document that has an equal and is not the one that is kept is rejected as
-     "exact_duplicate". `value` is the number of equal documents, 1 for one that has none, also for those that are
-     kept: who samples by the number of copies (Penedo et al. 2025, FineWeb-2, arXiv:2506.20920) finds it there.
+Out: attributes, shard for shard. Of equal documents one is kept, the others are rejected as "exact_duplicate". `value`
+     is the number of equal documents, also for a kept one, and 1 for a document without an equal. A later step can
+     sample by it (Penedo et al. 2025, FineWeb-2, arXiv:2506.20920).
 
-Documents are told apart by shard and row, never by their id. What is kept depends on the documents' order alone. See
+Documents are identified by shard and row, never by their id. The choice depends on the documents' order alone. See
 `exact_copies.py` for the phases and their memory.
 """
 
@@ -29,15 +29,19 @@ class ExactDuplicatesConfig:
     documents_path: str
     output_path: str = THIS_OUTPUT_PATH
     normalize: str = versioned("none")
-    """What counts as equal: "none", the same characters; "whitespace_and_case", the same but for white space and case
-    (Unicode's case folding)."""
+    """Texts are equal if their characters are ("none"), or if they differ only in whitespace and case
+    ("whitespace_and_case", with Unicode's case folding)."""
     source_ranking: tuple[str, ...] = versioned(())
     """Of equal documents the one whose source comes first here is kept, and of one source the first in the documents'
-    order (shard name, row). Sources that are not named come after those that are. Empty: the first is kept."""
+    order (shard name, row). Sources without a rank come last. Empty: the first document is kept."""
 
 
 def exact_duplicates(config: ExactDuplicatesConfig) -> dict[str, int | float]:
-    """Returns documents, kept, rejected, rejected_exact_duplicate, groups (of two or more), and duplicate_share."""
+    """Write the attributes.
+
+    Returns documents, kept, rejected, rejected_exact_duplicate, groups (of two or more equal documents), and
+    duplicate_share. Raises ValueError for an unknown normalization or a bad ranking.
+    """
     _check(config)
     counts = judge_copies(
         config.documents_path, config.output_path, config, hash_units=hash_documents, judge_units=judge_documents
@@ -50,23 +54,25 @@ def _check(config: ExactDuplicatesConfig) -> None:
     digest_of(config.normalize)
     ranking = config.source_ranking
     if len(set(ranking)) != len(ranking) or len(ranking) >= MAX_RANK:
-        raise ValueError(f"source_ranking is {ranking!r}, expected different sources, less than {MAX_RANK} of them.")
+        raise ValueError(f"source_ranking is {ranking!r}, expected each source once and fewer than {MAX_RANK}.")
 
 
 def hash_documents(shard: FileShard) -> Counts:
+    """The first phase, for one group of shards. Returns units."""
     return {"units": write_hashes(shard.outputs[0], _hashed(shard))}
 
 
 def _hashed(shard: FileShard) -> Iterator[Batch]:
-    ask = shard.config
-    digest, ranking = digest_of(ask.config.normalize), ask.config.source_ranking
+    config = shard.config.config
+    digest, ranking = digest_of(config.normalize), config.source_ranking
     ranks = {source: rank for rank, source in enumerate(ranking)}
-    for number, file in enumerate(shard.inputs, start=ask.first_shard):
+    for number, file in enumerate(shard.inputs, start=shard.config.first_shard):
         for row, document in enumerate(read_documents(file.path)):
             yield (digest(document.text),), ranks.get(document.source, len(ranking)), number, row
 
 
 def judge_documents(shard: FileShard) -> Counts:
+    """The third phase, for one group of shards. Returns documents, kept, rejected, rejected_exact_duplicate."""
     copies, counts = Copies(shard.config), Counter[str](documents=0, kept=0, rejected=0)
     for number, (file, target) in enumerate(
         zip(shard.inputs, shard.outputs, strict=True), start=shard.config.first_shard

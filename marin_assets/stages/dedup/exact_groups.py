@@ -1,4 +1,4 @@
-"""Groups of equal hashes: the second phase of exact deduplication."""
+"""Group equal hashes: the second phase of exact deduplication."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from marin_assets.stages.dedup.exact_records import Array
 
 RANGE_RECORDS = 1_000_000
-"""140 MB while they are sorted. 4 million would be four times that, and no faster."""
+"""Different units in a range: 140 MB while they are sorted. 4 million would take four times that and be no faster."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangeAsk:
-    """What the second phase is asked: partitions first .. end - 1 of the records."""
+class RangeConfig:
+    """The config of the second phase: partitions first .. end - 1 of the records."""
 
     first: int
     end: int
@@ -32,25 +32,28 @@ class RangeAsk:
 
 @cache
 def copy_record() -> np.dtype[Any]:
+    """Return the record of one unit that has an equal."""
     import numpy as np
 
     return np.dtype([("shard", "<u4"), ("ordinal", "<u4"), ("copies", "<u4"), ("kept", "u1")])
 
 
 def group_range(shard: FileShard) -> Counts:
-    """The second phase, for one range of hashes. Counts groups, of two equal units or more."""
+    """The second phase, for one range of hashes. Returns groups, of two or more equal units. Raises RecordsError."""
     import numpy as np
 
     listing = read_json(shard.inputs[0].path)
     files = [StoredFile(**file) for file in listing["files"]]
-    firsts, ask = np.array(listing["firsts"]), shard.config
+    firsts, config = np.array(listing["firsts"]), shard.config
 
     def blocks() -> Iterator[Array]:
         for file in files:
-            for block in read_records(file, hash_record(), ask.first, ask.end, PARTITIONS):
+            for block in read_records(file, hash_record(), config.first, config.end, PARTITIONS):
                 where = hash_partition(block)
-                if where.min() < ask.first or where.max() >= ask.end:
-                    raise RecordsError(f"{file.path!r} has hashes in partitions that are not theirs. Remove it.")
+                if where.min() < config.first or where.max() >= config.end:
+                    raise RecordsError(
+                        f"{file.path!r} has hashes in wrong partitions. Remove it and run the step again."
+                    )
                 yield block
 
     groups = _Groups(blocks())
@@ -64,7 +67,7 @@ def group_range(shard: FileShard) -> Counts:
 
 
 class _Groups:
-    """Of each hash that more than one unit has: the smallest place and the number of units."""
+    """The hashes that more than one unit has, each with the smallest place and the number of its units."""
 
     def __init__(self, blocks: Iterator[Array]) -> None:
         import numpy as np
@@ -80,13 +83,13 @@ class _Groups:
         return len(self._high)
 
     def copies(self, block: Array) -> Array:
-        """Records of the units of `block` that have an equal."""
+        """Return the records of the units of `block` that have an equal."""
         import numpy as np
 
         found = np.full(len(block), -1)
         at = np.searchsorted(self._high, block["high"])
         searching = np.flatnonzero(at < len(self._high))
-        while len(searching):  # a second time only where hashes that differ have their first 64 bits in common
+        while len(searching):  # a second turn only where different hashes share their first 64 bits
             position = at[searching]
             same_high = self._high[position] == block["high"][searching]
             same = same_high & (self._low[position] == block["low"][searching])
@@ -102,7 +105,7 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Table:
-    """Different hashes in order, each with its smallest place and how many units have it. All of shape [hashes]."""
+    """Different hashes in order, each with the smallest place and the number of its units. All of shape [hashes]."""
 
     high: Array
     low: Array

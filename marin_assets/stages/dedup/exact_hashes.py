@@ -1,4 +1,4 @@
-"""Records of hashes: what the first phase of exact deduplication writes."""
+"""Write records of hashes: the first phase of exact deduplication."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ if TYPE_CHECKING:
 
 HASH_BITS = 12
 PARTITIONS = 1 << HASH_BITS
-"""Of records by hash. Neighbours are read together, as many as memory holds."""
+"""Partitions of records by hash. A range of neighbouring partitions that fits in memory is read together."""
 MAX_RANK, MAX_SHARDS, MAX_ORDINAL = 1 << 8, 1 << 24, 1 << 32
-"""Of a place, which is the number rank << 56 | shard << 32 | ordinal."""
+"""Exclusive limits of the parts of a place, which is the number rank << 56 | shard << 32 | ordinal."""
 Digest = Callable[[str], bytes]
 Batch = tuple[Sequence[bytes], int, int, int]
-"""Digests of units that follow each other in a shard; their rank, the shard, the ordinal of the first."""
+"""Digests of consecutive units of a shard, with their rank, the shard, and the ordinal of the first."""
 
 
 def digest_of(normalize: str) -> Digest:
-    """The hash of a text, by the name of how it is normalized before. Raises ValueError for another name."""
+    """Return the function from a text to its hash (16 bytes) after normalization "none" or "whitespace_and_case".
+
+    Raises ValueError for another name.
+    """
     from xxhash import xxh3_128_digest
 
     if normalize == "none":
@@ -36,18 +39,18 @@ def digest_of(normalize: str) -> Digest:
 
 
 def write_hashes(path: str, batches: Iterable[Batch]) -> int:
-    """Write the records of units; returns how many."""
+    """Write the records of units. Return the number of units. Raises ValueError for a place beyond the limits."""
     return write_records(path, _runs(batches), PARTITIONS, hash_partition)
 
 
 def _runs(batches: Iterable[Batch]) -> Iterator[Array]:
-    """Records, as soon as there are RUN_RECORDS of them: memory is flat."""
+    """Yield a block for every RUN_RECORDS records, so memory is bounded."""
     hashes, places = bytearray(), array("Q")
     for digests, rank, shard, ordinal in batches:
         if rank >= MAX_RANK or shard >= MAX_SHARDS or ordinal + len(digests) > MAX_ORDINAL:
             raise ValueError(
-                f"A place (rank {rank}, shard {shard}, ordinal {ordinal}) is beyond what records hold, less than "
-                f"({MAX_RANK}, {MAX_SHARDS}, {MAX_ORDINAL}). Make fewer or smaller shards."
+                f"A place is (rank {rank}, shard {shard}, ordinal {ordinal}), expected less than "
+                f"({MAX_RANK}, {MAX_SHARDS}, {MAX_ORDINAL}). Use fewer or smaller shards."
             )
         place = rank << 56 | shard << 32 | ordinal
         hashes += b"".join(digests)
@@ -68,11 +71,13 @@ def _block(hashes: bytearray, places: array[int]) -> Array:
 
 
 def hash_partition(block: Array) -> Array:
+    """Return the partition of each record; u4 [records]."""
     return (block["high"] >> (64 - HASH_BITS)).astype("u4")
 
 
 @cache
 def hash_record() -> np.dtype[Any]:
+    """Return the record of one unit: the halves of its hash, and its place."""
     import numpy as np
 
     return np.dtype([("high", "<u8"), ("low", "<u8"), ("place", "<u8")])

@@ -1,13 +1,12 @@
-"""Cut out of documents the paragraphs (or lines) that the corpus has already.
+"""Cut repeated paragraphs (or lines) out of documents, except their first occurrence in the corpus.
 
 In:  documents.
-Out: attributes, shard for shard. A document that repeats paragraphs has them in `cut`, each with the blank line after
-     it; a document of which nothing is left is rejected as "only_duplicate_paragraphs". `value` is the share of its
-     characters that is cut. The first paragraph in the documents' order (shard name, row) stays.
+Out: attributes, shard for shard. `cut` holds the repeated paragraphs of a document, each with the blank line after it.
+     A document without other text is rejected as "only_duplicate_paragraphs". `value` is the cut share of the
+     document's characters. The first occurrence in the documents' order (shard name, row) is kept.
 
-Paragraphs are told apart by their place. See `exact_copies.py` for the phases and their memory. Removing repeated
-paragraphs across documents goes back to CCNet (Wenzek et al. 2020, arXiv:1911.00359) and Dolma (Soldaini et al. 2024,
-arXiv:2402.00159).
+Paragraphs are identified by their place. See `exact_copies.py` for the phases and their memory. CCNet (Wenzek et al.
+2020, arXiv:1911.00359) and Dolma (Soldaini et al. 2024, arXiv:2402.00159) remove repeated paragraphs across documents.
 """
 
 from __future__ import annotations
@@ -33,16 +32,20 @@ class DuplicateParagraphsConfig:
     documents_path: str
     output_path: str = THIS_OUTPUT_PATH
     unit: str = versioned("paragraph")
-    """"paragraph", what blank lines separate; or "line"."""
+    """"paragraph" (text between blank lines) or "line"."""
     min_characters: int = versioned(30)
-    """A shorter one stays however often it occurs: headings, closing brackets, "Returns:"."""
+    """A shorter unit, such as a heading, a closing bracket or "Returns:", is kept however often it occurs."""
     normalize: str = versioned("none")
-    """What counts as equal, blanks at either end apart: "none", the same characters; "whitespace_and_case"."""
+    """Units are equal if their characters are, without blanks at both ends ("none"), or if they differ only in
+    whitespace and case ("whitespace_and_case")."""
 
 
 def duplicate_paragraphs(config: DuplicateParagraphsConfig) -> dict[str, int | float]:
-    """Returns documents, kept, rejected, rejected_only_duplicate_paragraphs, documents_cut, characters_cut (of those
-    that are kept), characters, paragraphs (of at least `min_characters`), paragraphs_cut and groups (of two or more).
+    """Write the attributes.
+
+    Returns documents, kept, rejected, rejected_only_duplicate_paragraphs, documents_cut, characters_cut (of kept
+    documents), characters, paragraphs (of at least `min_characters`), paragraphs_cut, and groups (of two or more equal
+    paragraphs). Raises ValueError for an invalid config.
     """
     _check(config)
     counts = judge_copies(
@@ -58,10 +61,13 @@ def _check(config: DuplicateParagraphsConfig) -> None:
     if config.unit not in SEPARATORS:
         raise ValueError(f"unit is {config.unit!r}, expected one of {sorted(SEPARATORS)}.")
     if config.min_characters < 1:
-        raise ValueError(f"min_characters is {config.min_characters!r}, expected 1 or more: nothing repeats nothing.")
+        raise ValueError(
+            f"min_characters is {config.min_characters!r}, expected 1 or more: empty units are not compared."
+        )
 
 
 def hash_paragraphs(shard: FileShard) -> Counts:
+    """The first phase, for one group of shards. Returns units."""
     return {"units": write_hashes(shard.outputs[0], _hashed(shard))}
 
 
@@ -77,6 +83,7 @@ def _hashed(shard: FileShard) -> Iterator[Batch]:
 
 
 def judge_paragraphs(shard: FileShard) -> Counts:
+    """The third phase, for one group of shards. Returns the counts of `duplicate_paragraphs` without groups."""
     copies = Copies(shard.config)
     counts = Counter[str](documents=0, kept=0, rejected=0, characters=0, paragraphs=0, paragraphs_cut=0)
     files = zip(shard.inputs, shard.outputs, strict=True)
@@ -97,7 +104,7 @@ def _verdicts(
     for document in documents:
         found = units(document.text, config)
         rejected = copies.rejected(shard, ordinal, len(found))
-        repeated = [(start, end) for (start, end, _), gone in zip(found, rejected, strict=False) if gone]
+        repeated = [(start, end) for (start, end, _), cut in zip(found, rejected, strict=False) if cut]
         ordinal += len(found)
         counts["paragraphs"] += len(found)
         counts["paragraphs_cut"] += len(repeated)
@@ -106,22 +113,22 @@ def _verdicts(
 
 
 def units(text: str, config: DuplicateParagraphsConfig) -> list[tuple[int, int, str]]:
-    """Paragraphs (or lines) of at least `min_characters`: the span with the separator after it, and the text."""
-    separator, at_least, start = SEPARATORS[config.unit], config.min_characters, 0
+    """Return (start, end, text) of each unit of at least `min_characters`. The span includes the separator after it."""
+    separator, shortest, start = SEPARATORS[config.unit], config.min_characters, 0
     found: list[tuple[int, int, str]] = []
     for piece in text.split(separator):
         end = start + len(piece) + len(separator)
-        if len(piece) >= at_least and len(stripped := piece.strip()) >= at_least:
+        if len(piece) >= shortest and len(stripped := piece.strip()) >= shortest:
             found.append((start, min(end, len(text)), stripped))
         start = end
     return found
 
 
 def verdict(text: str, repeated: list[Span]) -> Verdict:
-    """What is said of a text of which these spans occurred before."""
+    """Return the verdict of a text whose spans `repeated` occurred earlier in the corpus."""
     if not repeated:
         return Verdict(keep=True, value=0.0)
-    if repeated[-1][1] == len(text):  # the separator before the end goes too
+    if repeated[-1][1] == len(text):  # at the end of the text the separator before the span is cut too
         kept = text[: repeated[-1][0]].rstrip("\n")
         repeated = [*repeated[:-1], (max(len(kept), repeated[-2][1] if len(repeated) > 1 else 0), len(text))]
     cut = _joined(repeated)

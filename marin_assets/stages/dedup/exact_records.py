@@ -1,11 +1,11 @@
-"""Files of fixed-width records in partitions: what one phase of a global decision hands to the next.
+"""Files of fixed-width records in partitions, which one phase of a global decision writes for the next.
 
     run | run | ... | index | trailer
 
-A run is as many records as are held in memory, sorted by partition. The index says for each run where its partitions
-begin (numbers of records from the beginning of the file), so a reader takes one partition out of a file with as many
-reads as the file has runs. The trailer says what is there, and is checked on every read: a file that was cut short, or
-is of another kind, is an error and never half a partition.
+A run is as many records as are held in memory, sorted by partition. The index holds the start of each partition in each
+run (as a number of records from the beginning of the file), so reading one partition takes one read for each run. The
+trailer describes the file and is checked on every read: a truncated file, or a file of another kind, is an error and
+never yields a part of a partition.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ OFFSET_BYTES = 8
 
 
 class RecordsError(ValueError):
-    """A file of records that is not what it should be."""
+    """A record file that is damaged or of another kind."""
 
 
 def write_records(path: str, blocks: Iterable[Array], partitions: int, partition_of: Callable[[Array], Array]) -> int:
-    """Write one file, whole or not at all: each block, of any number of records of one dtype, is a run.
+    """Write one file atomically. Return the number of records.
 
-    `partition_of(block)` gives the partition of each record, from 0 to `partitions` - 1. Returns how many records.
+    Each block, of any number of records of one dtype, becomes a run. `partition_of(block)` returns the partition of
+    each record, from 0 to `partitions` - 1.
     """
     import numpy as np
 
@@ -58,7 +59,7 @@ def write_records(path: str, blocks: Iterable[Array], partitions: int, partition
 
 
 def read_records(file: StoredFile, dtype: np.dtype[Any], first: int, end: int, partitions: int) -> Iterator[Array]:
-    """The records of partitions first .. end - 1, run by run. Raises RecordsError."""
+    """Yield the records of partitions first .. end - 1, run by run. Raises RecordsError."""
     import numpy as np
 
     runs, records = _trailer(file, dtype.itemsize, partitions)
@@ -74,7 +75,7 @@ def read_records(file: StoredFile, dtype: np.dtype[Any], first: int, end: int, p
 
 
 def in_runs(blocks: Iterable[Array], records: int = RUN_RECORDS) -> Iterator[Array]:
-    """Small blocks put together to runs of at least `records`, but for the last."""
+    """Join small blocks to runs of at least `records` records; the last run may be smaller."""
     import numpy as np
 
     held: list[Array] = []
@@ -93,8 +94,8 @@ def _trailer(file: StoredFile, record_bytes: int, partitions: int) -> tuple[int,
     if file.size_bytes < TRAILER.size:
         raise _damaged(file, f"it has {file.size_bytes} bytes")
     tail = _read(file, file.size_bytes - TRAILER.size, TRAILER.size)
-    magic, there, its_partitions, runs, _, records = TRAILER.unpack(tail)
-    if magic != MAGIC or its_partitions != partitions or (records and there != record_bytes):
+    magic, found_bytes, found_partitions, runs, _, records = TRAILER.unpack(tail)
+    if magic != MAGIC or found_partitions != partitions or (records and found_bytes != record_bytes):
         raise _damaged(file, f"it ends in {tail!r}")
     expected = records * record_bytes + runs * (partitions + 1) * OFFSET_BYTES + TRAILER.size
     if expected != file.size_bytes:
@@ -106,9 +107,9 @@ def _read(file: StoredFile, start: int, length: int) -> bytes:
     fs, path = filesystem_of(file.path)
     data: bytes = fs.cat_file(path, start=start, end=start + length)
     if len(data) != length:
-        raise _damaged(file, f"{len(data):,} of {length:,} bytes are there from byte {start:,} on")
+        raise _damaged(file, f"it has {len(data):,} of {length:,} bytes from byte {start:,} on")
     return data
 
 
 def _damaged(file: StoredFile, found: str) -> RecordsError:
-    return RecordsError(f"{file.path!r} is no whole file of records: {found}. Remove it and run the step again.")
+    return RecordsError(f"{file.path!r} is not a complete record file: {found}. Remove it and run the step again.")

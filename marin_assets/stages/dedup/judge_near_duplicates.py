@@ -1,12 +1,12 @@
-"""Judge near-duplicates: of each cluster one document stays, by an explicit policy.
+"""Judge near-duplicates: keep one document of each cluster, by an explicit policy.
 
-In:  documents, and the cluster table that was found in them (`find_near_duplicates`).
+In:  documents, and their cluster table (from `find_near_duplicates`).
 Out: attributes, shard for shard. Reason "near_duplicate"; value is the number of documents in the cluster, 1 for a
-     document that has no near-duplicate.
+     document without a near-duplicate.
 
-The policy can change without the clusters being found again. Rows of the table become candidates, shard by shard in
-parallel; the best of each cluster are chosen in this process (global: 80 bytes of memory a cluster at most, twice
-while they are merged); then the attributes are written, in parallel, holding 8 bytes of each document that stays.
+The policy can change without finding the clusters again. Tasks turn rows of the table into candidates, shard by shard;
+this process chooses the best of each cluster (at most 80 bytes a cluster, twice that during a merge); tasks then write
+the attributes, with 8 bytes of memory for each kept document of a cluster.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import FORMATS, SUFFIX, BadRow, document_shards, read_documents, read_rows
+from marin_assets.documents import FORMATS, SUFFIX, BadRow, document_shards, output_name, read_documents, read_rows
 from marin_assets.documents.attributes import KEPT, Verdict, read_attributes, write_verdicts
-from marin_assets.documents.shards import output_name
 from marin_assets.stages.dedup.by_shard import read_of_shard, write_by_shard
 from marin_assets.stages.dedup.keep_policy import KeepPolicy, best, candidate, in_chunks, record
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -39,65 +38,68 @@ COLUMNS = {"id", "shard", "row", "cluster", "size", "source", "characters", "tie
 
 
 class ClusterTableError(ValueError):
-    """A cluster table, or an attribute, that is of other documents."""
+    """A cluster table, or attributes, that belong to other documents."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeNearDuplicatesConfig:
     documents_path: str
     clusters_path: str
-    """What find_near_duplicates made of these documents."""
+    """The cluster table of these documents, the output of `find_near_duplicates`."""
     output_path: str = THIS_OUTPUT_PATH
     keep: str = versioned("first")
-    """Which document of a cluster stays: "first", "longest" or "highest" (`keep_policy.py`)."""
+    """The policy that chooses the kept document: "first", "longest" or "highest" (`keep_policy.py`)."""
     attributes_path: str | None = None
-    """For "highest": attributes of these documents, whose value decides."""
+    """For "highest": attributes of these documents, whose values are compared."""
     sources: tuple[str, ...] = versioned(())
-    """Sources from the one whose documents stay before all others' on; those not named come last."""
+    """Ranking of sources, compared before the policy. Sources without a rank come last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictConfig:
+    """The config of `judge_shard`."""
+
     clusters_path: str
     kept_path: str
+    """The kept documents, written by `write_by_shard`."""
     digest: str
-    """Of what lies at kept_path, and of the cluster table's files."""
+    """Digest of the files at kept_path and of the cluster table's files."""
 
 
 def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | float]:
     """Write the attributes.
 
     Returns documents, kept, rejected, rejected_near_duplicate and clusters. Raises KeepPolicyError; ClusterTableError
-    (in a ShardError, from a shard) if the table or the attributes are of other documents.
+    (in a ShardError, from a shard) if the table or the attributes belong to other documents.
     """
     policy = KeepPolicy(keep=config.keep, sources=tuple(config.sources), attributes_path=config.attributes_path)
     hidden = join(config.output_path, HIDDEN)
     ranking = document_shards(config.clusters_path, join(hidden, "candidates"), policy, suffix=".candidates")
     map_shards(write_candidates, ranking, output_path=config.output_path)
-    stay = best(_candidates(output) for shard in ranking for output in shard.outputs)
+    kept = best(_candidates(output) for shard in ranking for output in shard.outputs)
     names = _names(config, len([file for shard in ranking for file in shard.inputs]))
     tables = repr([(file.size_bytes, file.stamp) for shard in ranking for file in shard.inputs])
-    asked = VerdictConfig(
+    verdict_config = VerdictConfig(
         clusters_path=config.clusters_path,
         kept_path=join(hidden, "kept"),
-        digest=write_by_shard(join(hidden, "kept"), names, stay, {}) + hashlib.sha256(tables.encode()).hexdigest(),
+        digest=write_by_shard(join(hidden, "kept"), names, kept, {}) + hashlib.sha256(tables.encode()).hexdigest(),
     )
-    judged = document_shards(config.documents_path, config.output_path, asked)
+    judged = document_shards(config.documents_path, config.output_path, verdict_config)
     counts = map_shards(judge_shard, judged, output_path=config.output_path)
     remove_folder(hidden)
-    return {f"rejected_{REASON}": 0, **counts, "clusters": len(stay)}
+    return {f"rejected_{REASON}": 0, **counts, "clusters": len(kept)}
 
 
 def _names(config: JudgeNearDuplicatesConfig, tables: int) -> list[str]:
-    """Of the documents' shards, in their order, as many as there are tables."""
+    """Return the names of the documents' shards, in order. Raises ClusterTableError unless as many tables exist."""
     names = [file.name for file in stored_files(config.documents_path) if file.path.endswith(FORMATS)]
     if len(names) != tables:
-        raise _of_others(f"{config.clusters_path!r} has {tables} shards, {config.documents_path!r} has {len(names)}")
+        raise _mismatch(f"{config.clusters_path!r} has {tables} shards, {config.documents_path!r} has {len(names)}")
     return names
 
 
 def write_candidates(shard: FileShard) -> dict[str, int]:
-    """Write the records of a shard of the cluster table, by which the best are chosen."""
+    """Write the candidates of a group of shards of the cluster table. Returns candidates."""
     count = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         rows = _with_values(_table(file.path), file.name, shard.config.attributes_path)
@@ -113,29 +115,29 @@ def judge_shard(shard: FileShard) -> dict[str, int]:
     counts: Counter[str] = Counter(documents=0, kept=0, rejected=0)
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         table = join(shard.config.clusters_path, output_name(file, SUFFIX))
-        stay = read_of_shard(shard.config.kept_path, file.name)["document"]
-        write_verdicts(target, _verdicts(file.path, table, iter(stay.tolist())), counts)
+        kept = read_of_shard(shard.config.kept_path, file.name)["document"]
+        write_verdicts(target, _verdicts(file.path, table, iter(kept.tolist())), counts)
     return dict(counts)
 
 
-def _verdicts(documents_path: str, table_path: str, stay: Iterator[int]) -> Iterator[tuple[str, Verdict]]:
-    """`stay` are the documents of this shard that stay, ascending."""
-    table, stays = _table(table_path), next(stay, None)
+def _verdicts(documents_path: str, table_path: str, kept: Iterator[int]) -> Iterator[tuple[str, Verdict]]:
+    """Yield (id, verdict) of one shard. `kept` are the numbers of its kept documents, ascending."""
+    table, next_kept = _table(table_path), next(kept, None)
     row = next(table, None)
     for at, document in enumerate(read_documents(documents_path)):
         if row is None or row["row"] != at:
             yield document.id, ALONE
             continue
         if row["id"] != document.id:
-            raise _of_others(f"{table_path!r} has {row['id']!r} in row {at} of {documents_path!r}, not {document.id!r}")
-        if (row["shard"] << 32) + at == stays:
+            raise _mismatch(f"{table_path!r} has {row['id']!r} in row {at} of {documents_path!r}, not {document.id!r}")
+        if (row["shard"] << 32) + at == next_kept:
             yield document.id, Verdict(keep=True, value=float(row["size"]))
-            stays = next(stay, None)
+            next_kept = next(kept, None)
         else:
             yield document.id, Verdict(keep=False, reason=REASON, value=float(row["size"]))
         row = next(table, None)
-    if row is not None or stays is not None:
-        raise _of_others(f"{table_path!r} has rows that {documents_path!r} has not")
+    if row is not None or next_kept is not None:
+        raise _mismatch(f"{table_path!r} has rows beyond those of {documents_path!r}")
 
 
 def _with_values(
@@ -149,14 +151,14 @@ def _with_values(
     for row in table:
         id, verdict = next((judged for at, judged in attributes if at == row["row"]), ("", KEPT))
         if id != row["id"]:
-            raise _of_others(f"{path!r} has {id!r} in row {row['row']}, not {row['id']!r}")
+            raise _mismatch(f"{path!r} has {id!r} in row {row['row']}, not {row['id']!r}")
         yield row, verdict.value
 
 
 def _table(path: str) -> Iterator[dict[str, Any]]:
     for number, row in read_rows(path):
         if isinstance(row, BadRow) or not row.keys() >= COLUMNS:
-            raise ClusterTableError(f"{path!r} line {number} is no row of a cluster table. Find the clusters again.")
+            raise ClusterTableError(f"{path!r} line {number} is not a row of a cluster table. Find the clusters again.")
         yield row
 
 
@@ -167,5 +169,5 @@ def _candidates(path: str) -> NDArray[Any]:
     return np.frombuffer(fs.cat_file(p), record())
 
 
-def _of_others(found: str) -> ClusterTableError:
-    return ClusterTableError(f"{found}: they are of other documents. Give those that the clusters were found in.")
+def _mismatch(found: str) -> ClusterTableError:
+    return ClusterTableError(f"{found}: they belong to other documents. Pass the documents of the cluster table.")

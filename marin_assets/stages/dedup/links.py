@@ -1,7 +1,7 @@
-"""Linking: documents that agree in a band, found by sorting one range of one band's hashes at a time.
+"""Link documents that agree in a band, by sorting one range of one band's hashes at a time.
 
-A document is a number: the index of its shard times 2^32, plus its row from 0. Of those that agree, each is linked to
-the first. A link is two u64, little-endian: (first, other).
+A document number is the index of its shard times 2^32, plus its row from 0. Each document is linked to the first of the
+documents with the same hash. A link is two little-endian u64: (first, other).
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ if TYPE_CHECKING:
 
 LINK_BYTES = 16
 RANGE_DOCUMENTS = 1 << 22
-"""Documents of a band that are sorted at once, in about 300 MB; up to a billion documents."""
+"""Documents of a band that are sorted at once, in about 300 MB. This holds up to a billion documents."""
 
 
 class LinkFileError(ValueError):
-    """A file that holds no links."""
+    """A damaged file of links."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkConfig:
+    """The config of `link_band`: the keys of one band whose first byte is in first_slot .. end_slot - 1."""
+
     minhash: MinHash
     band: int
     first_slot: int
     end_slot: int
-    """Of the keys' first byte."""
 
 
 def ranges_for(documents: int) -> list[range]:
-    """Ranges of slots, a power of two of them, so that none has many more than RANGE_DOCUMENTS keys."""
+    """Return a power of two of ranges of slots, so that none has many more than RANGE_DOCUMENTS keys."""
     count = 1
     while documents > RANGE_DOCUMENTS * count and count < SLOTS:
         count *= 2
@@ -46,7 +47,10 @@ def ranges_for(documents: int) -> list[range]:
 
 
 def link_band(shard: FileShard) -> dict[str, int]:
-    """Write the links of one range of one band. The input is the list of all band files. Returns links."""
+    """Write the links of one range of one band. The input is the list of all band files. Returns links.
+
+    Raises BandFileError.
+    """
     config: LinkConfig = shard.config
     [index], [target] = shard.inputs, shard.outputs
     files = [StoredFile(path=path, name="", size_bytes=size, stamp="") for path, size in read_json(index.path)]
@@ -57,7 +61,7 @@ def link_band(shard: FileShard) -> dict[str, int]:
 
 
 def band_of(files: list[StoredFile], config: LinkConfig) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """(keys, documents) of all shards, by document."""
+    """Return (keys, documents) of all shards, shard by shard."""
     import numpy as np
 
     keys, documents = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
@@ -69,7 +73,7 @@ def band_of(files: list[StoredFile], config: LinkConfig) -> tuple[NDArray[np.uin
 
 
 def links_among(keys: NDArray[np.uint64], documents: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Links [n, 2] of documents with one key, ordered by key, then document."""
+    """Return the links [n, 2] of documents with equal keys, ordered by key, then document."""
     import numpy as np
 
     order = np.lexsort((documents, keys))
@@ -82,11 +86,11 @@ def links_among(keys: NDArray[np.uint64], documents: NDArray[np.uint64]) -> NDAr
 
 
 def read_links(path: str) -> NDArray[np.uint64]:
-    """Links [n, 2]. Raises LinkFileError."""
+    """Return the links [n, 2] of a file. Raises LinkFileError."""
     import numpy as np
 
     fs, p = filesystem_of(path)
     data = fs.cat_file(p)
     if len(data) % LINK_BYTES:
-        raise LinkFileError(f"{path!r} has {len(data):,} bytes, which are no links of {LINK_BYTES}. Remove it.")
+        raise LinkFileError(f"{path!r} has {len(data):,} bytes, expected a multiple of {LINK_BYTES}. Remove it.")
     return np.frombuffer(data, "<u8").astype(np.uint64).reshape(-1, 2)

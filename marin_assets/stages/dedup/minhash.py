@@ -1,14 +1,14 @@
-"""MinHash signatures (Broder 1997) and their bands: which documents are looked at as near-duplicates.
+"""MinHash signatures (Broder 1997) and their bands, by which near-duplicates are found.
 
-A signature holds, for each of bands x rows permutations, the least permuted hash of the document's shingles. Two
-documents agree in one of them with the probability of their Jaccard similarity s, in all rows of a band with s^rows,
+A signature holds, for each of bands x rows permutations, the smallest permuted hash of the document's shingles. Two
+documents agree in one permutation with a probability of their Jaccard similarity s, in all rows of a band with s^rows,
 and in at least one band with 1 - (1 - s^rows)^bands.
 
-A permutation is h -> a*h + b modulo 2^32 with an odd a: on shingle hashes that are mixed well, agreements spread as
-independent ones would (deviation 0.96 to 1.02 of the binomial's), and candidates follow the formula within 1.1 points
-on sets of 40, 300 and 2,000 shingles for all three settings below. (Rensa 0.5.0 needs 0.006 s where this needs 0.067 s
-for 1.5 million shingles, of 0.19 s in all, but its rows are not independent on sets of a few hundred: deviation 0.73
-to 0.84, candidates up to 2.1 points off.)
+A permutation is h -> a*h + b modulo 2^32 with an odd a. On well-mixed shingle hashes the agreements are distributed
+like independent ones (0.96 to 1.02 of the binomial's deviation), and candidates follow the formula within 1.1 points on
+sets of 40, 300 and 2,000 shingles, for all three settings below. Rensa 0.5.0 permutes 1.5 million shingles in 0.006 s
+instead of 0.067 s (of 0.19 s in all), but its rows are not independent on sets of a few hundred: 0.73 to 0.84 of the
+deviation, candidates up to 2.1 points off.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK_SHINGLES = 1024
-"""Permuted at once: 112 permutations are 460 kB, which the processor's cache holds."""
+"""Shingles permuted at once: 112 permutations take 460 kB, which fits in the processor's cache."""
 MAX_NGRAM = 100
 MAX_PERMUTATIONS = 4096
 
 
 class MinHashError(ValueError):
-    """Settings that make no signature."""
+    """Settings out of bounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MinHash:
-    """What a near-duplicate is: settings of the signatures."""
+    """The settings of signatures, which define near-duplicates."""
 
     ngram: int = 5
-    """Words in a shingle. A shorter document is one shingle."""
+    """Words in a shingle. A shorter document has one shingle."""
     bands: int = 14
     rows: int = 8
     """Permutations in a band."""
     seed: int = 1
-    """Chooses the permutations."""
+    """Seed of the permutations."""
 
     def inclusion_probability(self, similarity: float) -> float:
-        """That two documents of this Jaccard similarity become a pair."""
+        """Return the probability that two documents of this Jaccard similarity become a pair."""
         return 1 - (1 - similarity**self.rows) ** self.bands
 
 
 FINEWEB = MinHash()
-"""14 bands of 8: half of the pairs at 0.68 (Penedo et al. 2024, arXiv:2406.17557)."""
+"""14 bands of 8: finds half of the pairs at a similarity of 0.68 (Penedo et al. 2024, arXiv:2406.17557)."""
 NEMO_CURATOR = MinHash(bands=20, rows=13)
-"""20 bands of 13: half at 0.77. NeMo Curator's; its shingles are 24 characters, these are 5 words."""
+"""20 bands of 13: half at 0.77. NeMo Curator's bands; its shingles are 24 characters, these are 5 words."""
 ZYDA = MinHash(ngram=13, bands=32, rows=4)
 """32 bands of 4 on 13-grams: half at 0.38 (Tokpanov et al. 2024, arXiv:2406.01981)."""
 
 
 def require_sound(minhash: MinHash) -> None:
-    """Raises MinHashError for settings that make no signature."""
+    """Raise MinHashError for settings out of bounds."""
     limits = {"ngram": (1, MAX_NGRAM), "bands": (1, MAX_PERMUTATIONS), "rows": (1, MAX_PERMUTATIONS)}
     for field, (low, high) in {**limits, "seed": (0, 2**32 - 1)}.items():
         value = getattr(minhash, field)
@@ -67,12 +67,12 @@ def require_sound(minhash: MinHash) -> None:
     if (permutations := minhash.bands * minhash.rows) > MAX_PERMUTATIONS:
         raise MinHashError(
             f"minhash has {minhash.bands} bands of {minhash.rows} rows, {permutations} permutations, expected at most "
-            f"{MAX_PERMUTATIONS}. Take fewer bands or rows."
+            f"{MAX_PERMUTATIONS}. Use fewer bands or rows."
         )
 
 
 class Signer:
-    """Makes signatures. Holds the permutations and the memory to apply them in."""
+    """Computes signatures. Holds the permutations and a buffer to apply them in. Raises MinHashError."""
 
     def __init__(self, minhash: MinHash) -> None:
         import numpy as np
@@ -87,12 +87,12 @@ class Signer:
         self._buffer = np.empty(self.permutations * CHUNK_SHINGLES, np.uint32)
 
     def signature(self, text: str) -> NDArray[np.uint32] | None:
-        """Shape [permutations]; None for a text without a word."""
+        """Return the signature of a text, of shape [permutations]; None for a text without a word."""
         shingles = shingle_hashes(text, self.minhash.ngram)
         return self.of_shingles(shingles) if len(shingles) else None
 
     def of_shingles(self, shingles: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """The least of each permutation over the shingles [n], n > 0; shape [permutations]."""
+        """Return the minimum of each permutation over the shingles [n], n > 0; shape [permutations]."""
         import numpy as np
 
         least = np.full(self.permutations, 2**32 - 1, np.uint32)
@@ -105,9 +105,9 @@ class Signer:
         return least
 
     def band_keys(self, signatures: NDArray[np.uint32]) -> NDArray[np.uint64]:
-        """Signatures [n, permutations] to a hash of each band [n, bands].
+        """Return a hash of each band [n, bands] of signatures [n, permutations].
 
-        Among a billion documents, 0.03 pairs a band are expected to have the same 64 bits by chance.
+        Among a billion documents, 0.03 pairs a band are expected to share the same 64 bits by chance.
         """
         import numpy as np
 

@@ -5,15 +5,16 @@ Out: a cluster table, shard for shard under the same names: one row for each doc
 
          {"id", "shard", "row", "cluster", "size", "source", "characters", "tie"}
 
-     A document is its shard's index and its row there, both from 0: ids may repeat. `cluster` is that of the cluster's
-     first document, shard times 2^32 plus row; `size` is the number of its documents; `tie` is a hash of the text.
-     Which of a cluster is kept is another stage's matter (`judge_near_duplicates`). The documents stay as they are.
+     `shard` and `row` identify the document, both from 0, since ids may repeat. `cluster` is the number of the
+     cluster's first document, shard times 2^32 plus row; `size` is the number of its documents; `tie` is a hash of the
+     text.
+     `judge_near_duplicates` chooses the document that is kept. The documents do not change.
 
-Documents are signed shard by shard (`signatures`) and linked band by band (`links`), both in parallel. Then comes the
-global part, in this process: the clusters of all links (`clusters`), 2 µs and at most 90 bytes for each document that
-has a near-duplicate. Last, each shard's rows are written, in parallel again, holding 20 bytes of each.
+Tasks sign documents shard by shard (`signatures`) and link them band by band (`links`). Then this process computes the
+clusters of all links (`clusters`), the global part: 2 µs and at most 90 bytes for each document that has a
+near-duplicate. Last, tasks write the rows of each shard, with 20 bytes of memory for each.
 
-Until the end there are hidden files below the output: 12 bytes a band for each document, and the links.
+Until the end the output has hidden files: 12 bytes a band for each document, and the links.
 """
 
 from __future__ import annotations
@@ -45,21 +46,24 @@ class FindNearDuplicatesConfig:
     documents_path: str
     output_path: str = THIS_OUTPUT_PATH
     minhash: MinHash = versioned(FINEWEB)
-    """FINEWEB, NEMO_CURATOR, ZYDA, or settings of one's own."""
+    """FINEWEB, NEMO_CURATOR, ZYDA, or other settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterTableConfig:
+    """The config of `write_table`."""
+
     members_path: str
+    """The documents of all clusters, written by `write_by_shard`."""
     digest: str
-    """Of what lies there."""
+    """Digest of the files at members_path."""
 
 
 def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | float]:
     """Write the cluster table.
 
-    Returns documents, documents_without_words (which are nobody's near-duplicate), links, clusters, largest_cluster,
-    documents_in_clusters, and duplicates: how many of these are one too many. Raises MinHashError.
+    Returns documents, documents_without_words (which have no near-duplicate), links, clusters, largest_cluster,
+    documents_in_clusters, and duplicates (documents_in_clusters minus clusters). Raises MinHashError.
     """
     require_sound(config.minhash)
     hidden, minhash = join(config.output_path, HIDDEN), config.minhash
@@ -70,7 +74,7 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
     linking = link_shards(minhash, hidden, signed, int(counts["documents"]))
     counts |= map_shards(link_band, linking, output_path=config.output_path)
     clusters = clusters_of([partial(read_links, shard.outputs[0]) for shard in linking])
-    asked = ClusterTableConfig(
+    table_config = ClusterTableConfig(
         members_path=join(hidden, "members"),
         digest=write_by_shard(
             join(hidden, "members"),
@@ -79,7 +83,7 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
             {"cluster": clusters.clusters, "size": clusters.sizes},
         ),
     )
-    table = document_shards(config.documents_path, config.output_path, asked)
+    table = document_shards(config.documents_path, config.output_path, table_config)
     counts |= map_shards(write_table, table, output_path=config.output_path)
     remove_folder(hidden)
     found = int((clusters.documents == clusters.clusters).sum())
@@ -92,7 +96,7 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
 
 
 def link_shards(minhash: MinHash, hidden: str, signed: Sequence[FileShard], documents: int) -> list[FileShard]:
-    """Work for `link_band`: each range of each band, over the list of all band files, which is written here."""
+    """Write the list of all band files, and return work for `link_band`: each range of each band."""
     inputs = [file for shard in signed for file in shard.inputs]
     sizes = sizes_below(join(hidden, "bands"))
     outputs = [output for shard in signed for output in shard.outputs]
@@ -112,7 +116,7 @@ def link_shards(minhash: MinHash, hidden: str, signed: Sequence[FileShard], docu
 
 
 def write_table(shard: FileShard) -> dict[str, int]:
-    """Returns documents_in_clusters."""
+    """Write the rows of one group of shards. Returns documents_in_clusters."""
     count = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         members = read_of_shard(shard.config.members_path, file.name)
@@ -140,7 +144,7 @@ def _rows(documents_path: str, members: Any) -> Iterator[dict[str, Any]]:
 
 
 def tie_of(document: Document) -> str:
-    """16 hexadecimal digits that depend on the text alone, not on where it lies: equal texts have equal ones."""
+    """Return 16 hexadecimal digits, a hash of the document's text alone."""
     import xxhash
 
     return xxhash.xxh3_64_hexdigest(document.text.encode("utf-8", "surrogatepass"))

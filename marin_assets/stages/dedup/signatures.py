@@ -1,4 +1,4 @@
-"""Signing: documents -> band files, shard for shard, in flat memory."""
+"""Sign documents: write band files, shard for shard, in bounded memory."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH_DOCUMENTS = 1024
-"""Signatures that are held before they become keys: 460 kB for 112 permutations."""
+"""Signatures held in memory before they become keys: 460 kB for 112 permutations."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignConfig:
+    """The config of `sign_shard`."""
+
     minhash: MinHash
 
 
 def sign_shard(shard: FileShard) -> dict[str, int]:
-    """Returns documents, and documents_without_words, which have no signature."""
+    """Write the band files of one group of shards. Returns documents, and documents_without_words: those unsigned."""
     signer = Signer(shard.config.minhash)
     counts = Counter(documents=0, documents_without_words=0)
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
@@ -40,14 +42,14 @@ def sign_shard(shard: FileShard) -> dict[str, int]:
 def blocks_of(
     documents: Iterable[Document], signer: Signer, counts: Counter[str]
 ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32]]]:
-    """(keys [n, bands], rows [n]) of the documents with a word, in blocks of BLOCK_DOCUMENTS but for the last."""
+    """Yield (keys [n, bands], rows [n]) of documents with a word. n is BLOCK_DOCUMENTS except for the last block."""
     import numpy as np
 
     keys = np.empty((BLOCK_DOCUMENTS, signer.minhash.bands), np.uint64)
     rows = np.empty(BLOCK_DOCUMENTS, np.uint32)
     filled = 0
     for batch_rows, signatures in _batches(documents, signer, counts):
-        # BATCH_DOCUMENTS divides BLOCK_DOCUMENTS, so a batch never crosses the border of a block
+        # BATCH_DOCUMENTS divides BLOCK_DOCUMENTS, so a batch never crosses a border of blocks
         keys[filled : filled + len(batch_rows)] = signer.band_keys(np.stack(signatures))
         rows[filled : filled + len(batch_rows)] = batch_rows
         filled += len(batch_rows)

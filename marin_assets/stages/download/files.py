@@ -1,11 +1,11 @@
-"""Files of any store, copied as they are.
+"""Copy files of any store, byte for byte.
 
 In:  a URL or path of a file, a glob, or a folder, in any store that fsspec knows ("gs://…", "https://…", "/data/raw").
-Out: the files under the same relative names, and `checksums.json` with the size and SHA-256 of each. While it runs, the
-     checksum of each finished file lies in `.checksums/`; a file that has one is not copied again.
+Out: the files under the same relative names, and `checksums.json` with the size and SHA-256 of each. While the stage
+     runs, `.checksums/` holds the checksum of each finished file; such a file is not copied again.
 
-A file that is cut short, that changes while it is copied, or that has another checksum than expected is an error, and
-does not appear in the output. Names that begin with a dot are left out.
+A file that is truncated, that changes during the copy, or that has an unexpected checksum is an error and does not
+appear in the output. Names that begin with a dot are left out.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from marin_resources.storage.paths import join
 CHECKSUMS = "checksums.json"
 BLOCK_BYTES = 4 * 2**20
 MARKS = ("generation", "etag", "content-md5", "last-modified", "lastmodified", "updated", "mtime", "created")
-"""What stores tell of a file that changes when the file does, the surest first."""
+"""Fields of a store's file information that change when the file changes, the most reliable first."""
 
 
 class SourceError(ValueError):
-    """A source that is not what it was said to be: one sentence with the file, the value and what was expected."""
+    """A source that differs from its config or its listing: one sentence with the file and both values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,29 +39,32 @@ class DownloadFilesConfig:
     """URL or path of a file, a glob ("gs://bucket/a/*.jsonl.zst") or a folder. Wrap it in versioned()."""
     output_path: str = THIS_OUTPUT_PATH
     expected_sha256: dict[str, str] = field(default_factory=lambda: versioned({}))
-    """SHA-256 in hexadecimal by relative name, for the files where it is known beforehand."""
+    """SHA-256 in hexadecimal by relative name, for the files whose checksum is known beforehand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
+    """One file to copy: a shard of the work."""
+
     source: str
     target: str
     checksum_path: str
     size_bytes: int | None
-    """As listed; None if the store does not tell."""
+    """The listed size; None if the store does not report it."""
     mark: str
-    """As listed; see MARKS."""
+    """The listed mark; see `mark_of`."""
     expected_sha256: str | None
 
 
 def download_files(config: DownloadFilesConfig) -> dict[str, int | float | str]:
-    """Copy files from a URL, a glob or a folder, with sizes and checksums.
+    """Copy files from a URL, a glob or a folder, and record their sizes and checksums.
 
-    Returns files, bytes, and sha256, the digest of all names and checksums.
+    Returns files, bytes, and sha256, the digest of all names and checksums. Raises SourceError for a source that
+    differs from its config or listing, FileNotFoundError for a source without files.
     """
     found = list_source(config.source)
     if CHECKSUMS in found:
-        raise SourceError(f"{config.source!r} has a file {CHECKSUMS!r}, a name that the output needs. Rename it.")
+        raise SourceError(f"{config.source!r} has a file {CHECKSUMS!r}, a name reserved for the output. Rename it.")
     missing = sorted(set(config.expected_sha256) - set(found))
     if missing:
         raise SourceError(f"expected_sha256 names {missing[0]!r}, which is not in {config.source!r}. Correct the name.")
@@ -77,10 +80,10 @@ def download_files(config: DownloadFilesConfig) -> dict[str, int | float | str]:
 
 
 def list_source(source: str) -> dict[str, dict[str, Any]]:
-    """What the store tells of each file, by name relative to the folder, or to what stands before a glob's wildcard."""
+    """Return the store's information of each file, by its name relative to the folder or the fixed part of a glob."""
     fs, root = filesystem_of(source)
     fs.invalidate_cache()
-    web = "://" in root  # https: "?" is no wildcard, and fs.isdir would read the whole file to tell
+    web = "://" in root  # https: "?" is not a wildcard, and fs.isdir would read the whole file
     wildcards = [root.index(wildcard) for wildcard in ("*[{" if web else "*?[{") if wildcard in root]
     if wildcards:
         folder, infos = posixpath.dirname(root[: min(wildcards)]), fs.glob(root, detail=True)
@@ -89,14 +92,14 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
     elif fs.exists(root):
         folder, infos = posixpath.dirname(root), {root: fs.info(root)}
     else:
-        raise FileNotFoundError(f"There is nothing at {source!r}. Expected a file, a folder or a glob.")
+        raise FileNotFoundError(f"{source!r} does not exist. Expected a file, a folder or a glob.")
     found = {}
     for path, info in infos.items():
         name = path.removeprefix(folder).lstrip("/").partition("?" if web else "\0")[0]
         if info["type"] == "file" and not any(part.startswith(".") for part in name.split("/")):
             found[name] = info if info.get("size") is not None else fs.info(path)
     if not found:
-        raise FileNotFoundError(f"There is no file at {source!r}. Expected at least one.")
+        raise FileNotFoundError(f"{source!r} has no files. Expected at least one whose name does not begin with a dot.")
     return found
 
 
@@ -113,12 +116,13 @@ def source_file(config: DownloadFilesConfig, name: str, info: dict[str, Any]) ->
 
 
 def mark_of(info: dict[str, Any]) -> str:
-    """What the store tells of a file's state: the first of MARKS that it has."""
-    told = {key.lower(): value for key, value in info.items()}
-    return next((f"{mark} {told[mark]}" for mark in MARKS if told.get(mark) is not None), "")
+    """Return a string that changes when the file changes: the first of MARKS that the store reports; "" if none."""
+    reported = {key.lower(): value for key, value in info.items()}
+    return next((f"{mark} {reported[mark]}" for mark in MARKS if reported.get(mark) is not None), "")
 
 
 def copy_file(file: SourceFile) -> dict[str, int]:
+    """Copy one file, unless its copy is complete. Returns files and bytes. Raises SourceError."""
     if exists(file.checksum_path) and exists(file.target):
         entry = read_json(file.checksum_path)
         fs, target = filesystem_of(file.target)
@@ -126,18 +130,18 @@ def copy_file(file: SourceFile) -> dict[str, int]:
         if same_source and fs.size(target) == entry["checksum"]["size"]:
             check_expected(file, entry["checksum"]["sha256"])
             return {"files": 1, "bytes": entry["checksum"]["size"]}
-    before = look(file.source)
+    before = state_of(file.source)
     with open_atomic(file.target) as target_file, open_source(file.source) as source_file:
         size, sha256 = copy_bytes(source_file, target_file)
-        check_unchanged(file, size, before, look(file.source))
+        check_unchanged(file, size, before, state_of(file.source))
         check_expected(file, sha256)
     entry = {"source_mark": file.mark, "source_size": file.size_bytes, "checksum": {"size": size, "sha256": sha256}}
     write_json(file.checksum_path, entry)
     return {"files": 1, "bytes": size}
 
 
-def look(source: str) -> tuple[str, int | None]:
-    """Mark and size of a file now. A listing may spell the same mark another way."""
+def state_of(source: str) -> tuple[str, int | None]:
+    """Return the mark and size of a file now. A listing may format the same mark differently."""
     fs, path = filesystem_of(source)
     fs.invalidate_cache()
     info = fs.info(path)
@@ -145,21 +149,21 @@ def look(source: str) -> tuple[str, int | None]:
 
 
 def open_source(source: str) -> IO[bytes]:
-    """The file as one stream of bytes."""
+    """Open the file as one stream of bytes."""
     if not source.startswith(("http://", "https://")):
         fs, path = filesystem_of(source)
         return fs.open(path, "rb")
     import aiohttp
 
-    # Not in ranges, which fsspec asks for by default: from a server that does not know them and cuts a file short, it
-    # pieces together a file of the right size with wrong content. Not compressed: sizes would not compare.
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=60, sock_read=60)  # total is 5 minutes by default
+    # Without range requests, which fsspec sends by default: from a server that ignores ranges and truncates a file, it
+    # assembles a file of the right size with wrong content. Without compression: the sizes would differ.
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=60, sock_read=60)  # the default total is 5 minutes
     web = {"timeout": timeout, "headers": {"Accept-Encoding": "identity"}}
     return fsspec.filesystem("http", client_kwargs=web).open(source, "rb", block_size=0)
 
 
 def copy_bytes(source: IO[bytes], target: IO[bytes]) -> tuple[int, str]:
-    """Copy to the end; returns how many bytes, and their SHA-256."""
+    """Copy to the end. Return the number of bytes and their SHA-256 in hexadecimal."""
     digest, size = hashlib.sha256(), 0
     while block := source.read(BLOCK_BYTES):
         target.write(block)
@@ -169,21 +173,23 @@ def copy_bytes(source: IO[bytes], target: IO[bytes]) -> tuple[int, str]:
 
 
 def check_unchanged(file: SourceFile, copied_bytes: int, before: tuple[str, Any], after: tuple[str, Any]) -> None:
+    """Raise SourceError if the copy differs from the listed size, or the state before from the state after."""
     if file.size_bytes is not None and copied_bytes != file.size_bytes:
         raise SourceError(
-            f"{file.source!r} was listed with {file.size_bytes} bytes and {copied_bytes} came. "
-            "It was cut short, or is still being written. Run the step again when it is complete."
+            f"{file.source!r} was listed with {file.size_bytes} bytes, and {copied_bytes} were read. "
+            "It was truncated, or is still being written. Run the step again when it is complete."
         )
     if before != after:
         raise SourceError(
-            f"{file.source!r} changed while it was copied, from {before!r} to {after!r}. "
+            f"{file.source!r} changed during the copy, from {before!r} to {after!r}. "
             "Run the step again when nothing writes to it."
         )
 
 
 def check_expected(file: SourceFile, sha256: str) -> None:
+    """Raise SourceError if `expected_sha256` names another checksum."""
     if file.expected_sha256 is not None and sha256 != file.expected_sha256.lower():
         raise SourceError(
             f"{file.source!r} has the SHA-256 {sha256!r}, expected {file.expected_sha256!r}. "
-            "The source is not the one that was meant; correct expected_sha256 or the source."
+            "Correct expected_sha256 or the source."
         )

@@ -1,11 +1,11 @@
-"""The running Python's own documentation as HTML pages: a corpus that every machine has, without a network.
+"""Render the documentation of the running Python as HTML pages: a corpus on every machine, without a network.
 
-In:  nothing but the interpreter.
+In:  the interpreter alone.
 Out: shards of documents {id, text: <the HTML page>, source, metadata}, where source is "pydoc" for a module's page
      (metadata: module, kind) and "topics" for a page of the language reference (metadata: topic, kind).
 
-Pages are rendered by `pydoc_render.py` in an interpreter without environment, site-packages or a script folder: the
-same Python gives the same bytes everywhere, and nothing of the machine is in them.
+`pydoc_render.py` renders the pages in an interpreter without environment, site-packages or a script folder: the same
+Python produces the same bytes everywhere, and they contain nothing of the machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.paths import join
 
 SKIPPED = frozenset({"antigravity", "this", "idlelib", "turtledemo", "test", "tests", "lib2to3", "__main__"})
-"""Modules that open a browser, print a poem, are programs, or hold tests; packages' submodules of these names too."""
+"""Modules that open a browser, print a poem, are programs, or hold tests. Submodules of these names are skipped too."""
 
 RENDERER = Path(__file__).with_name("pydoc_render.py")
 
@@ -36,11 +36,11 @@ log = logging.getLogger(__name__)
 
 
 class PythonVersionError(ValueError):
-    """The running Python is not the one whose documentation was asked for."""
+    """The running Python is not the one that the config requests."""
 
 
 class RenderError(RuntimeError):
-    """The rendering interpreter died: one sentence with the end of its stderr."""
+    """The rendering interpreter failed: one sentence with the end of its stderr."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +48,15 @@ class PydocConfig:
     output_path: str = THIS_OUTPUT_PATH
     shards: int = versioned(8)
     max_modules: int | None = versioned(None)
-    """At most this many modules, spread evenly over the alphabet; None for all. Topics are always all there."""
+    """At most this many modules, spread evenly over the alphabet; None for all. All topics are always rendered."""
     python_version: str = field(default_factory=lambda: versioned(platform.python_version()))
-    """The Python that is documented ("3.11.7"): another interpreter is another corpus."""
+    """The documented Python ("3.11.7"): another interpreter produces another corpus."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PydocShard:
+    """The pages of one shard."""
+
     path: str
     modules: list[str]
     topics: list[str]
@@ -66,9 +68,10 @@ class PydocShard:
 
 
 def render_pydoc(config: PydocConfig) -> dict[str, int | float]:
-    """Render the running Python's own documentation as HTML pages.
+    """Render the documentation of the running Python as HTML pages.
 
-    Returns pages (modules + topics), bytes of HTML, modules_failed (another platform's, or a library is missing).
+    Returns pages, modules, topics (pages = modules + topics), bytes of HTML, and modules_failed: modules of another
+    platform, or with a missing library. Raises PythonVersionError and RenderError.
     """
     from pydoc_data.topics import topics
 
@@ -89,16 +92,17 @@ def render_pydoc(config: PydocConfig) -> dict[str, int | float]:
 
 
 def check_python_version(expected: str) -> None:
+    """Raise PythonVersionError if another Python is running."""
     running = platform.python_version()
     if running != expected:
         raise PythonVersionError(
-            f"The documentation of Python {expected!r} was asked for and Python {running!r} is running. "
-            "Run the step with that interpreter, or leave python_version to its default."
+            f"The config requests the documentation of Python {expected!r}, but Python {running!r} is running. "
+            "Run the step with that interpreter, or leave python_version at its default."
         )
 
 
 def module_names() -> Iterator[str]:
-    """Every module of the standard library, with the modules of its packages; sorted, nothing is imported."""
+    """Yield every module of the standard library and the modules of its packages, sorted, without an import."""
     for name in sorted(sys.stdlib_module_names - SKIPPED):
         yield name
         yield from submodule_names(name, os.path.join(sysconfig.get_path("stdlib"), name))
@@ -113,19 +117,20 @@ def submodule_names(package: str, folder: str) -> Iterator[str]:
 
 
 def choose(names: list[str], limit: int | None) -> list[str]:
-    """At most `limit` names, evenly spaced."""
+    """Return at most `limit` names, evenly spaced."""
     if limit is None or limit >= len(names):
         return names
     return [names[i * len(names) // limit] for i in range(limit)]
 
 
 def render_shard(shard: PydocShard) -> dict[str, int]:
+    """Write one shard of pages. Returns pages, modules, topics, bytes and modules_failed."""
     check_python_version(shard.python_version)
     rows = [json.loads(line) for line in run_renderer(shard.modules, shard.topics).splitlines()]
     pages = [page_document(row) for row in rows if "html" in row]
     failed = [row for row in rows if "failed" in row]
     for row in failed:
-        log.info("no page for the module %s: %s", row["name"], row["failed"])
+        log.info("module %s could not be rendered: %s", row["name"], row["failed"])
     write_documents(shard.path, pages, replace=False)
     return {
         "pages": len(pages),
@@ -137,8 +142,8 @@ def render_shard(shard: PydocShard) -> dict[str, int]:
 
 
 def run_renderer(modules: list[str], topics: list[str]) -> str:
-    """The renderer's output lines. It ends when this process does: it watches a pipe whose other end is here."""
-    # Neither site-packages (-s -S) nor the script's folder (-P) stands in for a module; -I would ignore PYTHONHASHSEED.
+    """Return the renderer's output lines. It exits with this process, which holds the other end of its pipe."""
+    # No module may come from site-packages (-s -S) or the script's folder (-P). -I would also ignore PYTHONHASHSEED.
     program = [sys.executable, "-s", "-S", "-P", "-X", "utf8", "-W", "ignore", str(RENDERER)]
     library_path = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}  # for libpython
     read_end, write_end = os.pipe()
@@ -147,7 +152,7 @@ def run_renderer(modules: list[str], topics: list[str]) -> str:
             [*program, str(read_end)],
             input=json.dumps({"modules": modules, "topics": topics}).encode(),
             capture_output=True,
-            env={"PYTHONHASHSEED": "0", **library_path},  # sets in one order
+            env={"PYTHONHASHSEED": "0", **library_path},  # a fixed order of sets
             cwd="/",
             pass_fds=(read_end,),
             check=False,
@@ -157,11 +162,12 @@ def run_renderer(modules: list[str], topics: list[str]) -> str:
         os.close(write_end)
     if done.returncode:
         end = done.stderr.decode(errors="replace")[-500:]
-        raise RenderError(f"The interpreter that renders pydoc pages ended with code {done.returncode}: {end!r}.")
+        raise RenderError(f"The interpreter that renders pydoc pages exited with code {done.returncode}: {end!r}.")
     return done.stdout.decode()
 
 
 def page_document(row: dict[str, str]) -> Document:
+    """Return the document of one rendered page."""
     kind = {"pydoc": "module", "topics": "topic"}[row["source"]]
     metadata = {kind: row["name"], "kind": kind}
     return Document(id=f"{row['source']}/{row['name']}", text=row["html"], source=row["source"], metadata=metadata)

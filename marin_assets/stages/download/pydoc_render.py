@@ -1,13 +1,13 @@
-"""The program that `pydoc.py` runs in a clean interpreter: names of modules and topics -> HTML pages.
+"""Render names of modules and topics as HTML pages: the program that `pydoc.py` runs in a clean interpreter.
 
-In:  stdin, one JSON object {"modules": [...], "topics": [...]}; argv[1], the number of a pipe that stays open as long
-     as the parent lives.
-Out: stdout, one JSON line a page {"source", "name", "html"}, or {"source", "name", "failed": <why>}.
+In:  stdin, one JSON object {"modules": [...], "topics": [...]}; argv[1], the number of a pipe that stays open while the
+     parent process lives.
+Out: stdout, one JSON line a page {"source", "name", "html"}, or {"source", "name", "failed": <error>}.
 
-pydoc prints what it finds in the running process: values of constants and default arguments (`os.environ` among them),
-addresses, paths. Here a constant is shown by its type, and a default value only if it is a literal of the source. The
-page's layout tables become headings, so that the text of a page has its outline. A page can differ a little by what was
-imported before it (8 of 735 pages between 1 and 8 shards), so the names and their order are part of what is asked.
+pydoc prints state of the running process: values of constants and default arguments (`os.environ` among them),
+addresses, paths. Here a constant is shown by its type, and a default value only if it is a literal in the source. The
+layout tables of a page become headings, so its text keeps the outline. Earlier imports can change a page slightly (8 of
+735 pages differ between 1 and 8 shards), so the names and their order belong to the input.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 ADDRESS = re.compile(r"\bat( |&nbsp;)0x[0-9a-fA-F]{6,16}\b")
-"""As in `<function f at 0x7f3a…>`. Numbers in the documentation's own text (`crc & 0xffffffff`) do not follow "at"."""
+"""The address in `<function f at 0x7f3a…>`. Numbers in the documentation's text (`crc & 0xffffffff`) lack the "at"."""
 
 _signature = inspect.signature
 
 
 class ModulePages(pydoc.HTMLDoc):
-    """pydoc's HTML without values, links into this machine's files, and layout tables."""
+    """pydoc's HTML without values, links to files of this machine, or layout tables."""
 
     def heading(self, title: str, *_ignored: Any) -> str:
         return f"<h1>{title}</h1>\n"
@@ -57,18 +57,18 @@ class ModulePages(pydoc.HTMLDoc):
 
 def main() -> None:
     threading.Thread(target=die_with_parent, args=(int(sys.argv[1]),), daemon=True).start()
-    asked = json.load(sys.stdin)
+    requested = json.load(sys.stdin)
     os.environ.clear()
     inspect.signature = signature_of_literals
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # some modules print when they are imported
-        for page in render(asked["modules"], asked["topics"]):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # some modules print on import
+        for page in render(requested["modules"], requested["topics"]):
             out.write(json.dumps(page) + "\n")
-    os._exit(0)  # no exit handler of 600 modules
+    os._exit(0)  # skip the exit handlers of 600 modules
 
 
 def die_with_parent(pipe: int) -> None:
-    """Wait until the other end of the pipe is gone, which only the parent holds."""
+    """Exit when the other end of the pipe closes. Only the parent holds it."""
     os.read(pipe, 1)
     os._exit(1)
 
@@ -77,7 +77,7 @@ def render(modules: list[str], topics: list[str]) -> Iterator[dict[str, str]]:
     for name in modules:
         try:
             page = module_page(name)
-        except (Exception, SystemExit) as error:  # any module may fail here: another platform's, a missing library
+        except (Exception, SystemExit) as error:  # any module may fail: another platform, a missing library
             yield {"source": "pydoc", "name": name, "failed": f"{type(error).__name__}: {error}"}
         else:
             yield {"source": "pydoc", "name": name, "html": page}
@@ -87,7 +87,7 @@ def render(modules: list[str], topics: list[str]) -> Iterator[dict[str, str]]:
 
 def module_page(name: str) -> str:
     pages, module = ModulePages(), importlib.import_module(name)
-    vars(module).pop("__warningregistry__", None)  # there or not by what was imported before
+    vars(module).pop("__warningregistry__", None)  # exists or not depending on earlier imports
     return ADDRESS.sub(r"at\g<1>0x...", pages.page(name, pages.document(module, name)))
 
 
@@ -99,7 +99,7 @@ def topic_page(name: str) -> str:
 
 
 def signature_of_literals(*args: Any, **kwargs: Any) -> inspect.Signature:
-    """`inspect.signature`, in which a default value that is no literal of the source is a name, or `...`."""
+    """Return `inspect.signature`, with a name or `...` in place of each default value that is not a literal."""
     signature = _signature(*args, **kwargs)
     shown = [
         p if p.default is p.empty or is_literal(p.default) else p.replace(default=Shown(p.default))
@@ -109,15 +109,16 @@ def signature_of_literals(*args: Any, **kwargs: Any) -> inspect.Signature:
 
 
 def is_literal(value: Any) -> bool:
+    """Whether the value can be written as a literal and is not a path of this machine."""
     if type(value) in (list, tuple):
         return all(map(is_literal, value))
     if type(value) is str:
-        return len(value) < 2 or not os.path.isabs(value)  # a path of this machine, such as sys.executable
+        return len(value) < 2 or not os.path.isabs(value)  # sys.executable, for example
     return value is None or type(value) in (bool, int, float, complex, bytes, type(...))
 
 
 class Shown:
-    """Stands for a default value: the name of a function or class, `...` for anything else."""
+    """Takes the place of a default value: the name of a function or class, `...` for anything else."""
 
     def __init__(self, value: Any) -> None:
         named = isinstance(value, type) or inspect.isroutine(value)

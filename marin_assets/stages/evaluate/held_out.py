@@ -24,8 +24,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
-from marin_assets.documents.split import VALIDATION, check_fraction, page_of, split_of
+from marin_assets.documents import Document, list_shards, page_of, read_documents, shard_name, write_documents
+from marin_assets.documents.split import VALIDATION, check_fraction, split_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import open_atomic

@@ -1,5 +1,4 @@
-"""Heuristic filters: what a document's words, lines and repetitions say of its quality.
+"""Stages that judge documents by heuristics over their words, lines and repetitions.
 
-A family is one file: a frozen dataclass of thresholds, and a function (statistics, thresholds) -> what it says. Named
-sets of thresholds lie in `thresholds/`. `filter_documents` is the stage that applies families in order.
+May import marin_assets.documents, marin_assets.step and marin_resources; not Dagster, Ray or another stage.
 """

@@ -1,6 +1,6 @@
-"""C4's filter: lines that are no sentences are cut, documents with what no prose has are rejected.
+"""C4's filter: cut lines that are not sentences, reject documents with marks that prose does not contain.
 
-Raffel et al. 2020, arXiv:1910.10683, section 2.2, as datatrove 0.9 has it; the list of bad words is not part of it.
+Raffel et al. 2020, arXiv:1910.10683, section 2.2, as implemented in datatrove 0.9, without the list of bad words.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class C4Thresholds:
-    """None or false asks for nothing."""
+    """None or false disables a rule."""
 
     max_word_length: int | None
-    """Lines with a longer word, between whitespace, are cut."""
+    """Cut lines with a longer word (characters between whitespace)."""
     citations: bool
-    """[1], [edit] and [citation needed] are cut."""
+    """Cut [1], [edit] and [citation needed]."""
     line_ends: bool
-    """Lines that do not end in . ? ! " or ', or end in "...", are cut."""
+    """Cut lines that do not end in . ? ! " or ', or that end in "..."."""
     min_words_per_line: int | None
-    """Lines with fewer are cut."""
+    """Cut lines with fewer words between whitespace."""
     lorem_ipsum: bool
-    """A document with "lorem ipsum" is rejected."""
+    """Reject a document with "lorem ipsum"."""
     javascript: bool
-    """Lines with "javascript" are cut."""
+    """Cut lines with "javascript"."""
     curly_bracket: bool
-    """A document with "{" is rejected."""
+    """Reject a document with "{"."""
     policy: bool
-    """Lines on terms of use, privacy or cookies are cut."""
+    """Cut lines about terms of use, privacy or cookies."""
     min_sentences: int | None
-    """A document with fewer, in the lines that are left, is rejected."""
+    """Reject a document with fewer sentences in its remaining lines."""
 
 
 def judge_c4(statistics: TextStatistics, thresholds: C4Thresholds) -> Verdict:
-    """Rejects, or cuts lines and citations: lines that are kept lose blanks at their ends and empty lines between."""
+    """Reject the document, or cut lines and citations. Blanks at the ends of kept lines and empty lines are cut too."""
     kept: list[list[Span]] = []
     sentences = 0
     for start, line in stripped_lines(statistics.text):
@@ -64,7 +64,7 @@ def judge_c4(statistics: TextStatistics, thresholds: C4Thresholds) -> Verdict:
 
 
 def stripped_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(start, line without blanks at its ends) of every line, as Unicode ends them."""
+    """Yield (start, line without blanks at its ends) of every line, by Unicode's line ends."""
     start = 0
     for line in text.splitlines(keepends=True):
         begun = line.lstrip()
@@ -73,13 +73,13 @@ def stripped_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def complement(spans: list[Span], length: int) -> list[Span]:
-    """The spans between `spans`, which are in order, and around them."""
+    """Return the spans of a text of `length` characters that `spans`, in order, do not cover."""
     borders = [0, *(border for span in spans for border in span), length]
     return [(a, b) for a, b in zip(borders[::2], borders[1::2], strict=True) if a < b]
 
 
 def _kept_of(line: str, start: int, thresholds: C4Thresholds) -> list[Span] | str | None:
-    """What is kept of a line, None if nothing is, or why the document is rejected."""
+    """Return the kept spans of a line, None if the line is cut, or the reason to reject the document."""
     words = line.split()
     longest = thresholds.max_word_length
     if longest is not None and len(line) > longest and any(len(word) > longest for word in words):
@@ -105,7 +105,7 @@ def _kept_of(line: str, start: int, thresholds: C4Thresholds) -> list[Span] | st
 
 
 def _with_line_ends(lines: list[list[Span]], text: str) -> list[Span]:
-    """The lines' spans, and between two lines one end of a line: a line feed if there is one."""
+    """Return the lines' spans with one line end between two lines: a line feed if one of them is."""
     spans: list[Span] = []
     for line in lines:
         if spans:
@@ -117,7 +117,7 @@ def _with_line_ends(lines: list[list[Span]], text: str) -> list[Span]:
 
 
 def _stripped(spans: list[Span], text: str) -> list[Span]:
-    """The spans without the whitespace that their text begins and ends with: citations leave some."""
+    """Return the spans without whitespace at the ends of their whole text, which a cut citation can leave."""
     whole = _text_of(text, spans)
     left, right = len(whole) - len(whole.lstrip()), len(whole.rstrip())
     stripped, at = [], 0

@@ -1,10 +1,10 @@
-"""Classes of characters that filters ask for, as ranges of code points (hexadecimal)."""
+"""Classes of characters that filters use, as ranges of hexadecimal code points."""
 
 from __future__ import annotations
 
 
 def characters(ranges: str) -> frozenset[str]:
-    """The characters of ranges such as "21-2F 3A"."""
+    """Return the characters of ranges such as "21-2F 3A"."""
     found: set[str] = set()
     for part in ranges.split():
         first, _, last = part.partition("-")
@@ -21,10 +21,10 @@ TERMINAL_MARKS = characters(
     "1173C-1173E 11944 11946 11A42-11A43 11A9B-11A9C 11C41-11C42 11EF7-11EF8 11F43-11F44 16A6E-16A6F 16AF5 "
     "16B37-16B38 16B44 16E98 1BC9F 1DA88"
 )
-"""What ends a sentence in any script: Unicode 15's Sentence_Terminal and Khmer's 17D6, 17D9, 17DA (FineWeb-2's set)."""
+"""Marks that end a sentence, in any script: Unicode 15's Sentence_Terminal and Khmer's 17D6, 17D9, 17DA (FineWeb-2)."""
 
 SYMBOLS = TERMINAL_MARKS | characters(
     "0-8 B-1F 21-2F 3A-40 5B-60 7B-9F AB B4 BB 2013-2014 2019 201C-201E 2026 2236 2501 25BA 3001-3002 3008-300D "
     "3010-3011 FF01 FF05 FF08-FF09 FF0C FF0E FF11 FF1A-FF1B FF1F FF5E"
 )
-"""A word of these alone is no word but a symbol (CCNet's punctuation, Wenzek et al. 2019, and terminal marks)."""
+"""A word of only these characters is a symbol (CCNet's punctuation, Wenzek et al. 2019, and terminal marks)."""

@@ -1,6 +1,6 @@
-"""What a family of filters is made of: measures, each with a threshold of its name.
+"""The parts of a family of filters: measures, each with a threshold of the same name.
 
-A reason is the family's name and the threshold's, such as "gopher_quality_min_words".
+A reason is the name of the family and of the threshold, such as "gopher_quality_min_words".
 """
 
 from __future__ import annotations
@@ -15,35 +15,38 @@ from marin_assets.stages.filter.statistics import TextStatistics
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What the threshold `name` is a bound of; `of` is given the statistics and all thresholds."""
+    """The number that the threshold `name` bounds."""
 
     name: str
     of: Callable[[TextStatistics, Any], float]
+    """Computes the number from the statistics and all thresholds of the family."""
     is_least: bool
-    """Whether the threshold is the least that is kept, or the most."""
-    ceiling: Callable[[TextStatistics, Any], float] | None = None
-    """What `of` may be at most, if that is found much sooner."""
+    """Whether the threshold is the smallest value that is kept (true) or the largest."""
+    upper_bound: Callable[[TextStatistics, Any], float] | None = None
+    """An upper bound of `of` that is much faster to compute, if one exists."""
 
 
 def at_least(name: str, of: Callable[[TextStatistics, Any], float]) -> Measure:
+    """Return a measure whose threshold is the smallest value that is kept."""
     return Measure(name, of, is_least=True)
 
 
 def at_most(
     name: str,
     of: Callable[[TextStatistics, Any], float],
-    ceiling: Callable[[TextStatistics, Any], float] | None = None,
+    upper_bound: Callable[[TextStatistics, Any], float] | None = None,
 ) -> Measure:
-    return Measure(name, of, is_least=False, ceiling=ceiling)
+    """Return a measure whose threshold is the largest value that is kept."""
+    return Measure(name, of, is_least=False, upper_bound=upper_bound)
 
 
 def first_beyond(family: str, measures: Sequence[Measure], statistics: TextStatistics, thresholds: Any) -> Verdict:
-    """Rejects for the first measure beyond its threshold; a threshold of None asks for nothing."""
+    """Reject for the first measure beyond its threshold. A threshold of None disables its measure."""
     for measure in measures:
         threshold = getattr(thresholds, measure.name)
         if threshold is None:
             continue
-        if measure.ceiling is not None and measure.ceiling(statistics, thresholds) <= threshold:
+        if measure.upper_bound is not None and measure.upper_bound(statistics, thresholds) <= threshold:
             continue
         value = measure.of(statistics, thresholds)
         if value < threshold if measure.is_least else value > threshold:
@@ -52,4 +55,5 @@ def first_beyond(family: str, measures: Sequence[Measure], statistics: TextStati
 
 
 def rejected(family: str, name: str, value: float) -> Verdict:
+    """Return the verdict that rejects a document for one threshold of a family."""
     return Verdict(keep=False, reason=f"{family}_{name}", value=value)

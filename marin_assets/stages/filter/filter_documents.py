@@ -1,10 +1,10 @@
-"""Documents -> attributes: what heuristic filters say of each document.
+"""Judge documents by heuristic filters.
 
 In:  documents.
-Out: attributes, shard for shard: kept, with what C4's filter cuts, or rejected for the first reason that a filter has.
+Out: attributes, shard for shard: kept, with the cuts of C4's filter, or rejected by the first filter that rejects.
 
-Filters are asked in order, each of the text as those before it leave it. A reason is the filter's family and the
-threshold that was missed, such as "gopher_quality_min_words".
+Filters run in order, each on the text that the filters before it leave. A reason is the filter's family and the missed
+threshold, such as "gopher_quality_min_words".
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ class FilterDocumentsConfig:
     """Documents to judge."""
     output_path: str = THIS_OUTPUT_PATH
     filters: Sequence[FilterSpec] = field(default_factory=fineweb_filters)
-    """Made by `named`, asked in this order. Their thresholds are versioned already."""
+    """Filters built by `named`, in the order in which they run. `named` versions their thresholds."""
     words: str = versioned("fast")
-    """The word splitter, "fast" or "spacy": with "spacy" the verdicts are datatrove's."""
+    """The word splitter, "fast" or "spacy": with "spacy" the verdicts equal datatrove's."""
     language: str = versioned("english")
-    """English is all that there is: stop words and spaCy's rules are its."""
+    """The language of the stop words and of spaCy's rules. Only "english" is supported."""
 
 
 def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
     """Judge documents by filters.
 
-    Returns documents, kept, rejected, each rejected_<reason>, and, if there were cuts, documents_cut and
-    characters_cut. Raises FilterError and SplitterError for a config that asks for what there is not.
+    Returns documents, kept, rejected, each rejected_<reason>, and, if any document was cut, documents_cut and
+    characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter.
     """
     judge_of(config)
     return dict(write_attributes(config.documents_path, config.output_path, judge_of, config))
 
 
 def judge_of(config: FilterDocumentsConfig) -> Judge:
-    """The judge that the config asks for."""
+    """Return the judge that applies the config's filters. Raises FilterError and SplitterError."""
     if config.language not in LANGUAGES:
         raise FilterError(f"The language is {config.language!r}, expected one of {', '.join(map(repr, LANGUAGES))}.")
     if not config.filters:
-        raise FilterError('There is no filter in the config. Name one, such as named("gopher_quality@datatrove").')
+        raise FilterError('The config has no filter. Add one, such as named("gopher_quality@datatrove").')
     splitter = splitter_named(config.words)
     filters = [(judge_of_thresholds(spec.thresholds), spec.thresholds) for spec in config.filters]
 
@@ -64,7 +64,7 @@ def judge_of(config: FilterDocumentsConfig) -> Judge:
 def judge_text(
     statistics: TextStatistics, filters: Sequence[tuple[Callable[[TextStatistics, object], Verdict], object]]
 ) -> Verdict:
-    """The first rejection, or what is cut by all."""
+    """Return the verdict of the first filter that rejects, or keep the text with the cuts of all filters."""
     length = len(statistics.text)
     kept = [(0, length)]
     for judge, thresholds in filters:
@@ -79,7 +79,7 @@ def judge_text(
 
 
 def _within(kept: list[tuple[int, int]], left: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans of the document that `left`, spans of what `kept` leaves of it, are."""
+    """Return `left` as spans of the document, given as spans of the text that `kept` leaves of it."""
     spans: list[tuple[int, int]] = []
     at = i = 0
     for a, b in kept:

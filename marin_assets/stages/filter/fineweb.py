@@ -1,4 +1,4 @@
-"""FineWeb's own filter: lists, menus and what is copied together (Penedo et al. 2024, arXiv:2406.17557, 3.6)."""
+"""FineWeb's own filter: reject lists, menus and assembled copies (Penedo et al. 2024, arXiv:2406.17557, 3.6)."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from marin_assets.stages.filter.statistics import TextStatistics
 
 @dataclass(frozen=True, kw_only=True)
 class FineWebThresholds:
-    """None asks for nothing. Lines are those that are more than whitespace."""
+    """None disables a threshold. Lines of whitespace alone do not count."""
 
     line_punct_ratio: float | None
-    """The least share of lines that end in what ends a sentence."""
+    """Smallest share of lines that end in a terminal mark."""
     short_line_ratio: float | None
-    """The largest share of lines of at most `short_line_length` characters."""
+    """Largest share of lines of at most `short_line_length` characters."""
     short_line_length: int
+    """In characters."""
     char_dup_ratio: float | None
-    """The largest share of characters in lines that are there before."""
+    """Largest share of characters in lines that repeat an earlier line."""
     list_ratio: float | None
-    """The most line feeds for each word or mark."""
+    """Largest number of line feeds per word or mark."""
 
 
 MEASURES = (
     at_least("line_punct_ratio", lambda statistics, _: statistics.terminal_line_ratio),
-    at_most("short_line_ratio", lambda statistics, asked: statistics.short_line_ratio(asked.short_line_length)),
+    at_most("short_line_ratio", lambda statistics, given: statistics.short_line_ratio(given.short_line_length)),
     at_most("char_dup_ratio", lambda statistics, _: statistics.duplicate_filled_line_characters),
     at_most("list_ratio", lambda statistics, _: statistics.line_feed_ratio),
 )
-"""In the order in which they are asked."""
+"""In the order in which they are applied."""
 
 
 def judge_fineweb(statistics: TextStatistics, thresholds: FineWebThresholds) -> Verdict:
-    """A text without a line is rejected as fineweb_empty."""
+    """Reject for the first threshold that is missed. A text of whitespace alone is rejected as fineweb_empty."""
     if not statistics.filled_lines:
         return rejected("fineweb", "empty", 0)
     return first_beyond("fineweb", MEASURES, statistics, thresholds)

@@ -1,4 +1,4 @@
-"""Gopher's quality filter: documents whose words are not prose's (Rae et al. 2021, arXiv:2112.11446, A.1)."""
+"""Gopher's quality filter: reject documents whose words are unlike prose (Rae et al. 2021, arXiv:2112.11446, A.1)."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from marin_assets.stages.filter.statistics import TextStatistics
 
 @dataclass(frozen=True, kw_only=True)
 class GopherQualityThresholds:
-    """None asks for nothing."""
+    """None disables a threshold."""
 
     min_words: int | None
-    """Words that are more than symbols."""
+    """Number of words that are not symbols."""
     max_words: int | None
     min_mean_word_length: float | None
-    """Characters, of such words."""
+    """Mean number of characters of such words."""
     max_mean_word_length: float | None
     max_hash_ratio: float | None
-    """"#" for each word or mark."""
+    """Number of "#" per word or mark."""
     max_ellipsis_ratio: float | None
-    """"..." and "…" for each word or mark."""
+    """Number of "..." and "…" per word or mark."""
     max_bullet_line_ratio: float | None
-    """Lines that begin with "•" or "-"."""
+    """Share of lines that begin with "•" or "-"."""
     max_ellipsis_line_ratio: float | None
-    """Lines that end in "..." or "…"."""
+    """Share of lines that end in "..." or "…"."""
     min_alphabetic_word_ratio: float | None
-    """Words and marks that have a letter."""
+    """Share of words and marks that contain a letter."""
     min_stop_words: int | None
-    """Different ones of `stop_words`, in their case."""
+    """Number of different `stop_words` that occur, case-sensitive."""
     stop_words: tuple[str, ...]
 
 
@@ -46,8 +46,9 @@ MEASURES = (
     at_least("min_alphabetic_word_ratio", lambda statistics, _: statistics.alphabetic_word_ratio),
     at_least("min_stop_words", lambda statistics, thresholds: statistics.stop_word_count(thresholds.stop_words)),
 )
-"""In the order in which they are asked."""
+"""In the order in which they are applied."""
 
 
 def judge_gopher_quality(statistics: TextStatistics, thresholds: GopherQualityThresholds) -> Verdict:
+    """Reject for the first threshold that is missed."""
     return first_beyond("gopher_quality", MEASURES, statistics, thresholds)

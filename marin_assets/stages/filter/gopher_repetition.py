@@ -1,4 +1,4 @@
-"""Gopher's repetition filter: documents that say the same again and again (Rae et al. 2021, arXiv:2112.11446, A.1)."""
+"""Gopher's repetition filter: reject documents that repeat themselves (Rae et al. 2021, arXiv:2112.11446, A.1)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from marin_assets.stages.filter.statistics import TextStatistics
 
 @dataclass(frozen=True, kw_only=True)
 class GopherRepetitionThresholds:
-    """The largest shares that are kept; None asks for nothing. An n-gram is of words and marks."""
+    """The largest shares that are kept. None disables a threshold. N-grams consist of words and marks."""
 
     dup_para_frac: float | None
-    """Paragraphs that are there before."""
+    """Paragraphs that repeat an earlier one."""
     dup_para_char_frac: float | None
-    """Characters in such."""
+    """Characters in such paragraphs."""
     dup_line_frac: float | None
-    """Lines that are there before."""
+    """Lines that repeat an earlier one."""
     dup_line_char_frac: float | None
-    """Characters in such."""
+    """Characters in such lines."""
     top_2_gram: float | None
-    """Characters that the most frequent 2-gram has."""
+    """Characters in all occurrences of the most frequent 2-gram."""
     top_3_gram: float | None
     top_4_gram: float | None
     dup_5_gram: float | None
-    """Characters in 5-grams that are there before."""
+    """Characters in 5-grams that repeat an earlier one."""
     dup_6_gram: float | None
     dup_7_gram: float | None
     dup_8_gram: float | None
@@ -38,7 +38,7 @@ def _top(n: int) -> Measure:
     return at_most(
         f"top_{n}_gram",
         lambda statistics, _: statistics.top_ngram_characters(n),
-        ceiling=lambda statistics, _: statistics.most_top_ngram_characters(n),
+        upper_bound=lambda statistics, _: statistics.top_ngram_characters_bound(n),
     )
 
 
@@ -46,7 +46,7 @@ def _duplicates(n: int) -> Measure:
     return at_most(
         f"dup_{n}_gram",
         lambda statistics, _: statistics.duplicate_ngram_characters(n),
-        ceiling=lambda statistics, _: statistics.most_duplicate_ngram_characters(n),
+        upper_bound=lambda statistics, _: statistics.duplicate_ngram_characters_bound(n),
     )
 
 
@@ -58,8 +58,9 @@ MEASURES = (
     *(_top(n) for n in range(2, 5)),
     *(_duplicates(n) for n in range(5, 11)),
 )
-"""In the order in which they are asked."""
+"""In the order in which they are applied."""
 
 
 def judge_gopher_repetition(statistics: TextStatistics, thresholds: GopherRepetitionThresholds) -> Verdict:
+    """Reject for the first threshold that is missed."""
     return first_beyond("gopher_repetition", MEASURES, statistics, thresholds)

@@ -1,4 +1,4 @@
-"""Filters by name, "family@set": the thresholds of a set, which lie in `thresholds/<family>.yaml` with their source."""
+"""Filters by name, "family@set". `thresholds/<family>.yaml` holds each set of thresholds with its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from marin_assets.step.values import versioned
 
 Filter = Callable[[TextStatistics, Any], Verdict]
 
-FAMILIES: dict[str, tuple[type[Any], Filter]] = {
+FAMILIES: dict[str, tuple[type[Any], Filter]] = {  # the thresholds and the judge of each family
     "gopher_repetition": (GopherRepetitionThresholds, judge_gopher_repetition),
     "gopher_quality": (GopherQualityThresholds, judge_gopher_quality),
     "c4": (C4Thresholds, judge_c4),
@@ -30,38 +30,38 @@ FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@finewe
 
 
 class FilterError(ValueError):
-    """A filter, a set of thresholds or a threshold that there is not."""
+    """An unknown filter, set of thresholds, threshold or language."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterSpec:
-    """A filter of a stage's config: `named` makes it."""
+    """A filter in a stage's config, built by `named`."""
 
     name: str
     """For people; not part of the version."""
     thresholds: Any
-    """The thresholds of a family, versioned: their values, wherever they come from, are the version's."""
+    """The thresholds of a family. Their values enter the version, whatever set they come from."""
 
 
 def named(name: str, **changes: Any) -> FilterSpec:
-    """The filter `name`, such as "fineweb@0.01", with some thresholds changed.
+    """Return the filter `name`, such as "fineweb@0.01", with `changes` to its thresholds.
 
-    Raises FilterError for a name or a threshold that there is not.
+    Raises FilterError for an unknown name or threshold.
     """
     family, _, set_name = name.partition("@")
     if family not in FAMILIES or set_name not in (sets := threshold_sets(family)):
         raise FilterError(f"The filter is {name!r}, expected one of {', '.join(map(repr, filter_names()))}.")
-    return FilterSpec(name=name, thresholds=versioned(_made(family, {**sets[set_name], **changes}, name)))
+    return FilterSpec(name=name, thresholds=versioned(_thresholds(family, {**sets[set_name], **changes}, name)))
 
 
 def filter_names() -> list[str]:
-    """Every name that `named` knows."""
+    """Return every name that `named` accepts."""
     return [f"{family}@{set_name}" for family in FAMILIES for set_name in threshold_sets(family)]
 
 
 @cache
 def threshold_sets(family: str) -> dict[str, dict[str, Any]]:
-    """The sets of a family: the thresholds of each."""
+    """Return the sets of a family, by name: the values of their thresholds."""
     import yaml
 
     text = files("marin_assets.stages.filter").joinpath("thresholds", f"{family}.yaml").read_text(encoding="utf-8")
@@ -69,11 +69,12 @@ def threshold_sets(family: str) -> dict[str, dict[str, Any]]:
 
 
 def fineweb_filters() -> tuple[FilterSpec, ...]:
+    """Return FineWeb's filters in FineWeb's order."""
     return tuple(map(named, FINEWEB))
 
 
 def judge_of_thresholds(thresholds: Any) -> Filter:
-    """The family's function. Raises FilterError for what are no thresholds of a family."""
+    """Return the judge of the family that the thresholds belong to. Raises FilterError for other objects."""
     for kind, judge in FAMILIES.values():
         if isinstance(thresholds, kind):
             return judge
@@ -83,7 +84,7 @@ def judge_of_thresholds(thresholds: Any) -> Filter:
     )
 
 
-def _made(family: str, values: dict[str, Any], name: str) -> Any:
+def _thresholds(family: str, values: dict[str, Any], name: str) -> Any:
     kind = FAMILIES[family][0]
     fields = [field.name for field in dataclasses.fields(kind)]
     for key, value in values.items():

@@ -1,6 +1,6 @@
-"""A property that is computed when it is first asked for, and then kept.
+"""A property that is computed on its first access and then kept.
 
-`functools.cached_property` does so too; its lock, in Python 3.11, takes a twentieth of the filters' time.
+It replaces `functools.cached_property`, whose lock takes 5 % of the filters' time in Python 3.11.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 
 class once(Generic[T]):
+    """Decorates a method without arguments."""
+
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute = compute
         self._name = compute.__name__
@@ -27,5 +29,5 @@ class once(Generic[T]):
         if owner is None:
             return self
         value = self._compute(owner)
-        owner.__dict__[self._name] = value  # found there from now on, before this is asked
+        owner.__dict__[self._name] = value  # later accesses find it there and skip this method
         return value

@@ -1,7 +1,7 @@
-"""How much of a text repeats: n-grams of words, and whole lines or paragraphs (Rae et al. 2021, arXiv:2112.11446, A.1).
+"""Repetition in a text: n-grams of words, and whole lines or paragraphs (Rae et al. 2021, arXiv:2112.11446, A.1).
 
-All of it takes time in n log n of the words. Sums of products of characters, which numpy makes at once, find where an
-n-gram might be repeated; there the characters themselves are compared, so the counts are exact.
+The time is n log n in the number of words. Polynomial hashes of the characters, computed by numpy for all n-grams at
+once, locate possible repeats; there the characters themselves are compared, so the counts are exact.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 from marin_assets.stages.filter.once import once
 
 BASE = 0x9E3779B97F4A7C15
-"""Of the polynomial modulo 2^64: odd, so that no power of it vanishes."""
+"""Base of the polynomial modulo 2^64: odd, so no power of it is 0."""
 MAX_KEY = 2**63
-TOGETHER = range(5, 11)
+DUPLICATE_N = range(5, 11)
 """The n for which duplicate n-grams are counted."""
 
 
 def duplicates(elements: Sequence[str]) -> tuple[int, int]:
-    """How many elements are there before already, and their characters."""
+    """Return the number of elements that repeat an earlier one, and their characters."""
     unique = set(elements)
     if len(unique) == len(elements):
         return 0, 0
@@ -27,19 +27,19 @@ def duplicates(elements: Sequence[str]) -> tuple[int, int]:
 
 
 class NGrams:
-    """The n-grams of a text's words; `vocabulary` is each word once, if that is known."""
+    """The n-grams of a text's words. Pass `vocabulary`, each word once, if it is known."""
 
     def __init__(self, words: Sequence[str], vocabulary: Iterable[str] | None = None) -> None:
         self._words = words
         self._vocabulary = dict.fromkeys(words) if vocabulary is None else vocabulary
-        self._most: dict[int, int] = {}
-        """How often the most frequent n-gram is there, for the n of which that was asked."""
-        self._fewest_of: dict[int, Any] = {}
+        self._top_counts: dict[int, int] = {}
+        """Occurrences of the most frequent n-gram, for each n for which they were counted."""
+        self._rarest_word_counts_of: dict[int, Any] = {}
 
     def top_characters(self, n: int) -> int:
-        """Characters of the most frequent n-gram (the first of these), spaces between its words, times its count.
+        """Return the characters of the most frequent n-gram, with spaces between its words, times its count.
 
-        0 if there are fewer than n words.
+        Of equally frequent n-grams the first counts. 0 for fewer than n words.
         """
         import numpy as np
 
@@ -51,25 +51,24 @@ class NGrams:
         last = np.flatnonzero(order[1:] != order[:-1])
         ends = np.concatenate(([-1], last, [count - 1]))
         lengths = ends[1:] - ends[:-1]
-        self._most[n] = most = int(lengths.max())
+        self._top_counts[n] = most = int(lengths.max())
         first = 0 if most == 1 else _first_of(order[ends[1:][lengths == most]], keys)
         return (int(self._starts[first + n] - self._starts[first]) + n - 1) * most
 
-    def most_top_characters(self, n: int) -> int:
-        """What `top_characters` may be at most: an n-gram is not more frequent than its words, nor than what it begins
-        with."""
+    def top_characters_bound(self, n: int) -> int:
+        """Return an upper bound of `top_characters`: an n-gram is at most as frequent as its words and its prefixes."""
         import numpy as np
 
         if len(self._words) < n:
             return 0
-        known = [most for shorter, most in self._most.items() if shorter < n]
-        fewest = np.minimum(self._fewest(n), min(known)) if known else self._fewest(n)
-        return int((fewest * (self._starts[n:] - self._starts[:-n] + (n - 1))).max())
+        known = [most for shorter, most in self._top_counts.items() if shorter < n]
+        counts = np.minimum(self._rarest_word_counts(n), min(known)) if known else self._rarest_word_counts(n)
+        return int((counts * (self._starts[n:] - self._starts[:-n] + (n - 1))).max())
 
     def duplicate_characters(self, n: int) -> int:
-        """Characters of the n-grams that are there before, from left to right; what is counted is skipped.
+        """Return the characters of n-grams that repeat an earlier one, counted from left to right without overlap.
 
-        N-grams are the same if their characters are, whatever the borders of their words. n is one of TOGETHER.
+        N-grams are equal if their joined characters are, whatever their word borders. n is one of DUPLICATE_N.
         """
         positions = self._maybe_repeated(n)
         if not positions:
@@ -88,28 +87,28 @@ class NGrams:
                 seen.add(gram)
         return characters
 
-    def most_duplicate_characters(self, n: int) -> int:
-        """What `duplicate_characters` may be at most: found in a fifth of the time, and for most texts too little."""
-        if len(self._words) <= n or not (repeated := self._rolled[1][n - TOGETHER[0]]):
+    def duplicate_characters_bound(self, n: int) -> int:
+        """Return an upper bound of `duplicate_characters` in a fifth of the time: most texts need nothing more."""
+        if len(self._words) <= n or not (repeated := self._rolled[1][n - DUPLICATE_N[0]]):
             return 0
         return repeated * self._longest(n)
 
     def _longest(self, n: int) -> int:
-        """Characters of the longest n-gram."""
+        """Return the characters of the longest n-gram."""
         return int((self._starts[n:] - self._starts[:-n]).max()) if n <= len(self._words) else 0
 
-    def _fewest(self, n: int) -> Any:
-        """How often the rarest word of each n-gram is there; int64 [words - n + 1]."""
+    def _rarest_word_counts(self, n: int) -> Any:
+        """Return the count of the rarest word of each n-gram; int64 [words - n + 1]."""
         import numpy as np
 
-        if n not in self._fewest_of:
+        if n not in self._rarest_word_counts_of:
             numbers, count = self._word_numbers
-            self._fewest_of[n] = (
+            self._rarest_word_counts_of[n] = (
                 np.bincount(numbers, minlength=count)[numbers]
                 if n == 1
-                else np.minimum(self._fewest(n - 1)[:-1], self._fewest(1)[n - 1 :])
+                else np.minimum(self._rarest_word_counts(n - 1)[:-1], self._rarest_word_counts(1)[n - 1 :])
             )
-        return self._fewest_of[n]
+        return self._rarest_word_counts_of[n]
 
     @once
     def _joined(self) -> str:
@@ -117,7 +116,7 @@ class NGrams:
 
     @once
     def _starts(self) -> Any:
-        """Where each word begins in the joined words, and where the last ends; int64 [words + 1]."""
+        """The offset of each word in the joined words, and the end of the last; int64 [words + 1]."""
         import numpy as np
 
         starts = np.zeros(len(self._words) + 1, np.int64)
@@ -130,14 +129,14 @@ class NGrams:
 
     @once
     def _word_numbers(self) -> tuple[Any, int]:
-        """Each word's number, int64 [words], and how many numbers there are."""
+        """The number of each word in the vocabulary, int64 [words], and the size of the vocabulary."""
         import numpy as np
 
         number = {word: i for i, word in enumerate(self._vocabulary)}
         return np.fromiter(map(number.__getitem__, self._words), np.int64, len(self._words)), len(number)
 
     def _keys(self, n: int) -> Any:
-        """A number for each n-gram, equal where the n-grams are; int64 [words - n + 1]."""
+        """Return a number for each n-gram; equal n-grams have equal numbers; int64 [words - n + 1]."""
         import numpy as np
 
         numbers, base = self._word_numbers
@@ -152,9 +151,9 @@ class NGrams:
 
     @once
     def _polynomials(self) -> tuple[Any, Any]:
-        """At each word's start, the sum of c[k] * BASE^k before it, and BASE^(characters - start).
+        """At each word's start: the sum of c[k] * BASE^k before it, and BASE^(characters - start).
 
-        uint64 [words + 1] both.
+        Both are uint64 [words + 1].
         """
         import numpy as np
 
@@ -168,31 +167,31 @@ class NGrams:
 
     @once
     def _rolled(self) -> tuple[Any, list[int]]:
-        """For each n of TOGETHER a value of each n-gram, uint64 [n, words], and how many are there before.
+        """For each n of DUPLICATE_N: a hash of each n-gram, uint64 [n, words], and the number of repeated hashes.
 
-        Made for all n together, since calls of numpy take longer than what they do for a text of some hundred words.
+        Computed for all n at once: for a text of a few hundred words a call of numpy costs more than its work.
         """
         import numpy as np
 
         sums, scales = self._polynomials
         words = len(self._words)
-        values = np.tile(np.arange(words, dtype=np.uint64), (len(TOGETHER), 1))  # where there is no n-gram
-        for row, n in enumerate(TOGETHER):
+        values = np.tile(np.arange(words, dtype=np.uint64), (len(DUPLICATE_N), 1))  # distinct where no n-gram begins
+        for row, n in enumerate(DUPLICATE_N):
             if n <= words:
                 np.multiply(sums[n:] - sums[:-n], scales[:-n], out=values[row, : words - n + 1])
         ordered = np.sort(values, axis=1)
         return values, (ordered[:, 1:] == ordered[:, :-1]).sum(axis=1).tolist()
 
     def _maybe_repeated(self, n: int) -> list[int]:
-        """Where n-grams stand that are there more than once, and perhaps, very rarely, some that are not."""
+        """Return the positions of n-grams that occur more than once, and very rarely of others (equal hashes)."""
         import numpy as np
 
         if len(self._words) <= n:
             return []
         rows, repeated_of = self._rolled
-        if not repeated_of[n - TOGETHER[0]]:
+        if not repeated_of[n - DUPLICATE_N[0]]:
             return []
-        values = rows[n - TOGETHER[0], : len(self._words) - n + 1]
+        values = rows[n - DUPLICATE_N[0], : len(self._words) - n + 1]
         order = np.argsort(values)
         ordered = values[order]
         same = ordered[1:] == ordered[:-1]
@@ -203,7 +202,7 @@ class NGrams:
 
 
 def _first_of(wanted: Any, keys: Any) -> int:
-    """Where the first key stands that is one of `wanted`."""
+    """Return the position of the first key that is one of `wanted`."""
     import numpy as np
 
     if len(wanted) > 4:

@@ -1,11 +1,11 @@
-"""Documents -> statistics: what every filter would measure, of every document, to choose thresholds from.
+"""Compute the statistics that filters measure, of every document, to choose thresholds from.
 
 In:  documents.
-Out: rows {"id", <statistic>, …}, shard for shard under the same names, as JSONL with zstd; `quantiles.json`, of each
-     statistic the quantiles of 5 % steps, from a sample of the documents that is the same for any number of shards.
+Out: rows {"id", <statistic>, …}, shard for shard under the same names, as JSONL with zstd; `quantiles.json`, the
+     quantiles of each statistic in steps of 5 %, from a sample that is the same for any number of shards.
 
-Nothing is rejected. The sample is the documents whose ids have the smallest hashes, SAMPLE of each file and of these
-SAMPLE of all, so memory is flat; one process reads the files' samples, 20 MB a thousand files.
+Nothing is rejected. The sample is the SAMPLE documents whose ids have the smallest hashes, taken from the SAMPLE of
+each file, so memory is bounded. One process reads the samples of all files, 20 MB for a thousand files.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from marin_resources.storage.files import write_json
 from marin_resources.storage.paths import join
 
 SAMPLE = 2_000
-"""Documents: what is said to be the median is a quantile between 48 and 52 % nineteen times out of twenty."""
+"""Documents in the sample. With 95 % probability the reported median lies between the quantiles of 48 and 52 %."""
 STEPS = 20
+"""Quantiles are reported in steps of 1 / STEPS."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ class TextStatisticsConfig:
 
 
 def text_statistics(config: TextStatisticsConfig) -> dict[str, int | float]:
-    """Measure documents. Returns documents, and each statistic's median as median_<statistic>."""
+    """Measure documents. Returns documents, and each statistic's median as median_<statistic>. Raises SplitterError."""
     splitter_named(config.words)
     shards = document_shards(config.documents_path, config.output_path, config)
     counts = map_shards(measure_shard, shards, output_path=config.output_path)
@@ -58,8 +59,8 @@ def text_statistics(config: TextStatisticsConfig) -> dict[str, int | float]:
 
 
 def measure_shard(shard: FileShard) -> dict[str, int]:
-    """Write the statistics of every document, and those of the sample once more."""
-    splitter, families = splitter_named(shard.config.words), asked_families()
+    """Write the statistics of every document, and those of the sample to a second, hidden file."""
+    splitter, families = splitter_named(shard.config.words), measured_families()
     documents = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         sample = Sample()
@@ -72,8 +73,8 @@ def measure_shard(shard: FileShard) -> dict[str, int]:
     return {"documents": documents}
 
 
-def asked_families() -> list[tuple[Sequence[Measure], Any]]:
-    """Measures, and thresholds for the stop words and the length of a short line in them."""
+def measured_families() -> list[tuple[Sequence[Measure], Any]]:
+    """Return the measures of each family, with thresholds that supply its stop words and length of a short line."""
     return [
         (gopher_repetition.MEASURES, None),
         (gopher_quality.MEASURES, unwrap_versioned_value(named("gopher_quality@datatrove").thresholds)),
@@ -82,10 +83,10 @@ def asked_families() -> list[tuple[Sequence[Measure], Any]]:
 
 
 def measures(statistics: TextStatistics, families: Sequence[tuple[Sequence[Measure], Any]]) -> dict[str, int | float]:
-    """What the thresholds are bounds of, by their names without min_ and max_."""
+    """Return the numbers that the thresholds bound, by the thresholds' names without min_ and max_."""
     found: dict[str, int | float] = {"characters": len(statistics.text), "sentences": statistics.sentence_count}
-    for asked, thresholds in families:
-        for measure in asked:
+    for family_measures, thresholds in families:
+        for measure in family_measures:
             name = measure.name.removeprefix("min_").removeprefix("max_")
             if name not in found:
                 found[name] = measure.of(statistics, thresholds)
@@ -100,7 +101,7 @@ class Sample:
         self._seen = 0
 
     def add(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Returns the row."""
+        """Add a row to the sample if its hash is small enough. Return the row."""
         key = int.from_bytes(hashlib.sha256(row["id"].encode()).digest()[:6])
         self._seen += 1
         keep = heapq.heappush if len(self._heap) < SAMPLE else heapq.heappushpop
@@ -108,13 +109,13 @@ class Sample:
         return row
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """In the order of their hashes."""
+        """Yield the sampled rows in the order of their hashes."""
         for key, _, row in sorted(self._heap, key=lambda entry: (-entry[0], -entry[1])):
             yield {"hash": -key, **row}
 
 
 def _sample_path(target: str) -> str:
-    """Hidden, so that it is no data of the output."""
+    """Return the path of a shard's sample: hidden, so it does not count as data of the output."""
     folder, _, name = target.rpartition("/")
     return join(folder, ".marin", "sample", name.removesuffix(SUFFIX) + ".jsonl.zst")
 
@@ -123,11 +124,11 @@ def _rows_of(paths: list[str]) -> Iterator[dict[str, Any]]:
     for path in paths:
         for number, row in read_rows(path):
             if not isinstance(row, dict):
-                raise ValueError(f"{path!r} line {number} is no row: {json.dumps(row.detail)}. Run the step again.")
+                raise ValueError(f"{path!r} line {number} is not a row: {json.dumps(row.detail)}. Run the step again.")
             yield row
 
 
 def _quantiles(values: list[int | float]) -> list[int | float]:
-    """The smallest, 5 %, …, 95 %, the largest."""
+    """Return the smallest value, the quantiles of 5 %, …, 95 %, and the largest value."""
     ordered = sorted(values)
     return [ordered[round(i / STEPS * (len(ordered) - 1))] for i in range(STEPS + 1)]

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import list_shards, read_documents
-from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fraction, page_of, split_of
+from marin_assets.documents import list_shards, page_of, read_documents
+from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fraction, split_of
 from marin_assets.stages.tokenize.cache import LEDGER, Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards

@@ -1,1 +1,4 @@
-"""Raw data -> documents."""
+"""Stages that turn raw data into documents.
+
+May import marin_assets.documents, marin_assets.step and marin_resources; not Dagster, Ray or another stage.
+"""

@@ -1,4 +1,4 @@
-"""Whether a page of HTML can be parsed in bounded time and memory: a scan of its tags, before any parser sees it."""
+"""Decide whether an HTML page can be parsed in bounded time and memory, by a scan of its tags before parsing."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections import defaultdict
 
 LISTS = ("ul", "ol", "menu", "dir")
 FORMATTING = ("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u")
-"""Elements that the parser opens again in every paragraph until they are closed (HTML standard, 13.2.4.3). <a> and
-<nobr> close their like."""
+"""Elements that the parser reopens in every paragraph until they are closed (HTML standard, 13.2.4.3). <a> and <nobr>
+are left out: a second one closes the first."""
 TAG = re.compile(rf"<(/?)({'|'.join(LISTS + FORMATTING)})(?=[\s/>])", re.IGNORECASE)
 MAX_NODES = 4_000_000
-"""Elements that the parser makes, and indentations of lists: 1.5 GB at 380 bytes each. 3,000 times `<p><b id=…>`, a
-page of 42 kB, are 4.5 million."""
+"""Elements that the parser creates, and indentations of lists: 1.5 GB at 380 bytes each. 3,000 times `<p><b id=…>`, a
+page of 42 kB, create 4.5 million."""
 MAX_ATTRIBUTES = 1000
-"""Of one tag. 100,000 take the parser 20 s, and the time is quadratic."""
+"""Attributes of one tag. The parser's time is quadratic in them: 100,000 take 20 s."""
 ATTRIBUTES_ARE_COUNTED_FROM = 50_000
-"""Characters of a page: a shorter one has too few for a second."""
+"""Characters of a page. A shorter page has too few attributes to take the parser 1 s."""
 WHOLE_TAG = re.compile(r"""<[a-zA-Z](?:[^>"']++|"[^"]*+"|'[^']*+')*+""")
 QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
 
 
 def is_too_deep(page: str, max_depth: int) -> bool:
-    """Whether lists are nested deeper than `max_depth`, or what is left open makes more than MAX_NODES.
+    """Whether lists are nested deeper than `max_depth`, or unclosed elements create more than MAX_NODES.
 
-    Other elements may be nested as deep as they like: a million <div> take half a second.
+    The depth of other elements is not limited: a million <div> take 0.5 s.
     """
     tags = page.count("<")
     if tags <= max_depth and tags * tags <= MAX_NODES:
@@ -37,7 +37,7 @@ def is_too_deep(page: str, max_depth: int) -> bool:
         name = match[2].lower()
         change = -1 if match[1] else 1
         if change < 0 and not still_open[name]:
-            continue  # it closes nothing
+            continue  # an end tag without a start tag
         still_open[name] += change
         if name in LISTS:
             lists += change

@@ -1,11 +1,11 @@
-"""HTML pages -> documents of Markdown text.
+"""Convert HTML pages to documents of Markdown text.
 
 In:  pages, shards of documents whose text is HTML.
 Out: documents, shard for shard under the same names. A page keeps its id, source and metadata; metadata["page"] is the
-     page's id. A page longer than `max_characters` is cut at paragraph borders into documents "<page id>#<n>" that
+     page's id. A page longer than `max_characters` is divided at paragraph borders into documents "<page id>#<n>" that
      share metadata["page"], so a split by page keeps them together.
 
-Every page in is kept or rejected for one reason: pages = pages_kept + rejected, rejected = sum of rejected_<reason>.
+Each page is kept or rejected for one reason: pages = pages_kept + rejected, rejected = sum of rejected_<reason>.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TAG_NAMES = (
     "tbody|td|th|thead|title|tr|u|ul"
 )
 TAG = re.compile(rf"</?(?:{TAG_NAMES})(?:\s[^<>]*)?/?>", re.IGNORECASE)
-"""A tag of HTML. Text such as `<module>` or `List<int>` is none."""
+"""A tag of HTML. Text such as `<module>` or `List<int>` does not match."""
 
 
 class ExtractorError(ValueError):
-    """An extractor that there is not."""
+    """An unknown extractor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,27 +43,28 @@ class HtmlToMarkdownConfig:
     output_path: str = THIS_OUTPUT_PATH
     extractor: str = versioned("resiliparse")
     min_characters: int = versioned(100)
-    """A page with less text is rejected as too_short: a title and no content."""
+    """A page with less text, such as a title without content, is rejected as too_short."""
     max_page_characters: int = versioned(10_000_000)
-    """A longer page is rejected as too_long, unread: parsed, a page takes up to a hundred times its size. Crawls cut
-    pages at 1 to 5 MB."""
+    """A longer page is rejected as too_long without parsing: a parsed page takes up to 100 times its size. Crawls
+    truncate pages at 1 to 5 MB."""
     max_depth: int = versioned(512)
-    """A page with lists nested deeper, or whose unclosed <b>, <font> and the like would make millions of elements, is
-    rejected as too_deep, unread: lists of 10,000 levels become 200 MB of indentation. Browsers cut at 512."""
+    """A page is rejected as too_deep without parsing if its lists are nested deeper (10,000 levels become 200 MB of
+    indentation), or if its unclosed <b>, <font> and so on would create millions of elements. Browsers stop at 512."""
     max_characters: int | None = versioned(6000)
     """A longer page becomes several documents of about this length at most; None leaves pages whole."""
 
 
 def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
-    """Extract the text of HTML pages as Markdown documents.
+    """Convert HTML pages to Markdown documents.
 
-    Returns pages, pages_kept, rejected (and by reason), pages_unaccounted, documents, markup_left, bytes_in, bytes_out.
+    Returns pages, pages_kept, rejected, each rejected_<reason>, pages_unaccounted, documents, markup_left (pages whose
+    text still has tags), bytes_in and bytes_out. Raises ExtractorError, and ValueError for a max_characters too small.
     """
     extractor_named(config.extractor)
     if config.max_characters is not None and config.max_characters < max(1, 2 * config.min_characters):
         raise ValueError(
             f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
-            f"({config.min_characters!r}), so that every piece is long enough. Pass a larger one, or None."
+            f"({config.min_characters!r}), so every piece is long enough. Pass a larger max_characters, or None."
         )
     shards = document_shards(config.pages_path, config.output_path, config)
     counts = map_shards(convert_shard, shards, output_path=config.output_path)
@@ -71,6 +72,7 @@ def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
 
 
 def convert_shard(shard: FileShard) -> dict[str, int]:
+    """Convert one group of shards. Returns the counts of `html_to_markdown`."""
     names = ["pages", "pages_kept", "rejected", *(f"rejected_{r}" for r in REASONS), "documents", "markup_left"]
     counts = Counter(dict.fromkeys([*names, "bytes_in", "bytes_out"], 0))
     for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
@@ -79,13 +81,14 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
 
 
 def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str]) -> Iterator[Document]:
+    """Yield the documents of one shard of pages, and add to `counts`."""
     to_markdown = extractor_named(config.extractor)
     for page in read_documents(path):
         counts["pages"] += 1
         counts["bytes_in"] += len(page.text.encode())
         reason = reject_page(page.text, config)
         text = "" if reason else to_markdown(page.text)
-        reason = reason or reject(text, config.min_characters)
+        reason = reason or reject_text(text, config.min_characters)
         if reason:
             counts["rejected"] += 1
             counts[f"rejected_{reason}"] += 1
@@ -99,7 +102,7 @@ def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str])
 
 
 def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
-    """Why a page is left out before it is read, one of REASONS."""
+    """Return the reason to reject a page before parsing, one of REASONS; None to parse it."""
     if len(page) > config.max_page_characters:
         return "too_long"
     if has_too_many_attributes(page):
@@ -107,15 +110,15 @@ def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
     return "too_deep" if is_too_deep(page, config.max_depth) else None
 
 
-def reject(text: str, min_characters: int) -> str | None:
-    """Why a page is left out, one of REASONS; None keeps it."""
+def reject_text(text: str, min_characters: int) -> str | None:
+    """Return the reason to reject a page by its text, one of REASONS; None to keep it."""
     if not text:
         return "empty"
     return "too_short" if len(text) < min_characters else None
 
 
 def extractor_named(name: str) -> Callable[[str], str]:
-    """The function from HTML to Markdown. Raises ExtractorError for a name that has none."""
+    """Return the function from HTML to Markdown. Raises ExtractorError for an unknown name."""
     extractors = {"resiliparse": resiliparse_markdown}
     if name not in extractors:
         raise ExtractorError(f"The extractor is {name!r}, expected one of {sorted(extractors)}.")
@@ -123,9 +126,9 @@ def extractor_named(name: str) -> Callable[[str], str]:
 
 
 def resiliparse_markdown(page: str) -> str:
-    """Resiliparse's minimal HTML (Bevendorff et al. 2018, chatnoir-resiliparse), its ten tags written as Markdown.
+    """Extract a page's minimal HTML with Resiliparse (Bevendorff et al. 2018), and return it as Markdown.
 
-    In minimal HTML all text is escaped, so what looks like a tag is one.
+    Minimal HTML has ten tags. It escapes all text, so everything in the form of a tag is a tag.
     """
     from resiliparse.extract.html2text import extract_plain_text
 
@@ -135,13 +138,14 @@ def resiliparse_markdown(page: str) -> str:
 
 
 def fenced(preformatted: str) -> str:
+    """Return a <pre> element as a fenced code block."""
     code = html.unescape(re.sub(r"<[^<>]*>", "", preformatted)).strip("\n")
     return f"\n\n```\n{code}\n```\n\n" if code.strip() else "\n\n"
 
 
 def outlined(minimal: str) -> str:
-    """Headings and lists of minimal HTML without <pre>."""
-    # Tabs stand between the cells of a table only. Without the look-behind a long run of blanks takes quadratic time.
+    """Return minimal HTML without <pre> as Markdown with headings and lists."""
+    # Tabs occur only between cells of a table. Without the look-behind a long run of blanks takes quadratic time.
     text = re.sub(r"(?<![ \u00a0])[ \u00a0]*\t[ \u00a0\t]*", "\t", minimal)
     text = re.sub(r"^\t|\t$", "", text, flags=re.MULTILINE)
     text = re.sub(r"<h([1-6])>\s*(.*?)\s*</h\1>", heading, text, flags=re.DOTALL)
@@ -149,12 +153,13 @@ def outlined(minimal: str) -> str:
 
 
 def heading(match: re.Match[str]) -> str:
+    """Return a matched <h1> to <h6> as a Markdown heading."""
     words = " ".join(re.sub(r"<[^<>]*>", " ", match[2]).split())
     return f"{'#' * int(match[1])} {words}" if words else ""
 
 
 def numbered(text: str) -> str:
-    """The items of lists with "-" or their number; resiliparse indents them by their depth."""
+    """Mark the items of lists with "-" or their number. Resiliparse already indents them by their depth."""
     counters: list[int | None] = []
 
     def replace(match: re.Match[str]) -> str:
@@ -174,19 +179,19 @@ def numbered(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """No-break spaces as spaces, no blanks at the end of a line, at most one blank line in a row."""
+    """Replace no-break spaces, remove blanks at the ends of lines, and keep at most one blank line in a row."""
     text = re.sub(r"(?<![ \t])[ \t]+$", "", text.replace("\u00a0", " ").replace("\r", ""), flags=re.MULTILINE)
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
 def markup_left(text: str, page: str) -> bool:
-    """Whether the text has more HTML tags than the page writes about (escaped, as `&lt;br&gt;`)."""
+    """Whether the text has more HTML tags than the page mentions in its text (escaped, as `&lt;br&gt;`)."""
     tags = len(TAG.findall(text))
     return tags > 0 and tags > len(TAG.findall(html.unescape(re.sub(r"<[^<>]*>", "", page))))
 
 
 def split_page(page: Document, text: str, min_characters: int, max_characters: int | None) -> Iterator[Document]:
-    """The page's documents: one with the page's id, or several with "#0", "#1", … after it."""
+    """Yield the page's documents: one with the page's id, or several with "#0", "#1", … appended to it."""
     metadata = {**page.metadata, "page": page.id}
     if max_characters is None or len(text) <= max_characters:
         yield Document(id=page.id, text=text, source=page.source, metadata=metadata)
@@ -196,9 +201,10 @@ def split_page(page: Document, text: str, min_characters: int, max_characters: i
 
 
 def pieces(text: str, min_characters: int, max_characters: int) -> Iterator[str]:
-    """Cuts of at least `min_characters`, at the last paragraph border before `max_characters`, or else a line border.
+    """Yield pieces of at least `min_characters`, divided at the last paragraph border before `max_characters`.
 
-    A line is never cut, and a rest below `min_characters` stays with the piece before it: only these exceed the bound.
+    Without a paragraph border the last line border is used. Only two kinds of pieces exceed `max_characters`: one long
+    line, which is never divided, and a piece with a rest below `min_characters`, which stays with it.
     """
     start = 0
     while len(text) - start > max_characters + min_characters:

@@ -1,11 +1,11 @@
-"""Foreign rows -> documents.
+"""Convert rows with any columns to documents.
 
 In:  files of .jsonl, .jsonl.gz, .jsonl.zst or .parquet below a folder, with columns of any names.
-Out: documents, file for file under the same names. Without a column of ids a document's id is the xxh3 of its text (128
+Out: documents, file for file under the same names. Without an id column a document's id is the xxh3 of its text (128
      bits, 32 hexadecimal digits), so equal texts have equal ids.
 
-A row that makes no document fails the stage, or is counted under its reason if `bad_rows` is "reject". A damaged file
-always fails it: what is lost then, nobody can count.
+A bad row is one that is not a document. It fails the stage, or is counted under its reason if `bad_rows` is "reject". A
+damaged file always fails the stage, since its lost rows cannot be counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REASONS = (
 
 
 class IngestError(ValueError):
-    """Rows that make no documents: one sentence."""
+    """An invalid config, or input with too few documents: one sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,38 +50,39 @@ class IngestConfig:
     output_path: str = THIS_OUTPUT_PATH
     text_column: str = versioned("text")
     id_column: str | None = versioned(None)
-    """Its values, texts or whole numbers, are the ids; None makes ids of the texts."""
+    """Column of ids, strings or integers; None derives the ids from the texts."""
     source: str = versioned("")
     """The `source` of every document."""
     metadata_columns: tuple[str, ...] | str = versioned(())
-    """Columns to keep as metadata, or "all" but text and id. Dates become ISO texts, decimals texts, NaN null."""
+    """Columns to keep as metadata, or "all" except text and id. Dates become ISO strings, decimals strings, NaN null.
+    """
     bad_rows: str = versioned("fail")
-    """"fail", or "reject" and count."""
+    """"fail" at the first bad row, or "reject" and count bad rows."""
     max_bad_fraction: float = versioned(0.01)
-    """If a greater share of the rows is rejected, the stage fails: a wrong `text_column` must not end in a small
-    corpus."""
+    """Largest share of rejected rows. Above it the stage fails: a wrong `text_column` must not lose a corpus."""
     max_whitespace_run: int | None = versioned(None)
-    """Longer runs of white space are cut to this length, and counted. Marin's `normalize` has 128; None leaves text."""
+    """Longer runs of whitespace are shortened to this length and counted; None keeps them. Marin's `normalize`: 128."""
     output_format: str = versioned(SUFFIX)
-    """What is written: ".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
+    """".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
 
 
 def ingest(config: IngestConfig) -> dict[str, int | float]:
-    """Returns documents (rows), kept, rejected, each rejected_<reason>, bytes (of text), whitespace_runs_cut.
+    """Convert rows to documents.
 
-    Raises IngestError, and ShardError with file and line for a bad row or a damaged file.
+    Returns documents (rows), kept, rejected, each rejected_<reason>, bytes (of text), whitespace_runs_cut. Raises
+    IngestError, and ShardError with file and line for a bad row or a damaged file.
     """
     _check(config)
     shards = document_shards(config.input_path, config.output_path, config, suffix=config.output_format)
     counts = map_shards(ingest_shard, shards, output_path=config.output_path)
     if not counts["documents"]:
-        raise IngestError(f"The files of {config.input_path!r} have no rows. Look whether they are the right ones.")
+        raise IngestError(f"The files of {config.input_path!r} have no rows. Correct input_path or the files.")
     if counts["rejected"] > config.max_bad_fraction * counts["documents"]:
         reasons = ", ".join(f"{counts[f'rejected_{r}']:,} {r}" for r in REASONS if counts[f"rejected_{r}"])
         raise IngestError(
-            f"{counts['rejected']:,} of the {counts['documents']:,} rows of {config.input_path!r} are no documents "
-            f"({reasons}), more than max_bad_fraction {config.max_bad_fraction:g}. Look at text_column "
-            f"{config.text_column!r} and the files, or allow more."
+            f"{counts['rejected']:,} of the {counts['documents']:,} rows of {config.input_path!r} are not documents "
+            f"({reasons}), more than max_bad_fraction {config.max_bad_fraction:g}. Check text_column "
+            f"{config.text_column!r} and the files, or raise max_bad_fraction."
         )
     return counts
 
@@ -91,7 +92,7 @@ def _check(config: IngestConfig) -> None:
     if config.bad_rows not in BAD_ROWS:
         raise IngestError(f"bad_rows is {config.bad_rows!r}, expected one of {BAD_ROWS}.")
     if not 0 <= config.max_bad_fraction <= 1:
-        raise IngestError(f"max_bad_fraction is {config.max_bad_fraction!r}, expected a share from 0 to 1.")
+        raise IngestError(f"max_bad_fraction is {config.max_bad_fraction!r}, expected a fraction from 0 to 1.")
     if config.max_whitespace_run is not None and config.max_whitespace_run < 1:
         raise IngestError(f"max_whitespace_run is {config.max_whitespace_run!r}, expected 1 or more, or None.")
     if isinstance(config.metadata_columns, str) and config.metadata_columns != ALL:
@@ -99,6 +100,7 @@ def _check(config: IngestConfig) -> None:
 
 
 def ingest_shard(shard: FileShard) -> Counts:
+    """Convert one group of files. Returns the counts of `ingest`."""
     names = ("documents", "kept", "rejected", *(f"rejected_{r}" for r in REASONS), "bytes", "whitespace_runs_cut")
     counts = Counter(dict.fromkeys(names, 0))
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
@@ -107,7 +109,7 @@ def ingest_shard(shard: FileShard) -> Counts:
 
 
 def documents_of(path: str, config: IngestConfig, counts: Counter[str]) -> Iterator[Document]:
-    """The documents of one file, counted."""
+    """Yield the documents of one file, and add to `counts`. Raises DocumentError for a bad row with bad_rows "fail"."""
     document_of = row_reader(config, counts)
     for number, row in read_rows(path, _columns(config)):
         counts["documents"] += 1
@@ -115,7 +117,7 @@ def documents_of(path: str, config: IngestConfig, counts: Counter[str]) -> Itera
         if isinstance(document, BadRow):
             if config.bad_rows == "fail":
                 raise DocumentError(
-                    f"{path!r} line {number} makes no document ({document.reason}: {document.detail}). Mend it, or set "
+                    f"{path!r} line {number} is not a document ({document.reason}: {document.detail}). Fix it, or set "
                     "bad_rows='reject'."
                 )
             counts["rejected"] += 1
@@ -127,14 +129,14 @@ def documents_of(path: str, config: IngestConfig, counts: Counter[str]) -> Itera
 
 
 def _columns(config: IngestConfig) -> list[str] | None:
-    """The columns that parquet has to have; None for all."""
+    """Return the columns to read from parquet; None for all."""
     if config.metadata_columns == ALL:
         return None
     return list(dict.fromkeys(filter(None, [config.text_column, config.id_column, *config.metadata_columns])))
 
 
 def row_reader(config: IngestConfig, counts: Counter[str]) -> Callable[[Mapping[str, Any]], Document | BadRow]:
-    """From a row to its document, or why it makes none."""
+    """Return the function from a row to its document, or to a BadRow with the reason. It adds to `counts`."""
     from xxhash import xxh3_128_hexdigest
 
     longest = config.max_whitespace_run
@@ -143,8 +145,8 @@ def row_reader(config: IngestConfig, counts: Counter[str]) -> Callable[[Mapping[
     def document_of(row: Mapping[str, Any]) -> Document | BadRow:
         text = row.get(config.text_column)
         if text is None:
-            there = ", ".join(map(repr, row)) or "none"
-            return BadRow("no_text", f"{config.text_column!r} is missing or null, the columns are {there}"[:500])
+            columns = ", ".join(map(repr, row)) or "none"
+            return BadRow("no_text", f"{config.text_column!r} is missing or null, the columns are {columns}"[:500])
         if not isinstance(text, str):
             return BadRow("text_not_a_string", f"{config.text_column!r} is {text!r:.80} of type {type(text).__name__}")
         if not text.strip():
@@ -164,13 +166,14 @@ def row_reader(config: IngestConfig, counts: Counter[str]) -> Callable[[Mapping[
 
 
 def given_id(value: Any) -> str | None:
+    """Return the id in an id column, a string or an integer; None for any other value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value else None
 
 
 def metadata_of(row: Mapping[str, Any], config: IngestConfig) -> dict[str, Any] | BadRow:
-    """The kept columns as JSON values."""
+    """Return the kept columns as JSON values, or a BadRow for a value without a JSON form."""
     names = config.metadata_columns
     if names == ALL:
         names = tuple(name for name in row if name not in (config.text_column, config.id_column))
@@ -181,7 +184,7 @@ def metadata_of(row: Mapping[str, Any], config: IngestConfig) -> dict[str, Any] 
 
 
 def json_value(value: Any) -> Any:
-    """The JSON value for what a parquet column or a line may hold. Raises TypeError for what has none, as bytes."""
+    """Return a value of a parquet column or a line as JSON. Raises TypeError for a type without a JSON form: bytes."""
     import datetime
     import decimal
 
@@ -197,4 +200,4 @@ def json_value(value: Any) -> Any:
         return [json_value(item) for item in value]
     if isinstance(value, dict):
         return {str(key): json_value(item) for key, item in value.items()}
-    raise TypeError(f"a value of type {type(value).__name__}, {value!r:.60}, is none of JSON's")
+    raise TypeError(f"a value of type {type(value).__name__}, {value!r:.60}, has no JSON form")

@@ -15,7 +15,7 @@ from marin_resources.storage.paths import join
 
 @pytest.fixture
 def documents(any_prefix: str) -> str:
-    """A folder of documents, on each store."""
+    """Write a folder of documents, on each store."""
     texts = [["one", "one two three", "a b c d"], ["x", "y", "z z z"], []]
     for index, shard in enumerate(texts):
         rows = [Document(id=f"{index}/{i}", text=text) for i, text in enumerate(shard)]
@@ -61,7 +61,7 @@ def test_a_rejection_without_a_reason_fails_the_stage(documents: str) -> None:
         judged(documents, without_reason=True)
 
 
-def test_a_line_that_is_no_attribute_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_line_that_is_not_an_attribute_is_reported_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": "a", "keep": true, "reason": "", "value": null}\n{"id": "b"}\n')
     attributes = read_attributes(str(tmp_path / "a.jsonl"))
     assert next(attributes) == ("a", KEPT)
@@ -69,8 +69,8 @@ def test_a_line_that_is_no_attribute_is_told_with_its_place(tmp_path: Path) -> N
         next(attributes)
 
 
-def test_a_damaged_shard_of_documents_fails_the_stage_with_its_place(documents: str) -> None:
+def test_a_damaged_shard_of_documents_fails_the_stage_with_its_name(documents: str) -> None:
     shard = join(documents, "deep/0.jsonl.gz")
     write_bytes(shard, read_from(shard, 0)[:-9])
-    with pytest.raises(ShardError, match=r"0\.jsonl\.gz' is damaged or cut short"):
+    with pytest.raises(ShardError, match=r"0\.jsonl\.gz' is damaged or truncated"):
         judged(documents)

@@ -45,7 +45,7 @@ DOCUMENT = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(documents=st.lists(DOCUMENT, max_size=5), format=st.sampled_from(FORMATS))
-def test_documents_come_back_as_they_were_and_are_the_same_bytes_each_time(
+def test_documents_are_read_as_they_were_written_and_are_the_same_bytes_each_time(
     documents: list[Document], format: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -69,14 +69,14 @@ def test_documents_in_a_bucket_are_the_same_bytes_as_on_a_disk(any_prefix: str, 
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_no_rows_are_no_rows(any_prefix: str, format: str) -> None:
+def test_a_file_without_rows_has_no_rows(any_prefix: str, format: str) -> None:
     path = join(any_prefix, f"a{format}")
     assert write_rows(path, []) == 0
     assert list(read_rows(path)) == []
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_columns_that_come_later_are_kept(any_prefix: str, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_later_rows_are_kept(any_prefix: str, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
     rows: list[dict[str, Any]] = [
         {"id": "a", "n": None},
@@ -106,14 +106,16 @@ def test_columns_of_several_types_are_an_error_in_parquet(any_prefix: str, monke
 
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), float("inf")])
-def test_what_json_cannot_hold_is_an_error_with_the_row_and_leaves_no_file(any_prefix: str, value: object) -> None:
+def test_a_value_that_json_cannot_hold_is_an_error_with_the_row_and_leaves_no_file(
+    any_prefix: str, value: object
+) -> None:
     with pytest.raises(DocumentError, match=r"Row 2 of .*a\.jsonl.zst' cannot be written"):
         write_rows(join(any_prefix, "a.jsonl.zst"), [{"v": 1}, {"v": value}])
     assert sizes_below(any_prefix) == {}
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_shard_in_a_bucket_that_is_cut_short_is_told_with_its_name(any_prefix: str, format: str) -> None:
+def test_a_truncated_shard_in_a_bucket_is_reported_with_its_name(any_prefix: str, format: str) -> None:
     path = join(any_prefix, f"a{format}")
     write_rows(path, [{"id": str(n), "text": "x" * n} for n in range(500)])
     write_bytes(path, read_from(path, 0)[:-9])
@@ -137,7 +139,7 @@ def test_gzip_members_and_zstd_frames_follow_each_other(tmp_path: Path) -> None:
         assert [row["n"] for _, row in rows if isinstance(row, dict)] == list(range(50_000))
 
 
-def test_blank_lines_hold_nothing_and_are_counted_as_lines(tmp_path: Path) -> None:
+def test_blank_lines_are_not_rows_but_count_as_lines(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'\n{"n": 1}\r\n \n{"n": 2}')
     assert list(read_rows(str(tmp_path / "a.jsonl"))) == [(2, {"n": 1}), (4, {"n": 2})]
 
@@ -162,20 +164,20 @@ def test_shards_in_nested_folders_keep_their_names(any_prefix: str) -> None:
     assert [path.rpartition("/")[2] for path in list_shards(folder)] == ["b.jsonl", "b.jsonl.gz", "a.parquet"]
 
 
-def test_twins_that_differ_in_their_format_alone_are_an_error(tmp_path: Path) -> None:
+def test_two_shards_that_differ_only_in_their_format_are_an_error(tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.parquet"):
         write_rows(str(tmp_path / name), [{"id": "", "text": ""}])
-    with pytest.raises(DocumentError, match=r"a\.jsonl' and .*a\.parquet' differ in their format alone"):
+    with pytest.raises(DocumentError, match=r"a\.jsonl' and .*a\.parquet' differ only in their format"):
         document_shards(str(tmp_path), "/out", None)
     (tmp_path / "other").mkdir()
-    with pytest.raises(FileNotFoundError, match="There is no shard of documents"):
+    with pytest.raises(FileNotFoundError, match="No shard of documents"):
         document_shards(str(tmp_path / "other"), "/out", None)
 
 
 @pytest.mark.parametrize(
     ("row", "found"),
     [
-        ({"id": "a"}, r"there is no 'text' among \['id'\]"),
+        ({"id": "a"}, r"no 'text' among \['id'\]"),
         ({"id": 3, "text": "x"}, "'id' is 3"),
         ({"id": "a", "text": ["x"]}, r"'text' is \['x'\]"),
         ({"id": "a", "text": None}, "'text' is None"),
@@ -185,7 +187,9 @@ def test_twins_that_differ_in_their_format_alone_are_an_error(tmp_path: Path) ->
         ({"id": "a", "text": "x", "metadata": 0}, "'metadata' is 0"),
     ],
 )
-def test_a_row_that_is_no_document_is_told_with_file_and_line(tmp_path: Path, row: dict[str, Any], found: str) -> None:
+def test_a_row_that_is_not_a_document_is_reported_with_file_and_line(
+    tmp_path: Path, row: dict[str, Any], found: str
+) -> None:
     path = str(tmp_path / "a.jsonl")
     write_rows(path, [{"id": "ok", "text": ""}, row])
     with pytest.raises(DocumentError, match=rf"a\.jsonl' line 2 is not a document \({found}"):

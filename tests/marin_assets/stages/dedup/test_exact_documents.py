@@ -1,4 +1,4 @@
-"""Of equal documents one is kept, the same one however they are sharded and wherever they are worked on."""
+"""Of equal documents one is kept, the same one for any shards and on any back end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CORPUS = st.lists(st.lists(st.tuples(TEXTS, SOURCES), max_size=8), min_size=1, m
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray may be up in this process for other tests."""
+    """Run in this process, even if Ray runs for other tests."""
     monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)
 
 
@@ -46,18 +46,18 @@ def run(folder: Path, name: str = "attributes", **fields: Any) -> tuple[dict[str
 
 
 def expected(shards: list[list[tuple[str, str]]], normalize: str, ranking: tuple[str, ...]) -> list[list[Verdict]]:
-    """The same by the definition, in memory."""
+    """Compute the verdicts by the definition, in memory."""
     groups = defaultdict(list)
     for s, rows in enumerate(shards):
         for r, (text, source) in enumerate(rows):
             key = text if normalize == "none" else " ".join(text.split()).casefold()
             groups[key].append((ranking.index(source) if source in ranking else len(ranking), s, r))
-    said = [[Verdict(keep=True, value=1)] * len(rows) for rows in shards]
+    judged = [[Verdict(keep=True, value=1)] * len(rows) for rows in shards]
     for places in groups.values():
         for rank, s, r in places:
             keep = (rank, s, r) == min(places)
-            said[s][r] = Verdict(keep=keep, reason="" if keep else "exact_duplicate", value=len(places))
-    return said
+            judged[s][r] = Verdict(keep=keep, reason="" if keep else "exact_duplicate", value=len(places))
+    return judged
 
 
 @settings(max_examples=25, deadline=None)
@@ -66,33 +66,33 @@ def expected(shards: list[list[tuple[str, str]]], normalize: str, ranking: tuple
     normalize=st.sampled_from(["none", "whitespace_and_case"]),
     ranking=st.sampled_from([(), ("books",), ("", "web")]),
 )
-def test_what_is_kept_is_what_the_definition_says(
+def test_the_kept_documents_are_those_of_the_definition(
     shards: list[list[tuple[str, str]]], normalize: str, ranking: tuple[str, ...]
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         write(Path(name), shards)
-        counts, said = run(Path(name), normalize=normalize, source_ranking=ranking)
-    assert said == expected(shards, normalize, ranking)
-    verdicts = [verdict for shard in said for verdict in shard]
+        counts, judged = run(Path(name), normalize=normalize, source_ranking=ranking)
+    assert judged == expected(shards, normalize, ranking)
+    verdicts = [verdict for shard in judged for verdict in shard]
     assert counts["documents"] == len(verdicts)
     assert counts["kept"] == sum(verdict.keep for verdict in verdicts)
     assert counts["rejected"] == counts["rejected_exact_duplicate"] == len(verdicts) - counts["kept"]
     assert counts["groups"] == sum(v.keep and v.value > 1 for v in verdicts if v.value)
 
 
-def test_documents_in_other_shards_are_kept_alike(tmp_path: Path) -> None:
+def test_the_kept_documents_do_not_depend_on_the_shards(tmp_path: Path) -> None:
     rows = [(f"text {i % 37} {i % 11}", "") for i in range(1000)]
     kept = []
     for shards in (1, 3, 400):
         bounds = [len(rows) * i // shards for i in range(shards + 1)]
         write(tmp_path / str(shards), [rows[a:b] for a, b in pairwise(bounds)])
-        _, said = run(tmp_path / str(shards))
-        kept.append([verdict for shard in said for verdict in shard])
+        _, judged = run(tmp_path / str(shards))
+        kept.append([verdict for shard in judged for verdict in shard])
     assert kept[0] == kept[1] == kept[2]
     assert Counter(verdict.keep for verdict in kept[0])[True] == 37 * 11
 
 
-def test_on_ray_and_here_the_attributes_are_the_same_bytes(
+def test_on_ray_and_in_process_the_attributes_are_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     write(tmp_path, [[(f"text {i * s % 50}", "") for i in range(200)] for s in range(7)])
@@ -112,8 +112,8 @@ def test_one_text_that_is_half_of_the_corpus_needs_no_more_memory_than_its_range
     monkeypatch.setattr(exact_groups, "RANGE_RECORDS", 16)
     monkeypatch.setattr("marin_assets.stages.dedup.exact_hashes.RUN_RECORDS", 10)
     monkeypatch.setattr(exact_records, "RUN_RECORDS", 10)
-    _, said = run(tmp_path)
-    assert said == expected(shards, "none", ())
+    _, judged = run(tmp_path)
+    assert judged == expected(shards, "none", ())
 
 
 def test_hashes_that_share_their_first_half_are_not_equal() -> None:
@@ -127,7 +127,7 @@ def test_hashes_that_share_their_first_half_are_not_equal() -> None:
     assert [tuple(row) for row in copies.tolist()] == [(0, 0, 2, 1), (0, 1, 2, 1), (0, 2, 2, 0), (0, 3, 2, 0)]
 
 
-def test_what_a_killed_run_finished_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_finished_work_of_a_killed_run_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, [[("a", ""), ("b", "")], [("a", "")]])
 
     def fails(*_: object) -> None:
@@ -139,16 +139,16 @@ def test_what_a_killed_run_finished_is_not_done_again(tmp_path: Path, monkeypatc
             run(tmp_path)
     files = sorted((tmp_path / "attributes/.marin/exact").rglob("*.bin"))
     before = [file.stat().st_mtime_ns for file in files]
-    with monkeypatch.context() as patch:  # hashing again would end in an error
+    with monkeypatch.context() as patch:  # hashing again would raise an error
         patch.setattr("marin_assets.stages.dedup.exact_documents.write_hashes", fails)
         patch.setattr(exact_groups, "write_records", fails)
-        _, said = run(tmp_path)
+        _, judged = run(tmp_path)
     assert len(before) == 2 + 16
-    assert [[verdict.keep for verdict in shard] for shard in said] == [[True, True], [False]]
+    assert [[verdict.keep for verdict in shard] for shard in judged] == [[True, True], [False]]
     assert not (tmp_path / "attributes/.marin/exact").exists()
 
 
-def test_records_that_were_cut_short_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_records_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, [[("a", "")] * 9])
     write_records = exact_records.write_records
 
@@ -158,28 +158,28 @@ def test_records_that_were_cut_short_are_an_error(tmp_path: Path, monkeypatch: p
         return count
 
     monkeypatch.setattr("marin_assets.stages.dedup.exact_hashes.write_records", cut)
-    with pytest.raises(RuntimeError, match=r"000000\.bin' is no whole file of records: it ends in"):
+    with pytest.raises(RuntimeError, match=r"000000\.bin' is not a complete record file: it ends in"):
         run(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "sentence"),
     [
         ({"normalize": "lower"}, "normalize is 'lower', expected 'none' or 'whitespace_and_case'"),
-        ({"source_ranking": ("a", "a")}, r"source_ranking is \('a', 'a'\), expected different sources"),
+        ({"source_ranking": ("a", "a")}, r"source_ranking is \('a', 'a'\), expected each source once"),
     ],
 )
-def test_a_config_that_says_nothing_sensible_is_an_error(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+def test_an_invalid_config_is_an_error(tmp_path: Path, fields: dict[str, Any], sentence: str) -> None:
     write(tmp_path, [[("a", "")]])
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=sentence):
         run(tmp_path, **fields)
 
 
-def test_documents_stay_as_they_are(tmp_path: Path) -> None:
+def test_documents_do_not_change(tmp_path: Path) -> None:
     documents = write(tmp_path, [[("a", "web"), ("a", "books")]])
     before = Path(list_shards(documents)[0]).read_bytes()
-    _, said = run(tmp_path, source_ranking=("books",))
-    assert [verdict.keep for verdict in said[0]] == [False, True]
+    _, judged = run(tmp_path, source_ranking=("books",))
+    assert [verdict.keep for verdict in judged[0]] == [False, True]
     assert Path(list_shards(documents)[0]).read_bytes() == before
     assert [d.source for d in read_documents(list_shards(documents)[0])] == ["web", "books"]
 

@@ -1,4 +1,4 @@
-"""The later occurrences of a paragraph are cut, the first stays, and nothing else is touched."""
+"""The later occurrences of a paragraph are cut, the first is kept, and no other text changes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ OTHER = "Another paragraph, which is long enough as well."
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray may be up in this process for other tests."""
+    """Run in this process, even if Ray runs for other tests."""
     monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)
 
 
 def run(folder: Path, shards: list[list[str]], **fields: Any) -> tuple[dict[str, Any], list[tuple[Verdict, str]]]:
-    """Counts, and each document's verdict with what is left of its text."""
+    """Return the counts, and each document's verdict with the rest of its text."""
     for number, texts in enumerate(shards):
         path = str(folder / "documents" / shard_name(number, len(shards)))
         write_documents(path, (Document(id="x", text=text) for text in texts))
@@ -47,11 +47,11 @@ def left(text: str, verdict: Verdict) -> str:
 
 def test_later_paragraphs_are_cut_with_the_blank_line_after_them(tmp_path: Path) -> None:
     texts = [[f"Title\n\n{LONG}\n\nEnd.", f"Title\n\n{LONG}\n\nEnd."], [f"{OTHER}\n\n{LONG}", f"{LONG}\n\n {OTHER} \n"]]
-    counts, said = run(tmp_path, texts)
-    assert [text for _, text in said] == [texts[0][0], "Title\n\nEnd.", OTHER, texts[1][1]]
-    assert [(v.keep, v.reason) for v, _ in said] == [(True, "")] * 3 + [(False, "only_duplicate_paragraphs")]
-    assert said[1][0].value == pytest.approx((len(LONG) + 2) / len(texts[0][1]), abs=1e-6)
-    assert said[3][0] == Verdict(keep=False, reason="only_duplicate_paragraphs", value=1.0)
+    counts, judged = run(tmp_path, texts)
+    assert [text for _, text in judged] == [texts[0][0], "Title\n\nEnd.", OTHER, texts[1][1]]
+    assert [(v.keep, v.reason) for v, _ in judged] == [(True, "")] * 3 + [(False, "only_duplicate_paragraphs")]
+    assert judged[1][0].value == pytest.approx((len(LONG) + 2) / len(texts[0][1]), abs=1e-6)
+    assert judged[3][0] == Verdict(keep=False, reason="only_duplicate_paragraphs", value=1.0)
     assert counts == {
         "documents": 4,
         "kept": 3,
@@ -66,15 +66,15 @@ def test_later_paragraphs_are_cut_with_the_blank_line_after_them(tmp_path: Path)
     }
 
 
-def test_a_text_that_repeats_itself_keeps_one(tmp_path: Path) -> None:
+def test_a_text_that_repeats_itself_keeps_the_first_occurrence(tmp_path: Path) -> None:
     _, [(_, text)] = run(tmp_path, [[f"{LONG}\n\n{OTHER}\n\n{LONG}\n\n{LONG}\n\nshort\n\nshort"]])
     assert text == f"{LONG}\n\n{OTHER}\n\nshort\n\nshort"
 
 
-def test_lines_and_case(tmp_path: Path) -> None:
+def test_lines_are_compared_without_case_on_request(tmp_path: Path) -> None:
     texts = [[f"{LONG}\n{OTHER}\n"], [f"x\n  {LONG.upper()}\ny"]]
-    _, said = run(tmp_path, texts, unit="line", normalize="whitespace_and_case")
-    assert [text for _, text in said] == [texts[0][0], "x\ny"]
+    _, judged = run(tmp_path, texts, unit="line", normalize="whitespace_and_case")
+    assert [text for _, text in judged] == [texts[0][0], "x\ny"]
 
 
 PIECES = st.lists(st.sampled_from(["aaa", "bbb", " aaa", "c", "", "\n", "é" * 4]), max_size=6).map("\n\n".join)
@@ -82,11 +82,11 @@ PIECES = st.lists(st.sampled_from(["aaa", "bbb", " aaa", "c", "", "\n", "é" * 4
 
 @settings(max_examples=30, deadline=None)
 @given(shards=st.lists(st.lists(PIECES, max_size=4), min_size=1, max_size=3))
-def test_every_long_paragraph_is_left_once_and_every_short_one_wherever_it_is(shards: list[list[str]]) -> None:
+def test_every_long_paragraph_is_kept_once_and_every_short_one_everywhere(shards: list[list[str]]) -> None:
     with tempfile.TemporaryDirectory() as name:
-        counts, said = run(Path(name), shards, min_characters=3)
+        counts, judged = run(Path(name), shards, min_characters=3)
     seen: set[str] = set()
-    for (verdict, rest), text in zip(said, [t for shard in shards for t in shard], strict=True):
+    for (verdict, rest), text in zip(judged, [t for shard in shards for t in shard], strict=True):
         wanted = []
         for paragraph in (p.strip() for p in text.split("\n\n")):
             if len(paragraph) < 3 or paragraph not in seen:
@@ -99,15 +99,15 @@ def test_every_long_paragraph_is_left_once_and_every_short_one_wherever_it_is(sh
             assert verdict.value == pytest.approx(1 - len(rest) / len(text) if text else 0, abs=1e-6)
         else:
             assert wanted == []
-    assert counts["documents"] == len(said) == counts["kept"] + counts["rejected"]
+    assert counts["documents"] == len(judged) == counts["kept"] + counts["rejected"]
 
 
 def test_a_document_without_text_is_kept(tmp_path: Path) -> None:
-    _, said = run(tmp_path, [["", "\n\n"], ["", " "]])
-    assert all(verdict == Verdict(keep=True, value=0) for verdict, _ in said)
+    _, judged = run(tmp_path, [["", "\n\n"], ["", " "]])
+    assert all(verdict == Verdict(keep=True, value=0) for verdict, _ in judged)
 
 
-def test_on_ray_and_here_the_attributes_are_the_same_bytes(
+def test_on_ray_and_in_process_the_attributes_are_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     shards = [["\n\n".join(f"{LONG} {i * k % 17}" for k in range(9)) for i in range(20)] for _ in range(5)]
@@ -120,13 +120,13 @@ def test_on_ray_and_here_the_attributes_are_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "sentence"),
     [
         ({"unit": "word"}, r"unit is 'word', expected one of \['line', 'paragraph'\]"),
         ({"min_characters": 0}, "min_characters is 0, expected 1 or more"),
         ({"normalize": "x"}, "normalize is 'x'"),
     ],
 )
-def test_a_config_that_says_nothing_sensible_is_an_error(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_an_invalid_config_is_an_error(tmp_path: Path, fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
         run(tmp_path, [["a"]], **fields)

@@ -19,7 +19,7 @@ def words_of(text: str) -> list[int]:
     return word_hashes(text).tolist()
 
 
-@settings(deadline=None)  # a machine that does other things too is slow now and then
+@settings(deadline=None)  # a busy machine is slow at times
 @given(st.text() | st.text("aB1 9.\u00e9\u0301_\u4e00\u2764\ufe0f"))
 def test_words_are_runs_of_letters_and_numbers(text: str) -> None:
     runs = "".join(map(shown, unicodedata.normalize("NFKC", text).casefold())).split()
@@ -30,7 +30,7 @@ def test_words_are_runs_of_letters_and_numbers(text: str) -> None:
 
 
 def shown(character: str) -> str:
-    """What a character counts as, with spaces where words end."""
+    """Return the value of a character, with spaces where words end."""
     category = unicodedata.category(character)
     if category == "Nd":
         character = "0"
@@ -51,14 +51,14 @@ def shown(character: str) -> str:
         ("I \u2764\ufe0f you", "I \u2764 you"),
     ],
 )
-def test_the_same_text_written_in_two_ways(one: str, other: str) -> None:
+def test_two_spellings_of_one_text_are_equal(one: str, other: str) -> None:
     assert words_of(one) == words_of(other)
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("caf\u00e9", "cafe"), ("page 9", "page 10"), ("don't", "dont"), ("ab", "ba")]
 )
-def test_texts_that_differ(one: str, other: str) -> None:
+def test_different_texts_are_not_equal(one: str, other: str) -> None:
     assert words_of(one) != words_of(other)
 
 
@@ -67,7 +67,7 @@ def test_a_vowel_sign_does_not_end_a_word_and_a_han_character_is_one() -> None:
     assert len(words_of("\u6211\u5011abc\u5b78")) == 4
 
 
-def test_a_shingle_is_a_run_of_words_and_knows_their_order() -> None:
+def test_a_shingle_is_a_run_of_words_in_their_order() -> None:
     a, b, c = (shingle_hashes(text, 2).tolist() for text in ("one two three", "Two, three", "three two"))
     assert len(a) == 2
     assert a[1:] == b != c
@@ -82,7 +82,7 @@ def test_a_text_shorter_than_a_shingle_is_one() -> None:
 def test_pieces_of_a_long_text_are_hashed_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     text = " ".join(f"word{i:b} \u00e9" for i in range(3000))
     whole = words_of(text)
-    monkeypatch.setattr(shingles, "PIECE_CHARACTERS", 100)  # the tables are longer, which does no harm
+    monkeypatch.setattr(shingles, "PIECE_CHARACTERS", 100)  # the tables are longer than needed
     assert words_of(text) == whole
     assert len(words_of("x" * 1000)) == 10  # no place to cut
 
@@ -102,8 +102,8 @@ def test_pairs_become_candidates_as_often_as_the_formula_says(minhash: MinHash) 
         assert abs(found - minhash.inclusion_probability(shared / union)) < 0.03  # three standard errors and more
 
 
-def test_signatures_are_what_they_were() -> None:
-    """Outputs of other machines are compared with ours: these numbers must never change."""
+def test_signatures_never_change() -> None:
+    """Signatures of all machines are compared with each other, so these numbers must never change."""
     signature = Signer(MinHash(ngram=2, bands=2, rows=2)).signature(
         "The quick brown fox jumps over the lazy dog, twice."
     )
@@ -135,7 +135,7 @@ def test_a_long_document_is_signed_in_chunks() -> None:
         ({"bands": 100, "rows": 100}, "10000 permutations, expected at most 4096"),
     ],
 )
-def test_settings_that_make_no_signature_are_refused(changes: dict[str, Any], sentence: str) -> None:
+def test_settings_out_of_bounds_are_refused(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(MinHashError, match=sentence):
         require_sound(MinHash(**changes))
 

@@ -24,7 +24,7 @@ def found(parts: list[Pairs]) -> Clusters:
 
 
 def naive(pairs: Pairs) -> dict[int, set[int]]:
-    """Sets that swallow each other."""
+    """Compute the clusters by merging sets."""
     of: dict[int, set[int]] = {}
     for a, b in pairs:
         both = of.get(a, {a}) | of.get(b, {b})
@@ -37,7 +37,7 @@ numbers = st.integers(0, 25) | st.integers(0, 2**64 - 1)
 
 
 @given(st.lists(st.lists(st.tuples(numbers, numbers), max_size=30), max_size=4))
-def test_clusters_are_those_of_the_naive_way(parts: list[Pairs]) -> None:
+def test_clusters_are_those_of_the_naive_algorithm(parts: list[Pairs]) -> None:
     expected = naive([pair for part in parts for pair in part])
     clusters = found(parts)
     assert clusters.documents.tolist() == sorted(expected)
@@ -66,7 +66,7 @@ def test_ranges_split_a_band_when_it_is_large() -> None:
 
 
 def band_file(folder: Path, count: int) -> tuple[StoredFile, np.ndarray]:
-    """A file of two bands, as signing writes it."""
+    """Write a file of two bands, as `sign_shard` does."""
     keys = np.random.default_rng(count).integers(0, 2**64, (count, 2), dtype=np.uint64)
     path = f"{folder}/shard.bands"
     with open_atomic(path) as out:
@@ -100,7 +100,7 @@ def test_a_band_file_of_other_settings_or_a_damaged_one_is_refused(
     there = StoredFile(path=file.path, name="", size_bytes=len(data), stamp="")
     with pytest.raises(BandFileError, match=r"is not a band file of these settings"):
         list(read_band(there, minhash, 0))
-    if kept_bytes == -5:  # its size is known from when it was whole
+    if kept_bytes == -5:  # the size that is known from before the damage
         with pytest.raises(BandFileError, match="it ends before"):
             list(read_band(file, minhash, 1))
 
@@ -114,19 +114,19 @@ def test_a_band_file_whose_records_are_not_sorted_is_refused(tmp_path: Path) -> 
         list(read_band(file, TWO_BANDS, 0))
 
 
-def test_a_file_that_holds_no_links_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_of_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "links").write_bytes(b"x" * 17)
     with pytest.raises(LinkFileError, match="has 17 bytes"):
         read_links(f"{tmp_path}/links")
 
 
-def test_records_by_shard(tmp_path: Path) -> None:
+def test_records_are_read_back_by_shard(tmp_path: Path) -> None:
     documents = np.array([3, (2 << 32) + 1, (2 << 32) + 5], np.uint64)
     columns = {"size": np.array([7, 8, 9], np.uint32)}
     digest = write_by_shard(f"{tmp_path}/records", ["a", "b", "c"], documents, columns)
-    told = [read_of_shard(f"{tmp_path}/records", name).tolist() for name in "abc"]
-    assert told == [[(3, 7)], [], [((2 << 32) + 1, 8), ((2 << 32) + 5, 9)]]
+    found = [read_of_shard(f"{tmp_path}/records", name).tolist() for name in "abc"]
+    assert found == [[(3, 7)], [], [((2 << 32) + 1, 8), ((2 << 32) + 5, 9)]]
     assert digest == write_by_shard(f"{tmp_path}/again", ["a", "b", "c"], documents, columns)
     assert digest != write_by_shard(f"{tmp_path}/other", ["a", "b", "d"], documents, columns)
-    with pytest.raises(ValueError, match="only 2 shards"):
+    with pytest.raises(ValueError, match="only 2 shards exist"):
         write_by_shard(f"{tmp_path}/fewer", ["a", "b"], documents, columns)

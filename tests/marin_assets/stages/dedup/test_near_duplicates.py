@@ -38,7 +38,7 @@ def test_planted_near_duplicates_are_found_and_nothing_else(tmp_path: Path) -> N
     }
 
 
-def test_a_row_tells_where_the_document_is_and_what_it_is(tmp_path: Path) -> None:
+def test_a_row_holds_the_place_and_description_of_its_document(tmp_path: Path) -> None:
     documents, _ = corpus()
     size = -(-len(documents) // 3)
     find(write_shards(tmp_path / "documents", documents), tmp_path / "out")
@@ -52,14 +52,14 @@ def test_a_row_tells_where_the_document_is_and_what_it_is(tmp_path: Path) -> Non
 
 
 def test_a_cluster_is_transitive(tmp_path: Path) -> None:
-    """The ends of the chain have next to nothing in common."""
+    """The ends of the chain share almost no text."""
     words = text(random.Random(1), 400).split()
     documents = [Document(id=str(i), text=" ".join(words[i * 10 : i * 10 + 200])) for i in range(20)]
     result = find(write_shards(tmp_path / "documents", documents), tmp_path / "out")
     assert (result["clusters"], result["largest_cluster"]) == (1, 20)
 
 
-def test_documents_are_told_apart_by_their_place_not_their_id(tmp_path: Path) -> None:
+def test_documents_are_identified_by_their_place_and_not_their_id(tmp_path: Path) -> None:
     dice = random.Random(2)
     same = text(dice)
     documents = [
@@ -71,7 +71,7 @@ def test_documents_are_told_apart_by_their_place_not_their_id(tmp_path: Path) ->
     assert [row["row"] for row in table(tmp_path / "out")] == [0, 2]
 
 
-def test_short_texts_are_compared_whole_and_texts_without_words_are_nobodys_duplicate(tmp_path: Path) -> None:
+def test_short_texts_are_compared_whole_and_texts_without_words_have_no_duplicate(tmp_path: Path) -> None:
     texts = ["Not found.", "", "not found", "Not found here", "...", "", "!"]
     documents = [Document(id=str(i), text=one) for i, one in enumerate(texts)]
     result = find(write_shards(tmp_path / "documents", documents), tmp_path / "out")
@@ -94,7 +94,9 @@ def test_clusters_do_not_depend_on_the_shards(tmp_path: Path, shards: int, sprea
     assert clusters(tmp_path / "out") == set(map(frozenset, planted))
 
 
-def test_bytes_are_the_same_here_and_on_ray(shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_the_same_in_process_and_on_ray(
+    shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     documents = write_shards(tmp_path / "documents", corpus()[0], 5)
     on_ray = find(documents, tmp_path / "ray")
     with monkeypatch.context() as patch:
@@ -106,11 +108,11 @@ def test_bytes_are_the_same_here_and_on_ray(shared_ray: None, tmp_path: Path, mo
 
 @pytest.fixture
 def killed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stage does all but its last act, which removes what it put aside."""
+    """Run the stage without its last act, which removes its hidden files."""
     monkeypatch.setattr(near_duplicates, "remove_folder", lambda path: None)
 
 
-def test_what_was_put_aside_is_gone_at_the_end(here: None, tmp_path: Path) -> None:
+def test_hidden_files_are_removed_at_the_end(here: None, tmp_path: Path) -> None:
     documents = write_shards(tmp_path / "documents", corpus()[0])
     first = find(documents, tmp_path / "out")
     assert not (tmp_path / "out/.marin/near_duplicates").exists()
@@ -130,13 +132,13 @@ def test_bytes_are_the_same_however_many_ranges_a_band_is_sorted_in(
 
 
 @pytest.mark.usefixtures("killed_at_the_end")
-def test_a_stage_that_failed_goes_on_where_it_was(here: None, tmp_path: Path) -> None:
+def test_a_failed_stage_resumes(here: None, tmp_path: Path) -> None:
     documents, out = write_shards(tmp_path / "documents", corpus()[0], 4), tmp_path / "out"
     expected = find(documents, tmp_path / "expected")
     third = Path(documents) / "part-00002-of-00004.jsonl.zst"
     sound = third.read_bytes()
     third.write_bytes(sound[:-20])
-    with pytest.raises(ShardError, match=r"part-00002-of-00004\.jsonl\.zst' is damaged or cut short"):
+    with pytest.raises(ShardError, match=r"part-00002-of-00004\.jsonl\.zst' is damaged or truncated"):
         find(documents, out)
     finished = stamps(out)
     third.write_bytes(sound)
@@ -148,7 +150,7 @@ def test_a_stage_that_failed_goes_on_where_it_was(here: None, tmp_path: Path) ->
 
 @pytest.mark.usefixtures("killed_at_the_end")
 @pytest.mark.parametrize("lost", ["links/band-0003-000-256", "bands/part-00001-of-00003.bands", "members.bin"])
-def test_what_was_lost_is_made_again(here: None, tmp_path: Path, lost: str) -> None:
+def test_lost_files_are_computed_again(here: None, tmp_path: Path, lost: str) -> None:
     documents, out = write_shards(tmp_path / "documents", corpus()[0]), tmp_path / "out"
     expected = find(documents, out)
     before = data(out, hidden=True)
@@ -158,7 +160,7 @@ def test_what_was_lost_is_made_again(here: None, tmp_path: Path, lost: str) -> N
 
 
 @pytest.mark.usefixtures("killed_at_the_end")
-def test_other_documents_or_settings_over_the_same_output_leave_nothing_of_the_old(here: None, tmp_path: Path) -> None:
+def test_other_documents_or_settings_over_the_same_output_leave_no_old_files(here: None, tmp_path: Path) -> None:
     documents = write_shards(tmp_path / "documents", corpus()[0])
     find(documents, tmp_path / "out")
     for minhash in (ZYDA, MinHash(seed=2)):
@@ -172,7 +174,7 @@ def test_other_documents_or_settings_over_the_same_output_leave_nothing_of_the_o
     assert data(tmp_path / "out", hidden=True) == data(tmp_path / "fresh documents", hidden=True)
 
 
-def test_the_hidden_files_are_no_data(tmp_path: Path) -> None:
+def test_the_hidden_files_are_not_data(tmp_path: Path) -> None:
     from marin_assets.documents import list_shards
 
     documents = write_shards(tmp_path / "documents", corpus()[0])
@@ -197,18 +199,18 @@ def test_memory_does_not_grow_with_the_documents(here: None, tmp_path: Path) -> 
     assert peak(10_000) < 1.2 * small
 
 
-def test_settings_that_make_no_signature_are_refused_before_any_work(tmp_path: Path) -> None:
+def test_settings_out_of_bounds_are_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(MinHashError, match=r"minhash\.bands is 0"):
         find(write_shards(tmp_path / "documents", corpus()[0]), tmp_path / "out", minhash=MinHash(bands=0))
     assert not (tmp_path / "out").exists()
 
 
 def stamps(output: Path) -> dict[str, Any]:
-    """When each band file was written."""
+    """Return when each band file was written."""
     return {file.name: file.stat().st_mtime_ns for file in (output / ".marin/near_duplicates/bands").iterdir()}
 
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this process, though Ray may be up for other tests."""
+    """Run in this process, even if Ray runs for other tests."""
     monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)

@@ -39,13 +39,13 @@ def no_score(config: Nothing) -> Callable[[Document], Verdict]:
 
 @pytest.fixture(autouse=True)
 def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this process, though Ray may be up for other tests."""
+    """Run in this process, even if Ray runs for other tests."""
     if "shared_ray" not in request.fixturenames:
         monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)
 
 
 def judged(folder: Path, documents: Documents, shards: int = 3, spread: bool = False, **changes: Any) -> dict[str, Any]:
-    """Find and judge; the result, with the ids that stay."""
+    """Find and judge. Return the result, with the kept ids."""
     path = write_shards(folder / "documents", documents, shards, spread)
     if changes.get("keep") == "highest":
         write_attributes(path, f"{folder}/quality", score_by_quality, Nothing())
@@ -55,7 +55,7 @@ def judged(folder: Path, documents: Documents, shards: int = 3, spread: bool = F
     return {**result, "ids": {row["id"] for row in table(folder / "out") if row["keep"]}}
 
 
-def test_one_document_of_each_cluster_stays_and_every_document_is_accounted_for(tmp_path: Path) -> None:
+def test_one_document_of_each_cluster_is_kept_and_every_document_is_accounted_for(tmp_path: Path) -> None:
     documents, planted = corpus()
     result = judged(tmp_path, documents)
     for cluster in planted:
@@ -72,7 +72,7 @@ def test_one_document_of_each_cluster_stays_and_every_document_is_accounted_for(
     }
 
 
-def test_attributes_stand_beside_their_documents_with_the_size_of_the_cluster(tmp_path: Path) -> None:
+def test_attributes_hold_the_size_of_the_cluster_in_the_documents_order(tmp_path: Path) -> None:
     documents, planted = corpus()
     judged(tmp_path, documents)
     size = {id: len(cluster) for cluster in planted for id in cluster}
@@ -84,7 +84,7 @@ def test_attributes_stand_beside_their_documents_with_the_size_of_the_cluster(tm
 
 
 def wanted(documents: Documents, cluster: set[str], rank: Callable[[Document], Any]) -> set[str]:
-    """The ids that rank lowest, of which one must stay."""
+    """Return the ids that rank lowest, one of which must be kept."""
     members = [d for d in documents if d.id in cluster]
     lowest = min(map(rank, members))
     return {d.id for d in members if rank(d) == lowest}
@@ -92,7 +92,7 @@ def wanted(documents: Documents, cluster: set[str], rank: Callable[[Document], A
 
 @pytest.mark.parametrize("sources", [(), ("s2", "s1")])
 @pytest.mark.parametrize("keep", ["first", "longest", "highest"])
-def test_the_one_that_stays_is_the_policys(tmp_path: Path, keep: str, sources: tuple[str, ...]) -> None:
+def test_the_policy_decides_which_document_is_kept(tmp_path: Path, keep: str, sources: tuple[str, ...]) -> None:
     documents, planted = corpus()
     result = judged(tmp_path, documents, keep=keep, sources=sources)
 
@@ -117,12 +117,12 @@ def test_the_order_of_the_documents_does_not_matter_to_longest_and_highest(tmp_p
     assert ways[0] == ways[1] == ways[2]
 
 
-def test_first_keeps_the_same_documents_in_any_number_of_shards_that_have_them_in_order(tmp_path: Path) -> None:
+def test_first_keeps_the_same_documents_in_any_number_of_shards(tmp_path: Path) -> None:
     ways = [judged(tmp_path / str(shards), corpus()[0], shards, keep="first") for shards in (1, 3, 8)]
     assert ways[0] == ways[1] == ways[2]
 
 
-def test_of_equal_texts_the_first_stays(tmp_path: Path) -> None:
+def test_of_equal_texts_the_first_is_kept(tmp_path: Path) -> None:
     same = text(random.Random(4))
     documents = [Document(id=f"copy{i}", text=same) for i in range(6)]
     for i in range(4):
@@ -130,7 +130,7 @@ def test_of_equal_texts_the_first_stays(tmp_path: Path) -> None:
         assert judged(tmp_path / str(i), order, keep="longest")["ids"] == {f"copy{i}"}
 
 
-def test_a_document_without_a_value_is_lowest_and_without_any_the_choice_is_still_one(tmp_path: Path) -> None:
+def test_a_document_without_a_value_is_lowest_and_one_is_kept_without_any_value(tmp_path: Path) -> None:
     documents, planted = corpus()
     path = write_shards(tmp_path / "documents", documents)
     write_attributes(path, f"{tmp_path}/none", no_score, Nothing())
@@ -139,7 +139,9 @@ def test_a_document_without_a_value_is_lowest_and_without_any_the_choice_is_stil
     assert result["kept"] == len(documents) - sum(map(len, planted)) + len(planted)
 
 
-def test_bytes_are_the_same_here_and_on_ray(shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_the_same_in_process_and_on_ray(
+    shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     documents = write_shards(tmp_path / "documents", corpus()[0], 5)
     find(documents, tmp_path / "clusters")
     on_ray = judge(documents, tmp_path / "clusters", tmp_path / "ray", keep="longest")
@@ -150,7 +152,7 @@ def test_bytes_are_the_same_here_and_on_ray(shared_ray: None, tmp_path: Path, mo
     assert len(data(tmp_path / "here")) == 5
 
 
-def test_another_policy_over_the_same_output_is_that_policy(tmp_path: Path) -> None:
+def test_another_policy_over_the_same_output_replaces_the_verdicts(tmp_path: Path) -> None:
     documents = write_shards(tmp_path / "documents", corpus()[0])
     find(documents, tmp_path / "clusters")
     for keep in ("first", "longest"):
@@ -164,12 +166,12 @@ def test_another_policy_over_the_same_output_is_that_policy(tmp_path: Path) -> N
     ("changes", "sentence"),
     [
         ({"keep": "best"}, "keep is 'best', expected one of first, longest, highest"),
-        ({"keep": "highest"}, "'highest' needs the attributes whose value decides"),
-        ({"keep": "first", "attributes_path": "x"}, "the others none"),
-        ({"sources": ("a", "b", "a")}, r"sources are \('a', 'b', 'a'\), expected each of them once"),
+        ({"keep": "highest"}, "'highest' needs attributes to compare"),
+        ({"keep": "first", "attributes_path": "x"}, "the other policies take none"),
+        ({"sources": ("a", "b", "a")}, r"sources are \('a', 'b', 'a'\), expected each source once"),
     ],
 )
-def test_a_policy_that_makes_no_choice_is_refused(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_policy_is_refused(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(KeepPolicyError, match=sentence):
         judge(write_shards(tmp_path / "documents", corpus()[0]), tmp_path / "none", tmp_path / "out", **changes)
 
@@ -179,22 +181,22 @@ def test_clusters_of_other_documents_are_refused(tmp_path: Path) -> None:
     path = write_shards(tmp_path / "documents", documents)
     find(path, tmp_path / "clusters")
     other = write_shards(tmp_path / "more shards", documents, shards=4)
-    with pytest.raises(ValueError, match=r"has 3 shards, .*more shards' has 4: they are of other documents"):
+    with pytest.raises(ValueError, match=r"has 3 shards, .*more shards' has 4: they belong to other documents"):
         judge(other, tmp_path / "clusters", tmp_path / "out")
     other = write_shards(tmp_path / "reversed", documents[::-1])
-    with pytest.raises(ShardError, match=r"in row \d+ of .*reversed/part-00000.*they are of other documents"):
+    with pytest.raises(ShardError, match=r"in row \d+ of .*reversed/part-00000.*they belong to other documents"):
         judge(other, tmp_path / "clusters", tmp_path / "out")
     other = write_shards(tmp_path / "fewer", documents[:30])
-    with pytest.raises(ShardError, match="they are of other documents"):
+    with pytest.raises(ShardError, match="they belong to other documents"):
         judge(other, tmp_path / "clusters", tmp_path / "out")
     write_attributes(other, f"{tmp_path}/quality", score_by_quality, Nothing())
-    with pytest.raises(ShardError, match=r"quality/part-00000-of-00003\.jsonl\.zst' has '.*they are of other"):
+    with pytest.raises(ShardError, match=r"quality/part-00000-of-00003\.jsonl\.zst' has '.*they belong to other"):
         judge(path, tmp_path / "clusters", tmp_path / "out", keep="highest", attributes_path=f"{tmp_path}/quality")
 
 
-def test_what_is_no_cluster_table_is_refused(tmp_path: Path) -> None:
+def test_a_table_that_is_not_a_cluster_table_is_refused(tmp_path: Path) -> None:
     path = write_shards(tmp_path / "documents", corpus()[0])
-    with pytest.raises(ShardError, match="line 1 is no row of a cluster table"):
+    with pytest.raises(ShardError, match="line 1 is not a row of a cluster table"):
         judge(path, path, tmp_path / "out")
 
 
@@ -204,7 +206,7 @@ def test_the_best_are_the_same_in_any_number_of_parts(monkeypatch: pytest.Monkey
     records["cluster"], records["order"] = dice.integers(0, 50, 1000), dice.integers(0, 3, 1000)
     records["document"] = dice.permutation(1000)
     whole = best([records]).tolist()
-    monkeypatch.setattr("marin_assets.stages.dedup.keep_policy.LEAST_MERGED", 10)
+    monkeypatch.setattr("marin_assets.stages.dedup.keep_policy.MIN_MERGED", 10)
     assert best(np.array_split(records, 37)).tolist() == whole
     assert len(whole) == len(set(records["cluster"].tolist()))
     assert best([]).tolist() == []
@@ -217,7 +219,7 @@ def test_the_policy_is_in_the_version_of_the_step() -> None:
     assert KeepPolicy(keep="first", sources=(), attributes_path=None).keep == "first"
 
 
-def test_near_duplicates_in_different_sources_stay_by_the_ranking(tmp_path: Path) -> None:
+def test_near_duplicates_of_different_sources_are_kept_by_the_ranking(tmp_path: Path) -> None:
     dice = random.Random(6)
     original = text(dice)
     texts = {"web": original + " and more", "books": original, "forum": edited(dice, original)}

@@ -1,4 +1,4 @@
-"""Files copied from any store: the same bytes, a checksum each, and no half or changed file."""
+"""Files are copied from any store: the same bytes, a checksum each, and no truncated or changed file."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ def output(tmp_path: Path) -> Path:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `content` at every URL. `truncated`: its HEAD tells all bytes and half of them come. `moving`: a new ETag
-    each time."""
+    """Serves `content` at every URL. `truncated`: HEAD reports all bytes, GET sends half of them. `moving`: a new ETag
+    for each request."""
 
     content = b"0123456789" * 1000
     truncated = moving = False
-    asked = 0
+    requests = 0
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_HEAD(self) -> None:
-        self.server.asked += 1
+        self.server.requests += 1
         self.send_response(200)
         self.send_header("Content-Length", str(len(self.server.content)))
-        self.send_header("ETag", f'"{self.server.asked if self.server.moving else 1}"')
+        self.send_header("ETag", f'"{self.server.requests if self.server.moving else 1}"')
         self.end_headers()
 
     def do_GET(self) -> None:
@@ -113,14 +113,14 @@ def test_files_come_from_any_store(source: Path, output: Path) -> None:
     assert copied(output)["x/y.bin"] == b"in memory"
 
 
-def test_the_output_does_not_depend_on_where_and_when(source: Path, tmp_path: Path) -> None:
+def test_the_output_does_not_depend_on_place_or_time(source: Path, tmp_path: Path) -> None:
     first = download_files(config(source, tmp_path / "one"))
     os.utime(source / "a.txt", (1, 1))
     assert download_files(config(source, tmp_path / "two")) == first
     assert copied(tmp_path / "one") == copied(tmp_path / "two")
 
 
-def test_what_was_copied_before_a_crash_is_not_copied_again(source: Path, output: Path) -> None:
+def test_a_file_that_was_copied_before_a_crash_is_not_copied_again(source: Path, output: Path) -> None:
     with pytest.raises(ShardError, match="has the SHA-256"):
         download_files(config(source, output, expected_sha256={"b/d.txt": "0" * 64}))
     assert set(copied(output)) == {"a.txt", "b/c.bin"}
@@ -137,7 +137,7 @@ def test_a_file_that_changed_since_a_crash_is_copied_again(source: Path, output:
     assert copied(output)["a.txt"] == b"omega"
 
 
-def test_another_checksum_than_expected_is_an_error_and_leaves_no_file(source: Path, output: Path) -> None:
+def test_an_unexpected_checksum_is_an_error_and_leaves_no_file(source: Path, output: Path) -> None:
     with pytest.raises(ShardError, match=f"a.txt' has the SHA-256 '{sha256(b'alpha')}', expected 'abc'"):
         download_files(config(source, output, expected_sha256={"a.txt": "abc"}))
     assert not (output / "a.txt").exists()
@@ -145,41 +145,41 @@ def test_another_checksum_than_expected_is_an_error_and_leaves_no_file(source: P
     assert download_files(config(source, output, expected_sha256=good))["files"] == 3
 
 
-def test_an_expected_file_that_is_not_there_is_an_error(source: Path, output: Path) -> None:
+def test_an_expected_file_that_is_missing_is_an_error(source: Path, output: Path) -> None:
     with pytest.raises(SourceError, match=r"expected_sha256 names 'z\.txt', which is not in"):
         download_files(config(source, output, expected_sha256={"z.txt": "0" * 64}))
 
 
 @pytest.mark.parametrize("content", [b"alp", b"alpha and more"])
 def test_a_file_that_has_another_size_than_listed_is_an_error(source: Path, output: Path, content: bytes) -> None:
-    asked = config(source, output)
-    listed = as_listed(asked, "a.txt", list_source(str(source))["a.txt"])
+    request = config(source, output)
+    listed = as_listed(request, "a.txt", list_source(str(source))["a.txt"])
     (source / "a.txt").write_bytes(content)
-    with pytest.raises(SourceError, match=f"was listed with 5 bytes and {len(content)} came"):
+    with pytest.raises(SourceError, match=f"was listed with 5 bytes, and {len(content)} were read"):
         copy_file(listed)
     assert not output.exists() or not list(output.rglob("*.txt"))
 
 
-def test_a_web_file_is_copied_and_its_query_is_no_part_of_the_name(server: Server, output: Path) -> None:
+def test_a_web_file_is_copied_and_its_query_is_not_part_of_the_name(server: Server, output: Path) -> None:
     download_files(config(f"http://127.0.0.1:{server.server_port}/data/x.bin?token=1", output))
     assert copied(output)["x.bin"] == server.content
 
 
-def test_a_web_file_that_is_cut_short_is_an_error(server: Server, output: Path) -> None:
+def test_a_truncated_web_file_is_an_error(server: Server, output: Path) -> None:
     server.truncated = True
-    with pytest.raises(ShardError, match="listed with 10000 bytes and 5000 came"):
+    with pytest.raises(ShardError, match="listed with 10000 bytes, and 5000 were read"):
         download_files(config(f"http://127.0.0.1:{server.server_port}/x.bin", output))
     assert not list(output.rglob("x.bin*"))
 
 
-def test_a_web_file_whose_etag_changes_while_it_is_copied_is_an_error(server: Server, output: Path) -> None:
+def test_a_web_file_whose_etag_changes_during_the_copy_is_an_error(server: Server, output: Path) -> None:
     server.moving = True
-    with pytest.raises(ShardError, match="changed while it was copied"):
+    with pytest.raises(ShardError, match="changed during the copy"):
         download_files(config(f"http://127.0.0.1:{server.server_port}/x.bin", output))
 
 
-def test_a_source_that_is_not_there_is_an_error(tmp_path: Path, output: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="There is nothing at"):
+def test_a_missing_source_is_an_error(tmp_path: Path, output: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         download_files(config(tmp_path / "nowhere", output))
-    with pytest.raises(FileNotFoundError, match="There is no file at"):
+    with pytest.raises(FileNotFoundError, match="has no files"):
         download_files(config(tmp_path / "*.txt", output))

@@ -1,4 +1,4 @@
-"""The documentation of the running Python: the same bytes anywhere, and nothing of the machine in them."""
+"""The documentation of the running Python is the same bytes on every machine, with nothing of the machine in it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pages_below(output: Path) -> dict[str, Document]:
 def start_rendering(output: Path, cwd: Path, shards: int = 8, **env: str) -> subprocess.Popen[bytes]:
     cwd.mkdir()
     for name in ("queue.py", "antigravity.py", "_abc.py", "sitecustomize.py"):
-        (cwd / name).write_text(f"{SECRET!r}\n")  # nothing here may stand in for a module of the standard library
+        (cwd / name).write_text(f"{SECRET!r}\n")  # no file here may replace a module of the standard library
     env = {"PYTHONPATH": str(REPOSITORY), "MARIN_TEST_SECRET": SECRET, "HOME": str(cwd), **env}
     program = [sys.executable, "-P", "-c", PROGRAM, str(output), str(shards)]
     return subprocess.Popen(program, cwd=cwd, env=env, stdout=subprocess.PIPE)
@@ -49,7 +49,7 @@ def start_rendering(output: Path, cwd: Path, shards: int = 8, **env: str) -> sub
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Twice:
-    """The whole corpus twice, at once: in two folders, environments and hash seeds."""
+    """Render the whole corpus twice, concurrently, in two folders, environments and hash seeds."""
     tmp = tmp_path_factory.mktemp("pydoc")
     running = [
         start_rendering(tmp / "a", tmp / "cwd-a", PYTHONHASHSEED="1", COLUMNS="40", TZ="Asia/Tokyo", LANG="C"),
@@ -117,7 +117,7 @@ def test_only_modules_of_the_standard_library_are_documented(full: Twice) -> Non
     }
 
 
-def test_a_default_value_that_is_no_literal_is_shown_as_a_name_or_dots(tmp_path: Path) -> None:
+def test_a_default_value_that_is_not_a_literal_is_shown_as_a_name_or_dots(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in pydoc.run_renderer(["cgi", "sched", "platform", "textwrap"], []).splitlines()]
     cgi, sched, system, textwrap = (row["html"] for row in rows)
     assert "(environ=...)" in cgi
@@ -134,8 +134,8 @@ def test_a_tiny_corpus_takes_modules_from_all_over_the_alphabet(tmp_path: Path) 
     assert modules[-1][0] > "s"
 
 
-def test_another_python_than_the_one_asked_for_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(pydoc.PythonVersionError, match=r"Python '3\.0\.1' was asked for and Python '3\."):
+def test_another_python_than_the_requested_one_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(pydoc.PythonVersionError, match=r"Python '3\.0\.1', but Python '3\."):
         pydoc.render_pydoc(config(tmp_path, python_version="3.0.1"))
     assert not list(tmp_path.iterdir())
 
@@ -144,8 +144,8 @@ def test_the_version_of_python_is_part_of_the_recipe() -> None:
     assert pydoc.PydocConfig().python_version == versioned(platform.python_version())
 
 
-def test_the_rendering_process_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
-    worker = start_rendering(tmp_path / "out", tmp_path / "cwd", shards=1)  # takes 10 s if nobody stops it
+def test_the_rendering_process_exits_with_a_worker_that_is_killed(tmp_path: Path) -> None:
+    worker = start_rendering(tmp_path / "out", tmp_path / "cwd", shards=1)  # it takes 10 s unless it is stopped
     renderer = None
     while renderer is None:
         assert worker.poll() is None
@@ -158,7 +158,7 @@ def test_the_rendering_process_dies_with_a_worker_that_is_killed(tmp_path: Path)
     assert not alive
 
 
-def test_the_renderer_ends_when_its_parents_pipe_closes_even_while_it_waits() -> None:
+def test_the_renderer_exits_when_its_parents_pipe_closes_even_while_it_waits() -> None:
     read_end, write_end = os.pipe()
     program = [sys.executable, "-s", "-S", "-P", str(pydoc.RENDERER), str(read_end)]
     with subprocess.Popen(program, stdin=subprocess.PIPE, pass_fds=(read_end,)) as renderer:

@@ -1,4 +1,4 @@
-"""Every reason of every family: at its threshold a document is kept, beyond it rejected."""
+"""A document at a threshold is kept, and beyond it rejected, for every reason of every family."""
 
 import dataclasses
 import math
@@ -34,15 +34,15 @@ def statistics(text: str, words: str = "fast") -> TextStatistics:
     return TextStatistics(text, splitter_named(words))
 
 
-def only(name: str, **asked: Any) -> Any:
-    """The thresholds `asked`, and nothing else."""
+def only(name: str, **enabled: Any) -> Any:
+    """Return the filter's thresholds with all but `enabled` set to None."""
     thresholds = unwrap_versioned_value(named(name).thresholds)
-    nothing = {
+    disabled = {
         field.name: None
         for field in dataclasses.fields(thresholds)
         if not isinstance(getattr(thresholds, field.name), tuple) and field.name != "short_line_length"
     }
-    return dataclasses.replace(thresholds, **{**nothing, **asked})
+    return dataclasses.replace(thresholds, **{**disabled, **enabled})
 
 
 @pytest.mark.parametrize(("name", "measure"), CASES, ids=[f"{name}-{measure.name}" for name, measure in CASES])
@@ -59,11 +59,11 @@ def test_a_document_at_a_threshold_is_kept_and_beyond_it_rejected(name: str, mea
     assert verdict.value == value
 
 
-def test_word_statistics_are_what_they_say() -> None:
+def test_word_statistics_count_words_marks_and_lines() -> None:
     measured = statistics("The cat # sat — on 2 mats, … (1998) The end...\n• item\n  - item …\n\nlast")
     expected = "The cat # sat — on 2 mats , … ( 1998 ) The end ... • item - item … last"
     assert measured.words == expected.split()
-    assert measured.word_count == 13, "• is no symbol of CCNet's"
+    assert measured.word_count == 13, "• is not one of CCNet's symbols"
     assert measured.mean_word_length == 39 / 13
     assert measured.alphabetic_word_ratio == 10 / 22
     assert measured.stop_word_count(("the", "The", "on")) == 2
@@ -111,23 +111,23 @@ def test_counted_n_grams_are_those_that_a_plain_loop_counts(words: list[str]) ->
             characters += len(gram) if gram in seen else 0
             i += n if gram in seen else 1
             seen.add(gram)
-        assert grams.duplicate_characters(n) == characters <= grams.most_duplicate_characters(n)
+        assert grams.duplicate_characters(n) == characters <= grams.duplicate_characters_bound(n)
     for n in range(2, 5):
-        ceiling = grams.most_top_characters(n)
+        bound = grams.top_characters_bound(n)
         every = [" ".join(words[i : i + n]) for i in range(len(words) - n + 1)]
         assert grams.top_characters(n) == max((every.count(gram) for gram in every), default=0) * len(
             max(every, key=every.count, default="")
         )
-        assert grams.top_characters(n) <= ceiling
+        assert grams.top_characters(n) <= bound
 
 
-def test_n_grams_are_exact_also_of_very_many_different_words() -> None:
+def test_n_grams_of_very_many_different_words_are_exact() -> None:
     words = [f"w{i}" for i in range(70_000)] + ["w5", "w6", "w7", "w8"]
     assert NGrams(words).top_characters(4) == len("w5 w6 w7 w8") * 2
 
 
 def c4(text: str, **changes: Any) -> tuple[str, str]:
-    """(what is left, reason)."""
+    """Return (remaining text, reason)."""
     thresholds = unwrap_versioned_value(named("c4@datatrove", **{"min_sentences": None, **changes}).thresholds)
     verdict = judge_c4(statistics(text), thresholds)
     left = "".join(text[a:b] for a, b in complement(list(verdict.cut), len(text)))
@@ -173,15 +173,15 @@ def test_citations_blanks_and_empty_lines_are_cut() -> None:
 @pytest.mark.parametrize(
     ("line", "name"), [("Lorem Ipsum it is said.", "lorem_ipsum"), ("Code is like { this.", "curly_bracket")]
 )
-def test_a_document_is_rejected_for_what_no_prose_has(line: str, name: str) -> None:
+def test_a_document_with_marks_that_prose_never_has_is_rejected(line: str, name: str) -> None:
     text = f"{KEPT_LINE}\n{line}"
     assert c4(text)[1] == f"c4_{name}"
     assert c4(text, **{name: False}) == (text, "")
     assert c4(f"{KEPT_LINE}\nno end: {line}")[1] == f"c4_{name}"
-    assert c4(f"{KEPT_LINE}\n{line} cut")[1] == "", "a line that is cut before is not looked at"
+    assert c4(f"{KEPT_LINE}\n{line} cut")[1] == "", "a line that is cut first is not examined"
 
 
-def test_a_document_needs_its_sentences_after_the_cut() -> None:
+def test_sentences_are_counted_after_the_cut() -> None:
     text = f"{KEPT_LINE} {KEPT_LINE}\n{KEPT_LINE} {KEPT_LINE}\nNo. End. Of. This. Line"
     assert c4(f"{text}\n{KEPT_LINE}", min_sentences=5)[1] == ""
     assert c4(text, min_sentences=5)[1] == "c4_min_sentences"
@@ -199,7 +199,7 @@ def test_a_document_without_a_line_is_empty_to_fineweb() -> None:
     ["", " ", "\n\n", "\u2028\x0c", "日本語のテキスト。", "🙂" * 20, "é" * 60, "x" * 5_000_000, "word " * 1_000_000],
     ids=["empty", "blank", "lines", "separators", "japanese", "emoji", "accents", "one long line", "one word"],
 )
-def test_every_text_has_a_verdict_soon(text: str, words: str) -> None:
+def test_every_text_is_judged_in_bounded_time(text: str, words: str) -> None:
     began = time.monotonic()
     for name, _ in [*FAMILIES, ("c4@datatrove", None)]:
         thresholds = unwrap_versioned_value(named(name).thresholds)
@@ -211,6 +211,6 @@ def test_every_text_has_a_verdict_soon(text: str, words: str) -> None:
     assert time.monotonic() - began < 60
 
 
-def test_c4_thresholds_may_all_be_off() -> None:
+def test_all_rules_of_c4_can_be_disabled() -> None:
     fields = {field.name: None for field in dataclasses.fields(C4Thresholds)}
     assert judge_c4(statistics("a\nb { lorem ipsum"), C4Thresholds(**fields)).keep  # type: ignore[arg-type]

@@ -31,8 +31,8 @@ def corpus(folder: Path, texts: Sequence[str], shards: int = 3) -> str:
 
 
 def config(documents: str, output: Path, **changes: Any) -> FilterDocumentsConfig:
-    made = FilterDocumentsConfig(documents_path=documents, output_path=str(output), **changes)
-    return unwrap_versioned_value(made)
+    built = FilterDocumentsConfig(documents_path=documents, output_path=str(output), **changes)
+    return unwrap_versioned_value(built)
 
 
 def written(folder: Path) -> dict[str, bytes]:
@@ -56,7 +56,7 @@ def test_every_document_is_kept_or_rejected_for_one_reason(tmp_path: Path) -> No
         assert verdict.keep == (verdict.reason == "") == (verdict.value is None)
 
 
-def test_verdicts_are_the_same_bytes_on_ray_and_here(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_verdicts_are_the_same_bytes_on_ray_and_in_process(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     documents = corpus(tmp_path, golden_texts()[:60])
     here = filter_documents(config(documents, tmp_path / "here"))
     request.getfixturevalue("shared_ray")
@@ -80,11 +80,11 @@ def test_a_filter_judges_what_the_one_before_leaves(tmp_path: Path) -> None:
 def test_cuts_of_cuts_are_spans_of_the_document() -> None:
     text = "First cookie policy line.\n [1] Second line goes [2] here.\n\nA third javascript line.\nAnd four it is."
     lax = {"min_sentences": None}
-    asked = [
+    specs = [
         named("c4@fineweb", policy=False, citations=False, **lax),
         named("c4@fineweb", javascript=False, **lax),
     ]
-    thresholds = [unwrap_versioned_value(spec.thresholds) for spec in asked]
+    thresholds = [unwrap_versioned_value(spec.thresholds) for spec in specs]
     statistics = TextStatistics(text, splitter_named("fast"))
     both = judge_text(statistics, [(judge_c4, one) for one in thresholds])
     left = "".join(text[a:b] for a, b in complement(list(both.cut), len(text)))
@@ -92,7 +92,7 @@ def test_cuts_of_cuts_are_spans_of_the_document() -> None:
 
 
 @pytest.mark.parametrize("words", ["fast", "spacy"])
-def test_fineweb_keeps_prose_and_not_lists(words: str, tmp_path: Path) -> None:
+def test_fineweb_keeps_prose_and_rejects_lists(words: str, tmp_path: Path) -> None:
     judge = judge_of(config("", tmp_path, words=words, filters=[*fineweb_filters()[1:]]))
     assert judge(Document(id="", text=PROSE)).keep
     assert judge(
@@ -123,7 +123,7 @@ def test_every_named_set_has_all_thresholds_and_a_source(name: str) -> None:
     assert len(sets[set_name]["source"]) > 20
 
 
-def test_what_there_is_not_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_an_unknown_filter_threshold_language_or_splitter_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(
         FilterError, match=r"'fineweb@2', expected one of 'gopher_repetition@datatrove', .*'fineweb@0.1'"
     ):

@@ -1,4 +1,4 @@
-"""The verdicts of datatrove 0.9.0 on texts that any machine can make."""
+"""The verdicts equal those of datatrove 0.9.0, on texts that any machine can generate."""
 
 import hashlib
 import json
@@ -46,16 +46,16 @@ REASONS = {
     **{name: f"gopher_repetition_{name}" for name in ("dup_para_frac", "dup_para_char_frac")},
     **{name: f"gopher_repetition_{name}" for name in ("dup_line_frac", "dup_line_char_frac")},
 }
-"""datatrove's words for ours."""
+"""datatrove's names for our thresholds."""
 
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    made = golden_texts()
-    assert hashlib.sha256("\0".join(made).encode()).hexdigest() == GOLDEN["texts_sha256"], (
-        "not the texts of the verdicts"
+    generated = golden_texts()
+    assert hashlib.sha256("\0".join(generated).encode()).hexdigest() == GOLDEN["texts_sha256"], (
+        "other texts than those of the verdicts"
     )
-    return made
+    return generated
 
 
 @pytest.mark.parametrize("name", FILTERS)

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_assets.stages.filter import spacy_words
-from marin_assets.stages.filter.words import SplitterError, splitter_named
+from marin_assets.stages.filter.words import SplitterError, spacy_splitter, splitter_named
 
 TRICKY = """ : ) ( ' " - / . ... … ! ? ; , 's it don't Mr. a.m. 10a.m. e.g. U.S. :-) :D ^_^ <3 xD ° C. 8 km 3.5kg $5
 http://a.b/c?d x@y.z foo—bar and/or I.S.A. cannot 。 ？ ” ’"""
@@ -23,7 +22,7 @@ def spacy_itself() -> Any:
     return nlp
 
 
-def test_fast_words_are_words_with_what_is_within_them_and_marks() -> None:
+def test_fast_words_keep_their_inner_marks_and_other_marks_are_words() -> None:
     words = splitter_named("fast").words
     expected = 'Don’t stop : it\'s " 3.5 " , 10:30 , naïve …'
     assert words('Don’t stop: it\'s "3.5", 10:30, naïve…') == expected.split()
@@ -57,13 +56,13 @@ def test_spacy_words_and_sentences_are_those_of_spacy(spacy_itself: Any, text: s
 
 
 def test_what_spacy_remembers_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    remembering, forgetting = spacy_words.SpacySplitter(), spacy_words.SpacySplitter()
+    remembering, forgetting = spacy_splitter.SpacySplitter(), spacy_splitter.SpacySplitter()
     texts = [f"It's {i} o'clock ( : x ) {'long' * 20}{i}." for i in range(50)]
     expected = [remembering.words(text) for text in texts]
-    monkeypatch.setattr(spacy_words, "MAX_REMEMBERED", 10)
+    monkeypatch.setattr(spacy_splitter, "MAX_REMEMBERED", 10)
     assert [forgetting.words(text) for text in texts] == expected
     assert len(forgetting._tokens) <= 16
-    assert not any(len(chunk) > spacy_words.MAX_REMEMBERED_CHARACTERS for chunk in remembering._tokens)
+    assert not any(len(chunk) > spacy_splitter.MAX_REMEMBERED_CHARACTERS for chunk in remembering._tokens)
 
 
 @pytest.mark.parametrize("text", ["x(" * 2_500_000, ": ) " * 200_000, "." * 3_000_000], ids=["line", "cases", "dots"])
@@ -76,6 +75,6 @@ def test_no_text_takes_quadratic_time(name: str, text: str) -> None:
     assert time.monotonic() - began < 20
 
 
-def test_a_splitter_that_there_is_not_is_an_error() -> None:
+def test_an_unknown_splitter_is_an_error() -> None:
     with pytest.raises(SplitterError, match="'nltk', expected 'fast' or 'spacy'"):
         splitter_named("nltk")

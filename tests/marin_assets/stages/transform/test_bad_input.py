@@ -1,5 +1,7 @@
-"""What is damaged, cut short, huge or hostile ends in a sentence with file and line or in a counted rejection: it is
-never lost silently, never a hang, and never takes the memory."""
+"""Damaged, truncated, huge or hostile input ends in a sentence with file and line, or in a counted rejection.
+
+It is never lost silently, never hangs the stage, and never exhausts the memory.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ def put(folder: Path, name: str, data: bytes) -> str:
 
 
 def zstd_blocks(frame: bytes) -> list[int]:
-    """Where the blocks of a zstd frame without checksum and dictionary end (RFC 8878, 3.1.1)."""
+    """Return the end offsets of the blocks of a zstd frame without checksum and dictionary (RFC 8878, 3.1.1)."""
     descriptor = frame[4]
     assert not descriptor & 0b111, "no checksum, no dictionary"
     single_segment, size_flag = descriptor >> 5 & 1, descriptor >> 6
@@ -88,16 +90,16 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("case", DAMAGED)
-def test_a_damaged_file_is_a_sentence_and_ends_ingest(tmp_path: Path, case: str) -> None:
+def test_a_damaged_file_is_a_sentence_and_fails_ingest(tmp_path: Path, case: str) -> None:
     path = put(tmp_path, *DAMAGED[case])
     with pytest.raises(
-        DocumentError, match=r"a\.jsonl\.\w+' is damaged or cut short after line \d+ \(.+\)\. Make or fetch"
+        DocumentError, match=r"a\.jsonl\.\w+' is damaged or truncated after line \d+ \(.+\)\. Write or download"
     ):
         list(read_rows(path))
     config = IngestConfig(
         input_path=str(tmp_path / "raw"), output_path=str(tmp_path / "out"), bad_rows="reject", max_bad_fraction=1.0
     )
-    with pytest.raises(ShardError, match="is damaged or cut short"):
+    with pytest.raises(ShardError, match="is damaged or truncated"):
         ingest(unwrap_versioned_value(config))
     assert not list((tmp_path / "out").glob("*.zst"))
 
@@ -109,27 +111,27 @@ def parquet(folder: Path, **changes: object) -> bytes:
 
 
 @pytest.mark.parametrize("end", [0, 3, 1000, -4, -1])
-def test_a_parquet_cut_short_is_a_sentence(tmp_path: Path, end: int) -> None:
+def test_a_truncated_parquet_is_a_sentence(tmp_path: Path, end: int) -> None:
     path = put(tmp_path, "b.parquet", parquet(tmp_path)[:end])
-    with pytest.raises(DocumentError, match=r"b\.parquet' is not sound parquet after row 0"):
+    with pytest.raises(DocumentError, match=r"b\.parquet' is not valid parquet after row 0"):
         list(read_rows(path))
 
 
 def test_a_parquet_with_a_damaged_page_is_a_sentence_with_the_row(tmp_path: Path) -> None:
     data = parquet(tmp_path)
     path = put(tmp_path, "b.parquet", flipped(data, len(data) // 2))
-    with pytest.raises(DocumentError, match=r"b\.parquet' is not sound parquet after row \d+"):
+    with pytest.raises(DocumentError, match=r"b\.parquet' is not valid parquet after row \d+"):
         list(read_rows(path))
 
 
-def test_invalid_utf8_in_parquet_is_a_row_that_is_none(tmp_path: Path) -> None:
+def test_invalid_utf8_in_parquet_is_a_bad_row(tmp_path: Path) -> None:
     texts = pa.array([b"good", b"\xff\xfe", b"good"]).view(pa.string())
     pq.write_table(pa.table({"id": ["a", "b", "c"], "text": texts}), tmp_path / "a.parquet")
     rows = [row for _, row in read_rows(str(tmp_path / "a.parquet"))]
     assert [row.reason if isinstance(row, BadRow) else row["text"] for row in rows] == ["good", "invalid_utf8", "good"]
 
 
-def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["a"], "body": ["b"]}), tmp_path / "a.parquet")
     with pytest.raises(DocumentError, match=r"has no column 'text', only 'id', 'body'\. Name one of these"):
         list(read_rows(str(tmp_path / "a.parquet"), columns=["text"]))
@@ -148,7 +150,7 @@ def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) 
         (b"null", "not_an_object"),
     ],
 )
-def test_a_line_that_is_no_row_says_why(tmp_path: Path, line: bytes, reason: str) -> None:
+def test_a_line_that_is_not_a_row_is_reported_with_its_reason(tmp_path: Path, line: bytes, reason: str) -> None:
     path = put(tmp_path, "a.jsonl", LINES[0] + line + b"\n" + LINES[1])
     (_, first), (number, bad), (_, second) = read_rows(path)
     assert (number, first, second) == (2, json.loads(LINES[0]), json.loads(LINES[1]))
@@ -164,7 +166,7 @@ def test_whole_surrogate_pairs_are_text(tmp_path: Path) -> None:
 
 
 def bomb(path: Path, kind: str) -> None:
-    """Files of some MB, from 200 MB of one line to 100 GB when decompressed."""
+    """Write a file of a few MB that decompresses to between 200 MB of one line and 100 GB."""
     if kind == "long.jsonl":
         with path.open("wb") as out:
             for piece in (LINES[0], b'{"id": "b", "text": "', *[b"y" * MB] * 200, b'"}\n', LINES[1]):
@@ -173,7 +175,7 @@ def bomb(path: Path, kind: str) -> None:
         noise = RANDOM.randbytes(35 * MB).hex().encode()
         path.write_bytes(zstandard.compress(LINES[0] + noise * 3 + b"\n" + LINES[1]))
     elif kind.endswith(".gz"):
-        # one deflate block, again and again: zeros for 1 kB in 1 MB out
+        # one deflate block, repeated: 1 kB expands to 1 MB of zeros
         deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
         zeros = deflate.compress(b"\n" if "lines" in kind else b"\0" * 100 * MB) + deflate.flush(zlib.Z_FULL_FLUSH)
         path.write_bytes(b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + zeros * 20)
@@ -195,23 +197,23 @@ import numpy, pyarrow.parquet, zstandard
 from marin_assets.documents import BadRow, DocumentError, read_rows
 # ru_maxrss is inherited from the process that started this one
 megabytes = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
-before, started, said, reasons = megabytes(), time.monotonic(), "", []
+before, started, message, reasons = megabytes(), time.monotonic(), "", []
 try:
     for _, row in read_rows(sys.argv[1]):
         reasons.append(row.reason if isinstance(row, BadRow) else "")
 except DocumentError as error:
-    said = str(error)
-print(json.dumps([megabytes() - before, time.monotonic() - started, len(reasons), [r for r in reasons if r], said]))
+    message = str(error)
+print(json.dumps([megabytes() - before, time.monotonic() - started, len(reasons), [r for r in reasons if r], message]))
 """
 
 
 def read_elsewhere(path: Path) -> tuple[int, float, int, list[str], str]:
-    """Of a process that reads: its peak memory above the start (MB), seconds, rows, reasons of bad rows, the error."""
+    """Read in another process. Return peak memory above the start (MB), seconds, rows, reasons of bad rows, error."""
     command = [sys.executable, "-c", READ, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    megabytes, seconds, rows, reasons, said = json.loads(done.stdout)
+    megabytes, seconds, rows, reasons, message = json.loads(done.stdout)
     print(f"{path.name}: {megabytes} MB, {seconds:.2f} s")
-    return megabytes, seconds, rows, reasons, said
+    return megabytes, seconds, rows, reasons, message
 
 
 @pytest.mark.parametrize(
@@ -221,17 +223,17 @@ def read_elsewhere(path: Path) -> tuple[int, float, int, list[str], str]:
 def test_a_huge_line_and_a_bomb_take_seconds_and_little_memory(tmp_path: Path, kind: str) -> None:
     path = tmp_path / kind
     bomb(path, kind)
-    megabytes, seconds, rows, reasons, said = read_elsewhere(path)
+    megabytes, seconds, rows, reasons, message = read_elsewhere(path)
     path.unlink()
     assert megabytes < 250
     assert seconds < 10
     if kind.startswith("long"):
-        assert (rows, reasons, said) == (3, ["too_long"], "")
+        assert (rows, reasons, message) == (3, ["too_long"], "")
     else:
-        assert "expands to more than 500 times its size" in said
+        assert "expands to more than 500 times its size" in message
 
 
-def test_a_parquet_of_one_large_row_group_is_read_in_flat_memory(tmp_path: Path) -> None:
+def test_a_parquet_of_one_large_row_group_is_read_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     texts = [RANDOM.randbytes(1000).hex() for _ in range(60_000)]
     pq.write_table(pa.table({"id": texts, "text": texts}), path, row_group_size=10**9, use_dictionary=False)
@@ -261,7 +263,7 @@ HOSTILE = {
 
 
 @pytest.mark.timeout(60)
-def test_hostile_pages_are_counted_and_no_hang(tmp_path: Path) -> None:
+def test_hostile_pages_are_counted_and_do_not_hang(tmp_path: Path) -> None:
     for name, (page, reason) in HOSTILE.items():
         pages = [Document(id="hostile", text=page), Document(id="good", text="<p>" + "word " * 50)]
         write_documents(str(tmp_path / name / "pages/a.jsonl.zst"), pages)

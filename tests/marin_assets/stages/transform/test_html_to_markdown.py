@@ -1,4 +1,4 @@
-"""Pages -> Markdown: nothing of the markup is left, nothing of the text is lost, every page is accounted for."""
+"""Pages become Markdown: no markup is left, no text is lost, every page is accounted for."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_page_keeps_its_id_source_and_metadata_and_every_reject_has_a_reason(t
     }
 
 
-def test_the_documents_of_a_long_page_are_the_page_and_name_it(tmp_path: Path) -> None:
+def test_the_documents_of_a_long_page_contain_all_of_it_and_name_it(tmp_path: Path) -> None:
     paragraphs = [f"Paragraph {i}: " + "word " * (i % 40) for i in range(300)]
     page = Document(id="p", text="".join(f"<p>{p}</p>" for p in paragraphs))
     result, documents = convert(tmp_path, [page], max_characters=1000)
@@ -119,7 +119,7 @@ def test_pieces_hold_all_lines_and_are_never_too_short(text: str) -> None:
     assert all(len(piece) <= 120 + lines for piece in found)
 
 
-def test_markup_is_left_if_the_text_has_more_tags_than_the_page_writes_about() -> None:
+def test_markup_is_left_if_the_text_has_more_tags_than_the_page_mentions() -> None:
     assert markup_left("a <br> b", "<p>a <br> b</p>")
     assert not markup_left("write <br> here", "<p>write &lt;br&gt; here</p>")
     assert not markup_left("<module 'x'>, List<int> and a < b", "<p>…</p>")
@@ -129,10 +129,10 @@ def test_the_documentation_of_python_loses_no_word_and_keeps_no_markup(tmp_path:
     from resiliparse.extract.html2text import extract_plain_text
 
     pydoc = PydocConfig(output_path=str(tmp_path / "pages"), shards=2, max_modules=60)
-    made = render_pydoc(unwrap_versioned_value(pydoc))
+    rendered = render_pydoc(unwrap_versioned_value(pydoc))
     result, documents = convert_all(tmp_path)
-    assert result["pages"] == made["pages"] == result["pages_kept"] + result["rejected"]
-    assert result["bytes_in"] == made["bytes"]
+    assert result["pages"] == rendered["pages"] == result["pages_kept"] + result["rejected"]
+    assert result["bytes_in"] == rendered["bytes"]
     assert result["markup_left"] == 0
     assert [Path(s).name for s in list_shards(str(tmp_path / "documents"))] == [shard_name(i, 2) for i in range(2)]
     texts: dict[str, list[str]] = {}
@@ -158,17 +158,17 @@ def test_a_bound_that_leaves_no_room_for_pieces_is_an_error(tmp_path: Path) -> N
         convert(tmp_path, [Document(id="a", text="x")], max_characters=150)
 
 
-def test_the_documents_are_the_same_bytes_here_and_on_ray(
+def test_the_documents_are_the_same_bytes_in_process_and_on_ray(
     shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for i in range(4):
         pages = [Document(id=f"{i}/{n}", text=f"<h1>Page {n}</h1><p>{'some words ' * 30 * n}</p>") for n in range(9)]
         write_documents(f"{tmp_path}/pages/{shard_name(i, 4)}", pages)
-    counts, made = {}, {}
+    counts, written = {}, {}
     for place in ("on Ray", "here"):
         config = HtmlToMarkdownConfig(pages_path=f"{tmp_path}/pages", output_path=f"{tmp_path}/{place}")
         counts[place] = html_to_markdown(unwrap_versioned_value(config))
-        made[place] = {Path(shard).name: Path(shard).read_bytes() for shard in list_shards(f"{tmp_path}/{place}")}
+        written[place] = {Path(shard).name: Path(shard).read_bytes() for shard in list_shards(f"{tmp_path}/{place}")}
         monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)
-    assert len(made["here"]) == 4
-    assert (counts["on Ray"], made["on Ray"]) == (counts["here"], made["here"])
+    assert len(written["here"]) == 4
+    assert (counts["on Ray"], written["on Ray"]) == (counts["here"], written["here"])

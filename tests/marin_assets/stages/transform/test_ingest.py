@@ -1,4 +1,4 @@
-"""Foreign rows become documents, and what becomes none is told or counted."""
+"""Rows with any columns become documents; bad rows fail the stage or are counted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_columns_of_any_name_become_documents(tmp_path: Path, format: str) -> No
     assert (tmp_path / "documents/deep/a.jsonl.zst").exists()
 
 
-def test_without_a_column_of_ids_the_text_makes_the_id(tmp_path: Path) -> None:
+def test_without_an_id_column_the_id_is_a_hash_of_the_text(tmp_path: Path) -> None:
     put(tmp_path, "a.jsonl", {"text": "héllo"}, {"text": "héllo"}, {"text": "other"})
     _, documents = run(tmp_path)
     assert [d.id for d in documents[:2]] == [xxhash.xxh3_128_hexdigest("héllo".encode())] * 2
@@ -114,35 +114,35 @@ def test_every_bad_row_is_counted_under_its_reason(tmp_path: Path) -> None:
 def test_a_bad_row_fails_the_stage_with_file_and_line(tmp_path: Path, reason: str) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/a.jsonl").write_bytes(GOOD + b"\n\n" + BAD_LINES[reason] + b"\n")
-    with pytest.raises(ShardError, match=rf"raw/a\.jsonl' line 3 makes no document \({reason}: .*bad_rows='reject'"):
+    with pytest.raises(ShardError, match=rf"raw/a\.jsonl' line 3 is not a document \({reason}: .*bad_rows='reject'"):
         run(tmp_path, id_column="url")
 
 
-def test_a_wrong_text_column_does_not_end_in_an_empty_corpus(tmp_path: Path) -> None:
+def test_a_wrong_text_column_does_not_produce_an_empty_corpus(tmp_path: Path) -> None:
     put(tmp_path, "a.jsonl", {"content": "x"}, {"content": "y"})
     with pytest.raises(
-        IngestError, match=r"2 of the 2 rows of .*raw' are no documents \(2 no_text\).*text_column 'text'"
+        IngestError, match=r"2 of the 2 rows of .*raw' are not documents \(2 no_text\).*text_column 'text'"
     ):
         run(tmp_path, bad_rows="reject")
     with pytest.raises(ShardError, match="'text' is missing or null, the columns are 'content'"):
         run(tmp_path)
 
 
-def test_a_column_that_parquet_lacks_is_told_with_those_it_has(tmp_path: Path) -> None:
+def test_a_column_that_parquet_lacks_is_reported_with_those_it_has(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", {"content": "x", "url": "u"})
     with pytest.raises(ShardError, match=r"a\.parquet' has no column 'text', only 'content', 'url'"):
         run(tmp_path, bad_rows="reject", max_bad_fraction=1.0)
 
 
-def test_bytes_are_no_metadata(tmp_path: Path) -> None:
+def test_bytes_are_rejected_as_metadata(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     pq.write_table(pa.table({"text": ["t"], "image": [b"\x89PNG"]}), tmp_path / "raw/a.parquet")
-    with pytest.raises(ShardError, match=r"bad_metadata: a value of type bytes, b'\\x89PNG', is none of JSON's"):
+    with pytest.raises(ShardError, match=r"bad_metadata: a value of type bytes, b'\\x89PNG', has no JSON form"):
         run(tmp_path, metadata_columns="all")
     assert run(tmp_path)[0]["kept"] == 1
 
 
-def test_long_runs_of_white_space_are_cut_if_asked(tmp_path: Path) -> None:
+def test_long_runs_of_whitespace_are_shortened_on_request(tmp_path: Path) -> None:
     put(tmp_path, "a.jsonl", {"text": "a" + " " * 200 + "b" + "\n" * 5 + "c"})
     assert len(run(tmp_path)[1][0].text) == 208
     counts, [document] = run(tmp_path, max_whitespace_run=128)
@@ -156,27 +156,27 @@ def test_files_without_rows_are_an_error(tmp_path: Path) -> None:
         run(tmp_path)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_row(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/a.jsonl").write_text(json.dumps({"text": "x"}) + "\r\n", encoding="utf-8-sig")
     assert run(tmp_path)[0]["kept"] == 1
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "sentence"),
     [
         ({"bad_rows": "skip"}, r"bad_rows is 'skip', expected one of \('fail', 'reject'\)"),
-        ({"max_bad_fraction": 2}, "max_bad_fraction is 2, expected a share from 0 to 1"),
+        ({"max_bad_fraction": 2}, "max_bad_fraction is 2, expected a fraction from 0 to 1"),
         ({"max_whitespace_run": 0}, "max_whitespace_run is 0"),
         ({"metadata_columns": "url"}, "metadata_columns is 'url', expected names in a tuple, or 'all'"),
     ],
 )
-def test_a_config_that_says_nothing_sensible_is_an_error(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(IngestError, match=said):
+def test_an_invalid_config_is_an_error(tmp_path: Path, fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(IngestError, match=sentence):
         run(tmp_path, **fields)
 
 
-def test_on_ray_and_here_the_documents_are_the_same_bytes(
+def test_on_ray_and_in_process_the_documents_are_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     for shard in range(4):
@@ -195,7 +195,7 @@ def test_on_ray_and_here_the_documents_are_the_same_bytes(
 
 
 @pytest.mark.parametrize("output_format", FORMATS)
-def test_documents_are_written_in_the_format_that_is_asked(tmp_path: Path, output_format: str) -> None:
+def test_documents_are_written_in_the_requested_format(tmp_path: Path, output_format: str) -> None:
     write_rows(f"{tmp_path}/raw/a.jsonl", [{"text": "some text"}, {"text": "more\u2028of it"}])
     _, documents = run(tmp_path, output_format=output_format)
     assert [document.text for document in documents] == ["some text", "more\u2028of it"]

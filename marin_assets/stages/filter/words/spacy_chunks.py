@@ -1,8 +1,8 @@
-"""spaCy's tokens of chunks, texts without whitespace: its algorithm over its own rules, without its lexemes.
+"""spaCy's tokens of chunks (texts without whitespace): its algorithm and rules, without its lexemes.
 
-spaCy computes a dozen attributes of every string that it meets, which takes most of its time; splitting needs none. The
-algorithm is the one that spaCy documents ("How spaCy's tokenizer works"): take prefixes and suffixes off until a
-special case or nothing to take is left, then split at infixes. Afterwards special cases are looked for among tokens.
+spaCy computes a dozen attributes of every new string, which takes most of its time; splitting needs none of them. The
+algorithm is the one that spaCy documents ("How spaCy's tokenizer works"): remove prefixes and suffixes until a special
+case or nothing removable is left, then split at infixes. Afterwards special cases are searched among the tokens.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 Tokens = tuple[str, ...]
 
 MAX_SEARCHED = 200_000
-"""Characters that are searched for suffixes in one chunk, 0.05 s. Brackets are taken off one by one and what is left is
-searched each time, which for 4,000 of them takes spaCy 1 s; 600 are within this."""
+"""Characters that are searched for suffixes in one chunk, 0.05 s. Brackets are removed one by one and the rest is
+searched again each time, which takes spaCy 1 s for 4,000 brackets; 600 brackets stay within this limit."""
 
 
 class TooManyAffixes(Exception):
-    """A chunk that is no text: splitting it would take time quadratic in its length."""
+    """A chunk that exceeds MAX_SEARCHED: splitting it would take time quadratic in its length."""
 
 
 class ChunkSplitter:
-    """Splits as `tokenizer` does, a spaCy tokenizer without `token_match`."""
+    """Splits chunks exactly as `tokenizer` does, a spaCy tokenizer without `token_match`."""
 
     def __init__(self, tokenizer: Any) -> None:
         from spacy.symbols import ORTH
@@ -36,20 +36,20 @@ class ChunkSplitter:
             case: tuple(token[ORTH] for token in tokens) for case, tokens in tokenizer.rules.items()
         }
         self._patterns: dict[str, list[Tokens]] = {}
-        for pattern in [self._split(case, {}) for case in self._cases if self._is_looked_for(case)]:
+        for pattern in [self._split(case, {}) for case in self._cases if self._is_searched_for(case)]:
             self._patterns.setdefault(pattern[0], []).append(pattern)
         self.neighbours = frozenset(pair for pattern in chain(*self._patterns.values()) for pair in pairwise(pattern))
-        """Tokens that follow each other in a special case as it is looked for among tokens."""
+        """Pairs of tokens that follow each other in a special case that is searched among tokens."""
 
     def split(self, chunk: str) -> Tokens:
-        """The tokens before special cases are looked for among them; none is empty. Raises TooManyAffixes."""
+        """Return the tokens before special cases are replaced among them. None is empty. Raises TooManyAffixes."""
         return self._split(chunk, self._cases)
 
     def with_cases(self, chunks: Sequence[Tokens]) -> Tokens:
-        """The tokens of chunks with one space between them, special cases that are found among them replaced.
+        """Return the tokens of chunks with one space between them, with special cases replaced.
 
-        Long cases go before short ones, then the first; what overlaps a case, even one that was passed over, is none.
-        What crosses chunks is found and not replaced: with a space within it is no case.
+        A longer match comes before a shorter one, then the first. A match that overlaps an earlier one, even one that
+        was not replaced, is ignored. A match that crosses chunks is found but not replaced, since it contains a space.
         """
         tokens = [token for chunk in chunks for token in chunk]
         found = sorted(self._found(tokens), key=lambda span: (span[0] - span[1], span[0]))
@@ -70,8 +70,8 @@ class ChunkSplitter:
                 if tuple(tokens[start : start + len(pattern)]) == pattern:
                     yield start, start + len(pattern)
 
-    def _is_looked_for(self, case: str) -> bool:
-        """spaCy looks among tokens for the cases that its rules would split (its `faster_heuristics`)."""
+    def _is_searched_for(self, case: str) -> bool:
+        """spaCy searches the tokens for the cases that its rules would split (its `faster_heuristics`)."""
         rules = (self._find_prefix, self._find_suffix)
         return " " in case or any(rule(case) for rule in rules) or any(True for _ in self._find_infixes(case))
 
@@ -120,14 +120,14 @@ class ChunkSplitter:
         for match in self._find_infixes(text):
             start, end = match.span()
             if start == 0:
-                continue  # as spaCy: nothing is split off at the start
+                continue  # like spaCy, split nothing off at the start
             tokens += [part for part in (text[done:start], text[start:end]) if part]
             done = end
         return [*tokens, text[done:]] if done < len(text) else tokens
 
 
 def _is_letters(text: str) -> bool:
-    """Whether no rule splits it, special cases aside."""
+    """Whether no rule splits the text, special cases aside."""
     return text.isascii() and text.isalpha()
 
 

@@ -1,14 +1,15 @@
-"""spaCy's words and sentences (blank English, sentencizer), as datatrove splits, some seven times as fast.
+"""The "spacy" splitter: spaCy's words and sentences (blank English, sentencizer), about seven times as fast.
 
-spaCy tokenizes from whitespace to whitespace, one chunk after the other, so a chunk's tokens are remembered. What
-crosses chunks are its special cases: it looks for their token sequences in the whole text, and ":" and ")" apart look
-like ":)" to it. It replaces nothing then, but a sequence that crosses takes its tokens away from one that does not. So
-where a chunk has such a case, the chunks whose border tokens are neighbours in a case are tokenized together.
+datatrove splits with spaCy in the same way. spaCy tokenizes one chunk (text between whitespace) after the other, so the
+tokens of a chunk are remembered. Only special cases cross chunks: spaCy searches the whole text for their token
+sequences, and ":" and ")" in two chunks match ":)". Such a match is not replaced, but it takes its tokens from a match
+within one chunk. So where a chunk contains a special case, neighbouring chunks whose border tokens follow each other in
+a case are tokenized together.
 
 The sentencizer's rule over tokens: a sentence begins at the first token after a terminal mark that is neither a mark
 nor punctuation.
 
-The word "IS_ALPHA", at which spaCy 3.8 itself now and then raises a KeyError, is a word here.
+The word "IS_ALPHA", for which spaCy 3.8 sometimes raises a KeyError, is an ordinary word here.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from marin_assets.stages.filter.spacy_chunks import ChunkSplitter, Tokens, TooManyAffixes
-from marin_assets.stages.filter.words import MAX_REMEMBERED, MAX_REMEMBERED_CHARACTERS, WORD
+from marin_assets.stages.filter.words.fast import WORD
+from marin_assets.stages.filter.words.spacy_chunks import ChunkSplitter, Tokens, TooManyAffixes
+from marin_assets.stages.filter.words.splitter import MAX_REMEMBERED, MAX_REMEMBERED_CHARACTERS
 
 RUN = re.compile(r"\S+|\s+")
 
 
 class SpacySplitter:
+    """A splitter by the rules of spaCy's English tokenizer and its sentencizer."""
+
     def __init__(self) -> None:
         import spacy
         from spacy.pipeline.sentencizer import Sentencizer
@@ -35,20 +39,20 @@ class SpacySplitter:
         self._tokens: dict[str, Tokens] = {}
         self._steps: dict[str, tuple[bool, int, bool, int]] = {}
         self._before: dict[str, Tokens] = {}
-        """Tokens of a chunk before a special case was found among them, where one was."""
+        """Tokens of a chunk before its special cases were replaced, for chunks that have any."""
 
     def words(self, text: str) -> list[str]:
         chunks = text.split()
-        passing = self._learn(chunks)
+        temporary = self._learn(chunks)
         if borders := self._joins(chunks):
             chunks = _joined(chunks, borders, text)
-            passing += self._learn(chunks)
+            temporary += self._learn(chunks)
         words = list(chain.from_iterable(map(self._tokens.__getitem__, chunks)))
-        self._forget(passing)
+        self._forget(temporary)
         return words
 
     def sentences(self, text: str) -> list[str]:
-        passing = self._learn(text.split())
+        temporary = self._learn(text.split())
         ends, end, seen_mark = [], 0, False
         for token in self._runs(text):
             if seen_mark and self._begins(token):
@@ -56,23 +60,23 @@ class SpacySplitter:
                 seen_mark = False
             seen_mark = seen_mark or token in self._marks
             end = text.index(token, end) + len(token)
-        self._forget(passing)
+        self._forget(temporary)
         return [text[a:b] for a, b in zip([0, *ends], [*ends, len(text)], strict=True)]
 
     def count_sentences(self, text: str) -> int:
         chunks = text.split()
-        passing = self._learn(chunks)
+        temporary = self._learn(chunks)
         plain = " ".join(chunks) == text and not self._joins(chunks)  # whitespace beyond one space is a token
         count, seen_mark = 1, False
         for chunk in chunks if plain else ():
             from_unseen, breaks_unseen, from_seen, breaks_seen = self._steps.get(chunk) or self._step(chunk)
             count += breaks_seen if seen_mark else breaks_unseen
             seen_mark = from_seen if seen_mark else from_unseen
-        self._forget(passing)
+        self._forget(temporary)
         return count if plain else len(self.sentences(text))
 
     def _learn(self, chunks: Iterable[str]) -> list[str]:
-        """Have the tokens of every chunk; returns the chunks that are too long to be remembered."""
+        """Tokenize the chunks whose tokens are unknown. Return those that are too long to be remembered."""
         unknown = set(chunks).difference(self._tokens)
         if not unknown:
             return []
@@ -86,7 +90,7 @@ class SpacySplitter:
         return [chunk for chunk in unknown if len(chunk) > MAX_REMEMBERED_CHARACTERS]
 
     def _split(self, chunk: str) -> Tokens:
-        if " " in chunk:  # several that join
+        if " " in chunk:  # several joined chunks
             return self._chunks.with_cases([self._split_alone(part) for part in chunk.split(" ")])
         before = self._split_alone(chunk)
         tokens = self._chunks.with_cases([before])
@@ -100,14 +104,17 @@ class SpacySplitter:
         except TooManyAffixes:
             return tuple(WORD.findall(chunk))
 
-    def _forget(self, passing: list[str]) -> None:
-        for chunk in passing:
+    def _forget(self, chunks: list[str]) -> None:
+        for chunk in chunks:
             self._tokens.pop(chunk, None)
             self._steps.pop(chunk, None)
             self._before.pop(chunk, None)
 
     def _joins(self, chunks: list[str]) -> list[int]:
-        """Where a chunk joins the one before if there is one space between them; none where that changes nothing."""
+        """Return the indices of chunks that join the chunk before if one space separates them.
+
+        Empty if no chunk has a special case: then joining changes nothing.
+        """
         if self._before.keys().isdisjoint(chunks):
             return []
         return [i for i in range(1, len(chunks)) if self._are_neighbours(chunks[i - 1], chunks[i])]
@@ -119,7 +126,7 @@ class SpacySplitter:
         return self._before.get(chunk) or self._tokens[chunk]
 
     def _runs(self, text: str) -> Iterator[str]:
-        """Tokens, with those that are whitespace: all of it beyond one space."""
+        """Yield all tokens. Whitespace is a token too, except for one space after another token."""
         joined: list[str] = []
         for match in RUN.finditer(text):
             run, at = match[0], match.start()
@@ -140,7 +147,7 @@ class SpacySplitter:
         return self._tokens[chunks[0]] if len(chunks) == 1 else self._split(" ".join(chunks))
 
     def _step(self, chunk: str) -> tuple[bool, int, bool, int]:
-        """What a chunk does to "a mark was seen", and how many sentences begin in it: for no, for yes."""
+        """Return (mark seen at the end, sentences that begin) of a chunk without a mark before it, then with one."""
         step: list[Any] = []
         for seen_mark in (False, True):
             breaks = 0
@@ -153,12 +160,12 @@ class SpacySplitter:
         return self._steps[chunk]
 
     def _begins(self, token: str) -> bool:
-        """Whether the token begins a sentence if a mark came before."""
+        """Whether the token begins a sentence after a mark."""
         return token not in self._marks and not all(unicodedata.category(c).startswith("P") for c in token)
 
 
 def _joined(chunks: list[str], borders: list[int], text: str) -> list[str]:
-    """The chunks, those that join as one with spaces within."""
+    """Return the chunks; neighbours that join become one chunk with spaces inside."""
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     joins = {i for i in borders if text[spans[i - 1][1] : spans[i][0]] == " "}
     pieces: list[list[str]] = []

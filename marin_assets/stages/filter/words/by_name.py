@@ -1,0 +1,23 @@
+"""Word splitters by their name in a config."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from marin_assets.stages.filter.words.fast import FastSplitter
+from marin_assets.stages.filter.words.spacy_splitter import SpacySplitter
+from marin_assets.stages.filter.words.splitter import Splitter
+
+
+class SplitterError(ValueError):
+    """An unknown splitter."""
+
+
+@cache
+def splitter_named(name: str) -> Splitter:
+    """Return this process's splitter, "fast" or "spacy". spaCy is loaded once. Raises SplitterError for other names."""
+    if name == "fast":
+        return FastSplitter()
+    if name == "spacy":
+        return SpacySplitter()
+    raise SplitterError(f"The word splitter is {name!r}, expected 'fast' or 'spacy'.")
