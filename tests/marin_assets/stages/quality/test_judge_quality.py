@@ -138,7 +138,7 @@ def test_a_threshold_that_is_none_is_a_sentence(
 
 
 def test_no_document_is_a_sentence(tmp_path: Path, model: str) -> None:
-    with pytest.raises(ThresholdError, match="There is no document in"):
+    with pytest.raises(ThresholdError, match="has no documents to judge"):
         judge(tmp_path, model, [], keep_fraction=0.5)
 
 

@@ -146,7 +146,7 @@ def test_a_model_that_was_changed_is_a_sentence(tmp_path: Path, prose: list[Docu
     train(tmp_path, prose, names)
     with open(f"{tmp_path}/model/model.bin", "ab") as file:
         file.write(b"x")
-    with pytest.raises(ClassifierError, match=r"is not the model that 'model.json' beside it speaks of"):
+    with pytest.raises(ClassifierError, match=r"is not the model that 'model.json' beside it describes"):
         find_model(f"{tmp_path}/model")
-    with pytest.raises(ClassifierError, match="There is no model at"):
+    with pytest.raises(ClassifierError, match="No model exists at"):
         find_model(f"{tmp_path}/positive")
