@@ -36,7 +36,7 @@ def make_report(
         for number, new in one["questions"].items():
             old = found.setdefault(int(number), {"documents": 0, "example": new["example"]})
             old["documents"] += new["documents"]
-            old["example"] = max(old["example"], new["example"], key=lambda example: example["share"])  # of ties, the first
+            old["example"] = max(old["example"], new["example"], key=lambda example: example["share"])  # first of ties
     matched = question_sizes(index, seen)
     totals = _totals(index, sizes, set(found), range(len(sizes)))
     evaluations = {

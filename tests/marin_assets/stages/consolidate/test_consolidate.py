@@ -161,7 +161,7 @@ def test_a_cut_beyond_the_text_is_an_error(small: Corpus) -> None:
     rows = small.rows("lines", shard_name(0, 2))
     small.write("lines", shard_name(0, 2), [rows[0], (rows[1][0], Verdict(True, cut=((3, 500),))), rows[2]])
     with pytest.raises(
-        ShardError, match="'lines' of document '2' cuts characters 3 to 500 of a text of 29: it was made"
+        ShardError, match="'lines' of document '2' cuts characters 3 to 500 of a text of 29: it was computed"
     ):
         small.consolidate("lines")
 

@@ -20,13 +20,13 @@ from marin_resources.ray_tpu.shards.map_shards import ShardError
     [
         (
             lambda rows: [rows[0], rows[2]],
-            "has no row for document '2' of '.*documents/part-00000.*'. Make it of these",
+            "has no row for document '2' of '.*documents/part-00000.*'. Compute it from",
         ),
         (lambda rows: rows[:2], "has no row for document '4' of"),
         (lambda rows: [*rows, ("9", KEPT)], "has a row for '9', which is no document of '.*part-00000"),
         (lambda rows: [("9", KEPT), *rows], "has a row for '9', which is no document of"),
         (lambda rows: rows[::-1], "has the row of '4' where document '0' was expected of '.*': it is in another order"),
-        (lambda rows: [*rows, rows[1]], "has the row of '2' after the last document of .* or a row is there twice"),
+        (lambda rows: [*rows, rows[1]], "has the row of '2' after the last document of .* or a row occurs twice"),
         (lambda rows: [rows[0], rows[0], *rows[1:]], "has the row of '0' where document '2' was expected"),
     ],
 )
@@ -72,7 +72,7 @@ def test_a_folder_of_other_documents_is_an_error_even_if_missing_rows_are_allowe
     with pytest.raises(ConsolidateError, match=r"has no file .* lack theirs"):
         small.apply(Applied(name="elsewhere", path=f"{small.folder}/elsewhere", missing="keep"))
     small.write("case", "part-00009-of-00002.jsonl.zst", [("0", KEPT)])
-    with pytest.raises(ConsolidateError, match=r"has '.*part-00009.*', for which there is no shard of documents"):
+    with pytest.raises(ConsolidateError, match=r"has '.*part-00009.*', which matches no shard of documents"):
         small.consolidate("case")
     with pytest.raises(FileNotFoundError, match=r"nothing at '.*/nowhere'"):
         small.consolidate("nowhere")

@@ -324,7 +324,7 @@ def test_a_row_that_is_no_question_is_a_sentence(row: bytes, said: str, tmp_path
         ({"min_matches": 0}, "min_matches is 0"),
         ({"ignore_more_than": 0}, "ignore_more_than is 0"),
         ({"ignore_more_than": 5, "ignored_path": "x"}, "ignore_more_than is 5 and ignored_path 'x'"),
-        ({"ignored_path": "nowhere"}, "There is no 'nowhere/ignored.npy'"),
+        ({"ignored_path": "nowhere"}, "'nowhere/ignored.npy' does not exist"),
         ({"validation_fraction": 2}, "validation_fraction is 2"),
         ({"fields": {"other": ["text"]}}, "fields has 'other', expected one of the evaluations"),
         ({"fields": {"quiz": ["gold"]}}, "line 1 has 'gold' = 1, expected a text or a list of texts"),

@@ -91,9 +91,7 @@ def test_all_may_be_asked_for_and_not_more(tmp_path: Path, documents: list[Docum
     path = write(documents, 2)
     assert sample(path, tmp_path / "all", count=len(documents))["rejected"] == 0
     assert sample(path, tmp_path / "whole", fraction=1.0)["rejected"] == 0
-    with pytest.raises(
-        SampleError, match=rf"There are {len(documents)} documents below .* at least count=5000\. Ask for"
-    ):
+    with pytest.raises(SampleError, match=rf"has {len(documents)} documents, expected at least count=5000\. Lower"):
         sample(path, tmp_path / "more", count=5000)
 
 

@@ -194,7 +194,7 @@ def test_a_text_that_is_no_unicode_is_told_with_its_document(tokenizer_path: Pat
 
 
 def test_a_folder_without_a_tokenizer_is_told(documents_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(TokenizeError, match=r"There is no tokenizer.json at"):
+    with pytest.raises(TokenizeError, match=r"No tokenizer.json exists at"):
         make(documents_path, tmp_path, tmp_path / "out")
 
 

@@ -119,7 +119,7 @@ def test_two_runs_give_equal_bytes_whatever_the_threads_and_the_hash_seed(docume
 
 def test_too_little_text_for_the_vocabulary_is_told(tmp_path: Path) -> None:
     write_documents(str(tmp_path / "d.jsonl.zst"), [Document(id="a", text="a short text")])
-    with pytest.raises(TokenizerError, match=r"expected vocab_size=4096\. Ask for fewer tokens or give more text"):
+    with pytest.raises(TokenizerError, match=r"expected vocab_size=4096\. Lower vocab_size, or pass more text"):
         make(tmp_path, tmp_path / "out", validation_fraction=0.0)
 
 
