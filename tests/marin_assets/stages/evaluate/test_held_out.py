@@ -96,8 +96,8 @@ def test_no_more_documents_than_asked_are_sampled(documents_path: str, tmp_path:
 
 def test_too_few_held_out_documents_are_one_sentence(documents_path: str, tmp_path: Path) -> None:
     with pytest.raises(
-        HeldOutError, match=r"Only \d+ of the 50000 questions asked .* Raise validation_fraction \(now 0.6\)"
+        HeldOutError, match=r"give \d+ questions, expected 50000. Raise validation_fraction \(now 0.6\)"
     ):
         make(documents_path, tmp_path, questions=50_000)
-    with pytest.raises(HeldOutError, match="Only 0 of the 500 questions asked can be made of the 0 held-out documents"):
+    with pytest.raises(HeldOutError, match=r"The 0 held-out documents .* give 0 questions, expected 500"):
         make(documents_path, tmp_path / "none", validation_fraction=0.0)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marin_assets.stages.report.dag import NODE_HEIGHT, Node, depths, draw_dag, lay_out
-from marin_assets.stages.report.numbers import check_numbers, read, show
+from marin_assets.stages.report.dag import NODE_HEIGHT, DagNode, depths, draw_dag, lay_out
+from marin_assets.stages.report.numbers import check_numbers, format_number, parse_number
 from marin_assets.stages.report.records import ReportError, flat_numbers, parents_of, read_records
 from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.step.expectation import expect
@@ -244,9 +244,7 @@ def test_a_record_of_marins_without_our_fields_is_told_as_not_recorded(tmp_path:
 def test_what_is_missing_is_one_sentence(outputs: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"The step 'x' has no record '.executor_info' in '.*/nothing'. Run the step"):
         report({"x": str(tmp_path / "nothing")}, tmp_path)
-    with pytest.raises(
-        ReportError, match=r"There are expectations of 'x', which is not among the inputs \['documents'"
-    ):
+    with pytest.raises(ReportError, match=r"Expectations name 'x', expected one of the inputs \['documents'"):
         report(outputs, tmp_path, expectations={"x": [expect("a", at_least=1)]})
     with pytest.raises(ReportError, match="The report has no inputs"):
         report({}, tmp_path)
@@ -257,7 +255,7 @@ def test_what_is_missing_is_one_sentence(outputs: dict[str, str], tmp_path: Path
     metric=st.sampled_from(["result.count", "manifest.bytes", "duration_s"]),
 )
 def test_what_is_shown_reads_as_the_number_to_the_last_digit(value: float, metric: str) -> None:
-    number, tolerance = read(show(value, metric))
+    number, tolerance = parse_number(format_number(value, metric))
     assert abs(number - value) <= tolerance * (1 + 1e-6)
 
 
@@ -276,11 +274,11 @@ def test_what_is_shown_reads_as_the_number_to_the_last_digit(value: float, metri
     ],
 )
 def test_numbers_are_shown_as_people_read_them(value: float, metric: str, text: str) -> None:
-    assert show(value, metric) == text
+    assert format_number(value, metric) == text
 
 
-def node(key: str, *parents: str) -> Node:
-    return Node(key=key, name=key, title=key * 9, subtitle="abc123", link=f"#{key}", state="plain", parents=parents)
+def node(key: str, *parents: str) -> DagNode:
+    return DagNode(key=key, name=key, title=key * 9, subtitle="abc123", link=f"#{key}", state="plain", parents=parents)
 
 
 NODES = [

@@ -109,11 +109,11 @@ def test_checkpoints_of_the_clock_are_gone_at_the_end(inputs: Any, store: str) -
 
 
 def test_levanter_sees_what_another_process_has_removed(gcs_prefix: str) -> None:
-    from marin_assets.stages.train.levanter_run import listings_not_remembered
+    from marin_assets.stages.train.levanter_run import listings_cache_disabled
 
     written = join(gcs_prefix, "checkpoints/step-4/metadata.json")
     write_bytes(written, b"{}")
-    with listings_not_remembered():
+    with listings_cache_disabled():
         fs, path = fsspec.core.url_to_fs(written)  # as Levanter does
         assert fs.ls(path.rpartition("/")[0]) == [path]
         remove(written)
