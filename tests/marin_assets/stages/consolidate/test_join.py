@@ -30,13 +30,13 @@ from marin_resources.ray_tpu.shards.map_shards import ShardError
         (lambda rows: [rows[0], rows[0], *rows[1:]], "has the row of '0' where document '2' was expected"),
     ],
 )
-def test_rows_that_do_not_fit_are_an_error_that_says_which(small: Corpus, damage: Any, sentence: str) -> None:
+def test_rows_that_do_not_match_are_an_error_that_names_them(small: Corpus, damage: Any, sentence: str) -> None:
     small.write("length", shard_name(0, 2), damage(small.rows("length", shard_name(0, 2))))
     with pytest.raises(ShardError, match=f"Attribute 'length' in '.*/length/part-00000-of-00002.jsonl.zst' {sentence}"):
         small.consolidate("length", "case")
 
 
-def test_twins_of_one_id_have_a_row_each(tmp_path: Path) -> None:
+def test_documents_of_one_id_have_a_row_each(tmp_path: Path) -> None:
     corpus = Corpus(tmp_path, [Document(id="a", text="x" * 100), Document(id="a", text="short")], shards=1)
     assert corpus.consolidate("length")["rejected_length/too_short"] == 1
     corpus.write("length", shard_name(0, 1), corpus.rows("length", shard_name(0, 1))[:1])
@@ -78,7 +78,7 @@ def test_a_folder_of_other_documents_is_an_error_even_if_missing_rows_are_allowe
         small.consolidate("nowhere")
 
 
-def test_a_line_that_is_no_attribute_is_an_error(small: Corpus) -> None:
+def test_a_line_that_is_not_an_attribute_is_an_error(small: Corpus) -> None:
     write_rows(f"{small.folder}/case/{shard_name(0, 2)}", [{"id": "0", "score": 1}])
     with pytest.raises(ShardError, match=r"part-00000-of-00002.jsonl.zst' line 1 is not an attribute"):
         small.consolidate("case")
@@ -93,7 +93,7 @@ def test_a_line_that_is_no_attribute_is_an_error(small: Corpus) -> None:
         ({"at_least": 2, "at_most": 1}, "at_least=2 above at_most=1"),
     ],
 )
-def test_a_config_that_says_nothing_is_an_error(small: Corpus, changes: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_config_is_an_error(small: Corpus, changes: dict[str, Any], sentence: str) -> None:
     applied = Applied(**{"name": "length", "path": f"{small.folder}/length", **changes})
     with pytest.raises(ConsolidateError, match=re.escape(sentence)):
         small.apply(Applied(name="case", path=f"{small.folder}/case"), applied)

@@ -28,7 +28,7 @@ def test_a_step_has_one_row_and_it_is_on_disk_at_once(tmp_path: Path) -> None:
     metrics.close()
 
 
-def test_what_a_step_has_stays(tmp_path: Path) -> None:
+def test_a_metric_keeps_its_first_value_of_a_step(tmp_path: Path) -> None:
     metrics = MetricsFile(str(tmp_path / "metrics.jsonl"))
     metrics.add(2, {"train/loss": 8.0})
     metrics.add(2, {"train/loss": 0.0})
@@ -63,7 +63,7 @@ def test_a_run_from_the_start_keeps_no_row(tmp_path: Path) -> None:
     assert (tmp_path / "metrics.jsonl").read_bytes() == b""
 
 
-def test_a_line_cut_short_by_a_kill_is_left_out(tmp_path: Path) -> None:
+def test_a_line_truncated_by_a_kill_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     write(path, range(3))
     path.write_bytes(path.read_bytes()[:-7])

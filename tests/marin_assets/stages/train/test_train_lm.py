@@ -59,7 +59,7 @@ def trained(inputs: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     return output, train_lm(config_of(inputs, output))
 
 
-pytestmark = pytest.mark.filterwarnings("default")  # Levanter's own, and those of what it stands on
+pytestmark = pytest.mark.filterwarnings("default")  # warnings of Levanter and its dependencies
 
 
 def test_the_untrained_model_knows_nothing_and_the_trained_one_more(trained: tuple[Path, dict[str, Any]]) -> None:
@@ -115,11 +115,11 @@ def test_the_process_keeps_its_log_handlers(trained: tuple[Path, dict[str, Any]]
     ]
 
 
-def test_a_finished_run_runs_no_step_again_and_keeps_its_numbers(
+def test_a_finished_run_trains_no_step_again_and_keeps_its_numbers(
     trained: tuple[Path, dict[str, Any]], inputs: Any, tmp_path: Path
 ) -> None:
     shutil.copytree(trained[0], tmp_path / "again")
-    (tmp_path / "again/hf/model.safetensors").unlink()  # killed before the export was whole
+    (tmp_path / "again/hf/model.safetensors").unlink()  # as if killed during the export
     result = train_lm(config_of(inputs, tmp_path / "again"))
     assert result == {**trained[1], "resumed_from_step": STEPS - 1}
     assert weights_of(tmp_path / "again") == weights_of(trained[0])
@@ -127,7 +127,7 @@ def test_a_finished_run_runs_no_step_again_and_keeps_its_numbers(
 
 
 @pytest.mark.long
-def test_a_killed_run_goes_on_from_its_checkpoint_to_the_same_weights_and_asks_no_network(
+def test_a_killed_run_resumes_from_its_checkpoint_to_the_same_weights_without_network(
     inputs: Any, tmp_path: Path
 ) -> None:
     changes = {"num_train_steps": 300, "steps_per_checkpoint": 20, "steps_per_eval": 20}
@@ -156,7 +156,7 @@ def run(config: TrainLmConfig) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    """Without the variables that keep Hugging Face offline: the stage itself must not ask."""
+    """Without the variables that keep Hugging Face offline: the stage itself must not use the hub."""
     return {name: value for name, value in os.environ.items() if "OFFLINE" not in name}
 
 
