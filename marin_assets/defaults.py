@@ -1,8 +1,8 @@
-"""The usual way of each kind of step: default_download -> default_tokenize -> default_train -> default_eval.
+"""Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval.
 
-Marin's names. Each returns a Step and does nothing else. Steps are named by kind ("raw/", "tokenized/",
-"checkpoints/", "evaluation/"); what a step needs to run (extras, resources, resumability) is set here, so that an
-experiment says only what it is about.
+The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
+"tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
+so an experiment states only its recipe.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def default_download(
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
-    """Copy `source`, an fsspec URL, a glob or a folder, to "raw/<name>", with sizes and checksums.
+    """Return the step "raw/<name>", which copies `source` (an fsspec URL, a glob or a folder), with checksums.
 
-    The source enters the version; so does `expected_sha256` (file name -> digest), which a changed source fails.
+    `source` and `expected_sha256` (file name -> digest) enter the version. The step fails if a file has another digest.
     """
     config = DownloadFilesConfig(source=versioned(source))
     if expected_sha256:
@@ -53,7 +53,7 @@ def default_tokenize(
     validation_fraction: float | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
-    """Levanter caches of the documents in `dataset`, at "tokenized/<name>", split into train and validation by hash."""
+    """Return the step "tokenized/<name>": Levanter caches of the documents in `dataset`, split by page."""
     config = TokenizeConfig(documents_path=output_path_of(dataset), tokenizer_path=output_path_of(tokenizer))
     if validation_fraction is not None:
         config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
@@ -79,10 +79,10 @@ def default_train(
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
-    """Train a Llama of `model_config` on one tokenized set, or on a mixture by name, at "checkpoints/<name>".
+    """Return the step "checkpoints/<name>", which trains a Llama on one tokenized set, or on a mixture by name.
 
-    `train_config` carries the rest (steps, batch size, optimizer, weights of the mixture, the tokenizer's path); its
-    components and model are set here.
+    `train_config` has the number of steps, batch size, optimizer, weights of the mixture and the tokenizer's path. Its
+    components and model are replaced by `tokenized` and `model_config`.
     """
     sets = tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
     components: dict[str, str] = {label: output_path_of(step) for label, step in sets.items()}
@@ -110,13 +110,14 @@ def default_eval(
     max_eval_instances: int | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
-    """lm-eval results of the model that `step` exported, at "evaluation/<its name>".
+    """Return the step "evaluation/<its name>": lm-eval results of the model that `step` exports.
 
-    `evals` are task names of lm-eval or of the YAML files below `include_path`; the held-out tasks if None.
+    `evals` are names of tasks in lm-eval or in the YAML files below `include_path`; the held-out tasks if None. Raises
+    ValueError for a hardcoded path.
     """
     of = step.step if isinstance(step, InputName) else step
     if of is None:
-        raise ValueError(f"default_eval({step!r}) needs a step that trains and got a hardcoded path. Pass the step.")
+        raise ValueError(f"default_eval({step!r}) got a hardcoded path, expected a step that trains. Pass the step.")
     model = output_path_of(step) if isinstance(step, InputName) and step.name else output_path_of(of, "hf")
     config = LmEvalConfig(
         model_path=model,

@@ -1,4 +1,4 @@
-"""Two steps: make numbers, add them up. Marin's first tutorial, with `n` in the version.
+"""Two steps: write numbers, compute their statistics. Marin's first tutorial, with `n` in the version.
 
 python -m marin_assets.experiments.hello_world
 """
@@ -15,14 +15,14 @@ from marin_resources.storage.paths import join
 @dataclass(frozen=True, kw_only=True)
 class NumbersConfig:
     n: int = versioned(100)
-    """How many numbers."""
+    """How many numbers to write."""
     output_path: str = THIS_OUTPUT_PATH
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatsConfig:
     input_path: str
-    """Where numbers.json lies."""
+    """Folder of numbers.json."""
     output_path: str = THIS_OUTPUT_PATH
 
 

@@ -1,6 +1,6 @@
-"""Real text to an evaluated model: the running Python's own documentation, curated; a nano Llama; a report.
+"""From real text to an evaluated model: the running Python's own documentation, curated; a nano Llama; a report.
 
-python -m marin_assets.experiments.quickstart            about two minutes on two cores; again, nothing is computed
+python -m marin_assets.experiments.quickstart            about two minutes on two cores; a second run computes nothing
 python -m marin_assets.experiments.quickstart --dry-run
 """
 
@@ -33,9 +33,9 @@ from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
 
 VALIDATION_FRACTION = 0.08
-"""Of the pages. What is consolidated of them makes more than the 500 questions."""
+"""Share of the pages. Their consolidated documents give more than 500 questions."""
 AT_LEAST_PROSE = 0.7
-"""Probability that a document is prose and not a listing of names; see docs/reference/quality.md."""
+"""Least probability that a document is prose and not a listing of names; see docs/reference/quality.md."""
 NOTHING_LOST = (
     expect("documents_unaccounted", at_least=0, at_most=0),
     expect("bytes_unaccounted", at_least=0, at_most=0),
@@ -44,7 +44,7 @@ NOTHING_LOST = (
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much of everything. "tiny" is what tests share: the same way, in seconds."""
+    """Sizes and bounds of the experiment. "tiny" has the same steps and takes seconds; tests share it."""
 
     modules: int | None
     vocab_size: int
@@ -55,7 +55,7 @@ class Scale:
     at_most_loss_ratio: float
     at_least_accuracy: float
     at_least_quality: float
-    """Of the classifier's accuracy, the lower bound."""
+    """Bound of the classifier's accuracy_lower95."""
 
 
 FULL = Scale(
@@ -84,17 +84,17 @@ SCALES = {"full": FULL, "tiny": TINY}
 
 
 def steps(scale: str = "full") -> list[Step]:
-    """The whole way at a scale, "full" or "tiny"."""
+    """Return all steps at a scale, "full" or "tiny"."""
     size = SCALES[scale]
     name = "quickstart" if scale == "full" else f"quickstart-{scale}"
-    made = documents_of(name, size)
-    made |= curated(name, made["documents"], made["tokenizer"], size)
-    made |= modelled(name, made["clean"], made["tokenizer"], made["held-out set"], size)
-    return [*made.values(), report(name, made)]
+    by_label = document_steps(name, size)
+    by_label |= curation_steps(name, by_label["documents"], by_label["tokenizer"], size)
+    by_label |= model_steps(name, by_label["clean"], by_label["tokenizer"], by_label["held-out set"], size)
+    return [*by_label.values(), report(name, by_label)]
 
 
-def documents_of(name: str, size: Scale) -> dict[str, Step]:
-    """Pages, their documents, and a tokenizer that changes of the curation below leave as it is."""
+def document_steps(name: str, size: Scale) -> dict[str, Step]:
+    """Return the steps of pages, documents and tokenizer. The tokenizer does not depend on the curation."""
     pages = Step(
         name=f"raw/{name}",
         fn=render_pydoc,
@@ -124,8 +124,8 @@ def documents_of(name: str, size: Scale) -> dict[str, Step]:
     return {"pages": pages, "documents": documents, "tokenizer": tokenizer}
 
 
-def curated(name: str, documents: Step, tokenizer: Step, size: Scale) -> dict[str, Step]:
-    """What is worth training on: documents are judged, consolidated, and then rid of what the evaluation asks."""
+def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> dict[str, Step]:
+    """Return the steps that judge and consolidate documents, and remove those with questions of the evaluation."""
     exact = attributes(name, "exact_duplicates", exact_duplicates, ExactDuplicatesConfig, documents)
     clusters = Step(
         name=f"clusters/{name}",
@@ -180,7 +180,7 @@ def curated(name: str, documents: Step, tokenizer: Step, size: Scale) -> dict[st
     )
     applied = {"exact_duplicates": exact, "near_duplicates": near, "repetition": repetition, "quality": quality}
     selected = consolidation(f"selected/{name}", documents, applied, tokenizer, [expect("kept_share", at_least=0.3)])
-    # of the selected: a paragraph whose first document was rejected is not lost with it
+    # computed from the selected documents: else a paragraph is lost if the first document with it was rejected
     paragraphs = attributes(name, "duplicate_paragraphs", duplicate_paragraphs, DuplicateParagraphsConfig, selected)
     consolidated = consolidation(f"consolidated/{name}", selected, {"duplicate_paragraphs": paragraphs}, tokenizer)
     held_out = Step(
@@ -225,7 +225,7 @@ def curated(name: str, documents: Step, tokenizer: Step, size: Scale) -> dict[st
 def attributes(
     name: str, kind: str, fn: Any, config: Any, documents: Step, expectations: Sequence[Expectation] = (), **fields: Any
 ) -> Step:
-    """What a stage says of each document."""
+    """Return a step that judges documents."""
     return Step(
         name=f"attributes/{name}/{kind}",
         fn=fn,
@@ -243,7 +243,7 @@ def consolidation(
     tokenizer: Step,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
-    """The documents that the attributes keep; the tokenizer counts what they take away."""
+    """Return a step that applies attributes to documents, and counts kept and removed tokens with the tokenizer."""
     return Step(
         name=name,
         fn=consolidate,
@@ -259,7 +259,7 @@ def consolidation(
 
 
 def find_questions(name: str, kind: str, documents: Step, held_out: Step, **fields: Any) -> Step:
-    """Which documents for training hold a question of the evaluation."""
+    """Return a step that finds the training documents with a question of the evaluation."""
     return attributes(
         name,
         kind,
@@ -272,8 +272,8 @@ def find_questions(name: str, kind: str, documents: Step, held_out: Step, **fiel
     )
 
 
-def modelled(name: str, documents: Step, tokenizer: Step, held_out: Step, size: Scale) -> dict[str, Step]:
-    """Tokens, the model trained on them, and what it scores."""
+def model_steps(name: str, documents: Step, tokenizer: Step, held_out: Step, size: Scale) -> dict[str, Step]:
+    """Return the steps of tokens, model and scores."""
     tokens = default_tokenize(
         name,
         documents,
@@ -302,14 +302,14 @@ def modelled(name: str, documents: Step, tokenizer: Step, held_out: Step, size: 
     return {"tokens": tokens, "model": model, "scores": scores}
 
 
-def report(name: str, made: dict[str, Step]) -> Step:
-    """One page about all of it."""
-    expectations: dict[str, list[Expectation]] = {label: list(step.expectations) for label, step in made.items()}
+def report(name: str, by_label: dict[str, Step]) -> Step:
+    """Return the step that reports all others on one page."""
+    expectations: dict[str, list[Expectation]] = {label: list(step.expectations) for label, step in by_label.items()}
     return Step(
         name=f"report/{name}",
         fn=write_report,
         config=ReportConfig(
-            inputs={label: output_path_of(step) for label, step in made.items()},
+            inputs={label: output_path_of(step) for label, step in by_label.items()},
             output_path=this_output_path(),
             title=versioned(f"{name}: real text to an evaluated model"),
             expectations=expectations,
@@ -321,5 +321,5 @@ def report(name: str, made: dict[str, Step]) -> Step:
 
 if __name__ == "__main__":
     page = join(executor_main(steps()).get("report/quickstart", ""), "report.html")
-    if exists(page):  # not with --dry-run, --run-only
+    if exists(page):  # False with --dry-run or --run-only
         print(f"report: {page}")

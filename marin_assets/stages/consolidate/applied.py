@@ -1,4 +1,4 @@
-"""One attribute of a consolidation: where it lies, and how its verdicts are taken."""
+"""One attribute of a consolidation: its path, and the rule that turns its rows into verdicts."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class ConsolidateError(ValueError):
-    """Documents and attributes that do not belong together, or a config that says nothing: one sentence."""
+    """The attributes do not belong to the documents, or the config is invalid."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Applied:
-    """An attribute to apply. All of its fields count for the version, with or without `versioned()`."""
+    """An attribute to apply. All of its fields enter the version, with or without `versioned()`."""
 
     name: str
-    """What it is called in reasons and counts: "<name>/<reason>". Letters, digits, "_" and "-"."""
+    """Name in reasons and counts: "<name>/<reason>". Letters, digits, "_" and "-"."""
     path: str
     """The output of the stage that judged the documents."""
     missing: str = ERROR
-    """What becomes of a document without a row: "error", "keep", or "reject" (as "<name>/missing")."""
+    """Treatment of a document without a row: "error", "keep", or "reject" (as "<name>/missing")."""
     at_least: float | None = None
-    """Keep by `value` in place of the stage's own `keep`: a lower one is rejected as "below_at_least"."""
+    """Keep by `value` instead of the stage's own `keep`: a lower value is rejected as "below_at_least"."""
     at_most: float | None = None
-    """Likewise; a higher one is rejected as "above_at_most"."""
+    """Likewise: a higher value is rejected as "above_at_most"."""
 
     def __post_init__(self) -> None:
         if isinstance(self.path, str):  # on a worker, where values are plain
@@ -46,13 +46,13 @@ class Applied:
 
 
 def check_applied(attributes: Sequence[Applied]) -> None:
-    """Raises ConsolidateError for a name that is none or is there twice, and for values that mean nothing."""
+    """Raise ConsolidateError for an invalid or repeated name, and for invalid values of other fields."""
     seen: set[str] = set()
     for applied in attributes:
         if not isinstance(applied.name, str) or not NAME.fullmatch(applied.name) or applied.name in seen:
             raise ConsolidateError(
                 f"An attribute has the name {applied.name!r}, expected letters, digits, '_' and '-', each name once. "
-                "Rename it."
+                "Rename the attribute."
             )
         seen.add(applied.name)
         if applied.missing not in (ERROR, KEEP, REJECT):
@@ -62,15 +62,15 @@ def check_applied(attributes: Sequence[Applied]) -> None:
         if applied.at_least is not None and applied.at_most is not None and applied.at_least > applied.at_most:
             raise ConsolidateError(
                 f"Attribute {applied.name!r} has at_least={applied.at_least!r} above at_most={applied.at_most!r}, so "
-                "it would keep nothing. Exchange them."
+                "it would keep nothing. Swap them."
             )
 
 
 def decide(applied: Applied, verdict: Verdict | None) -> Verdict:
-    """What is done with a document of which the attribute says `verdict`, or has no row.
+    """Return the verdict to apply to a document, given the attribute's `verdict`, or None if it has no row.
 
-    A verdict without a value stays a rejection under a threshold (the text was empty, the language unknown). Raises
-    ConsolidateError if it keeps.
+    Under a threshold, a verdict without a value stays a rejection (the text was empty, the language unknown). Raises
+    ConsolidateError if such a verdict keeps the document.
     """
     if verdict is None:
         return KEPT if applied.missing == KEEP else Verdict(keep=False, reason=MISSING)
@@ -78,7 +78,7 @@ def decide(applied: Applied, verdict: Verdict | None) -> Verdict:
         return verdict
     if verdict.value is None:
         if verdict.keep:
-            raise ConsolidateError("has no value, which at_least and at_most judge. Apply it without them.")
+            raise ConsolidateError("has no value, which at_least and at_most compare. Apply it without them.")
         return verdict
     if applied.at_least is not None and not verdict.value >= applied.at_least:  # NaN is rejected too
         return Verdict(keep=False, reason=BELOW, value=verdict.value)

@@ -1,21 +1,21 @@
-"""Apply attributes to documents: what is kept, and the account of what is not.
+"""Apply attributes to documents, and account for everything that is removed.
 
 In:  documents, and the attributes that any number of stages wrote beside them.
-Out: the documents that are kept, shard for shard under the same names;
-     waterfall.json   what each attribute took away, for which reason (`waterfall.py` says how)
-     rejected.json    for each attribute and reason a sample of the documents
+Out: the kept documents, shard for shard under the same names;
+     waterfall.json   documents and bytes that each attribute removed, by reason (format: `waterfall.py`)
+     rejected.json    for each attribute and reason, a sample of the rejected documents
      rejected.html    the same as a page to read
 
-Attributes are applied in the order in which they are given, and the first that rejects a document decides its reason.
-What they cut out of documents adds up, as spans of the original text; a document of which only blanks are left is
-rejected too. In flat memory: one document with its rows, and the samples.
+Attributes are applied in the given order, and the first that rejects a document decides its reason. Cuts add up, as
+spans of the original text; a document with nothing but whitespace left is rejected too. Memory is flat: one document
+with its rows, and the samples.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from marin_assets.stages.consolidate.cuts import union, without
 from marin_assets.stages.consolidate.join import AttributeRows, attribute_files
 from marin_assets.stages.consolidate.rejected_page import render_rejected
 from marin_assets.stages.consolidate.samples import RejectedSample
-from marin_assets.stages.consolidate.waterfall import REJECT, waterfall_of
+from marin_assets.stages.consolidate.waterfall import REJECT, units_of, waterfall_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
@@ -44,28 +44,30 @@ DOCUMENT_TOTALS = ("documents", "kept", "rejected", "documents_cut", "characters
 UNIT_TOTALS = ("in", "kept", "rejected", "cut")
 
 Measure = Callable[[str], dict[str, int]]
-"""What a text counts: its bytes, and its tokens if there is a tokenizer."""
+"""Size of a text by unit: its bytes, and its tokens if a tokenizer is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsolidateConfig:
     documents_path: str
-    """Documents, as they were when they were judged."""
+    """The documents that were judged, unchanged."""
     attributes: Sequence[Applied]
-    """What is applied, in this order; none keeps every document."""
+    """Attributes to apply, in this order; an empty list keeps every document."""
     tokenizer_path: str | None = None
-    """Folder of a tokenizer, to tell tokens beside bytes; it takes many times as long. None tells bytes alone."""
+    """Folder of a tokenizer, to count tokens beside bytes, which takes many times as long. None counts only bytes."""
     output_path: str = THIS_OUTPUT_PATH
     rejected_per_reason: int = versioned(20)
-    """Documents to show of each attribute and reason."""
+    """Documents in the sample of each attribute and reason."""
     rejected_characters: int = versioned(2000)
-    """Of each of their texts, so many from the beginning."""
+    """Characters of each sampled text, from its beginning."""
     output_format: str = versioned(SUFFIX)
-    """What is written: ".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
+    """Format of the documents: ".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsolidateShard:
+    """Config of a shard of `consolidate_shard`."""
+
     attributes: tuple[Applied, ...]
     files: tuple[tuple[StoredFile | None, ...], ...]
     """For each input, the file of each attribute."""
@@ -75,12 +77,12 @@ class ConsolidateShard:
 
 
 def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
-    """Write the documents that all attributes keep, the waterfall and a sample of the others.
+    """Write the documents that all attributes keep, the waterfall and a sample of the rejected documents.
 
     Returns documents, kept, rejected, each rejected_<attribute>/<reason>, documents_cut, characters_cut, bytes_in,
-    bytes_kept, bytes_rejected, bytes_cut, with a tokenizer the same of tokens, each missing_<attribute>, kept_share,
+    bytes_kept, bytes_rejected, bytes_cut, with a tokenizer the same for tokens, each missing_<attribute>, kept_share,
     documents_unaccounted and bytes_unaccounted, which are 0, and by_reason: "<attribute>/<reason>" -> documents, bytes
-    and tokens. Raises ConsolidateError for attributes that are not of these documents; of rows, as a ShardError.
+    and tokens. Raises ConsolidateError if an attribute does not belong to the documents; for a row, as a ShardError.
     """
     attributes = tuple(config.attributes)
     check_applied(attributes)
@@ -99,7 +101,7 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
 
 
 def _shards(config: ConsolidateConfig, attributes: tuple[Applied, ...]) -> list[FileShard]:
-    """The documents' shards, each with the attributes' files and, as its last output, a file for its sample."""
+    """Return the documents' shards, each with the attributes' files and, as its last output, the file of its sample."""
     shards = document_shards(config.documents_path, config.output_path, None, suffix=config.output_format)
     documents = [file for shard in shards for file in shard.inputs]
     by_attribute = [attribute_files(applied, documents) for applied in attributes]
@@ -121,16 +123,15 @@ def _shards(config: ConsolidateConfig, attributes: tuple[Applied, ...]) -> list[
 
 
 def consolidate_shard(shard: FileShard) -> Counts:
-    ask: ConsolidateShard = shard.config
-    measure = _measure(ask.tokenizer_path)
-    totals = [*DOCUMENT_TOTALS, *(f"{unit}_{total}" for unit in measure("") for total in UNIT_TOTALS)]
-    counts: Counter[str] = Counter(dict.fromkeys(totals, 0))
-    samples = RejectedSample(ask.rejected_per_reason, ask.rejected_characters)
+    config: ConsolidateShard = shard.config
+    measure = _measure(config.tokenizer_path)
+    counts: Counter[str] = Counter(dict.fromkeys(_totals(measure("")), 0))
+    samples = RejectedSample(config.rejected_per_reason, config.rejected_characters)
     *targets, samples_path = shard.outputs
-    for file, attributes, target in zip(shard.inputs, ask.files, targets, strict=True):
+    for file, attributes, target in zip(shard.inputs, config.files, targets, strict=True):
         rows = [
             AttributeRows(applied, attribute.path if attribute else None, file.path)
-            for applied, attribute in zip(ask.attributes, attributes, strict=True)
+            for applied, attribute in zip(config.attributes, attributes, strict=True)
         ]
         write_documents(target, _kept(file.path, rows, measure, counts, samples), replace=False)
     samples.write(samples_path)
@@ -144,22 +145,27 @@ def _measure(tokenizer_path: str | None) -> Measure:
     return lambda text: {"bytes": len(text.encode()), "tokens": count_tokens([text])[0]}
 
 
+def _totals(units: Iterable[str]) -> list[str]:
+    """Return the names of the counts that every result has."""
+    return [*DOCUMENT_TOTALS, *(f"{unit}_{total}" for unit in units for total in UNIT_TOTALS)]
+
+
 def _kept(
     path: str, attributes: Sequence[AttributeRows], measure: Measure, counts: Counter[str], samples: RejectedSample
 ) -> Iterator[Document]:
-    """The documents of a shard that are kept, as they are written; all are counted."""
+    """Yield the documents of a shard to keep, without their cuts; count all documents."""
     for document in read_documents(path):
         verdicts = []
-        for attribute in attributes:  # all of them, also after a rejection: they stay in step
+        for attribute in attributes:  # all of them, also after a rejection, so that all files advance together
             verdict, has_row = attribute.decide(document.id)
             counts[f"missing_{attribute.name}"] += not has_row
             verdicts.append((attribute.name, verdict))
-        outcome = apply_verdicts(document, verdicts)
-        _count(document, outcome, measure, counts)
-        if outcome.rejected_by:
-            samples.add(outcome.rejected_by, document, outcome.verdict)
-        elif outcome.cuts:
-            yield dataclasses.replace(document, text=outcome.cuts[-1][1])
+        decision = apply_verdicts(document, verdicts)
+        _count(document, decision, measure, counts)
+        if decision.rejected_by:
+            samples.add(decision.rejected_by, document, decision.verdict)
+        elif decision.cuts:
+            yield dataclasses.replace(document, text=decision.cuts[-1][1])
         else:
             yield document
     for attribute in attributes:
@@ -167,20 +173,22 @@ def _kept(
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Decision:
+    """The combined effect of all attributes on one document."""
+
     cuts: list[tuple[str, str]]
-    """(attribute, what it leaves of the text) of each that cuts something, in order."""
+    """(attribute, text left after it) of each attribute that cuts something, in order."""
     rejected_by: str = ""
-    """The attribute that rejects the document, with `verdict`."""
+    """The attribute that rejects the document, with `verdict`; empty if it is kept."""
     verdict: Verdict = KEPT
 
 
-def apply_verdicts(document: Document, verdicts: Sequence[tuple[str, Verdict]]) -> Outcome:
-    """What becomes of a document by the (attribute, verdict) of each. Raises ConsolidateError for a cut beyond it."""
+def apply_verdicts(document: Document, verdicts: Sequence[tuple[str, Verdict]]) -> Decision:
+    """Combine the (attribute, verdict) pairs of a document. Raises ConsolidateError for a cut beyond its text."""
     text, spans, cuts = document.text, union(()), list[tuple[str, str]]()
     for name, verdict in verdicts:
         if not verdict.keep:
-            return Outcome(cuts, name, verdict)
+            return Decision(cuts, name, verdict)
         if not verdict.cut:
             continue
         spans = union((*spans, *verdict.cut))
@@ -188,35 +196,35 @@ def apply_verdicts(document: Document, verdicts: Sequence[tuple[str, Verdict]]) 
             shorter = without(document.text, spans)
         except ValueError as error:
             raise ConsolidateError(
-                f"Attribute {name!r} of document {document.id!r} {error}: it was made of another text. Make it of "
-                "these documents."
+                f"Attribute {name!r} of document {document.id!r} {error}: it was computed from another text. Compute "
+                "it from these documents."
             ) from None
         if shorter != text:
             cuts.append((name, shorter))
         text = shorter
         if not text.strip():
-            return Outcome(cuts, name, Verdict(keep=False, reason=EMPTY, value=verdict.value))
-    return Outcome(cuts)
+            return Decision(cuts, name, Verdict(keep=False, reason=EMPTY, value=verdict.value))
+    return Decision(cuts)
 
 
-def _count(document: Document, outcome: Outcome, measure: Measure, counts: Counter[str]) -> None:
+def _count(document: Document, decision: Decision, measure: Measure, counts: Counter[str]) -> None:
     sizes = measure(document.text)
     counts.update(documents=1)
     counts.update({f"{unit}_in": size for unit, size in sizes.items()})
-    if outcome.rejected_by:
-        reason = f"rejected_{outcome.rejected_by}/{outcome.verdict.reason}"
+    if decision.rejected_by:
+        reason = f"rejected_{decision.rejected_by}/{decision.verdict.reason}"
         counts.update({"rejected": 1, reason: 1})
         for unit, size in sizes.items():
             counts.update({f"{unit}_rejected": size, f"{unit}_{reason}": size})
         return
-    for name, text in outcome.cuts:
+    for name, text in decision.cuts:
         counts[f"documents_cut_{name}"] += 1
         left = measure(text)
         for unit, size in sizes.items():
             counts.update({f"{unit}_cut": size - left[unit], f"{unit}_cut_{name}": size - left[unit]})
         sizes = left
-    if outcome.cuts:
-        counts.update(documents_cut=1, characters_cut=len(document.text) - len(outcome.cuts[-1][1]))
+    if decision.cuts:
+        counts.update(documents_cut=1, characters_cut=len(document.text) - len(decision.cuts[-1][1]))
     counts.update(kept=1)
     counts.update({f"{unit}_kept": size for unit, size in sizes.items()})
 
@@ -240,11 +248,10 @@ def _rejected(config: ConsolidateConfig, waterfall: dict[str, Any], samples: Rej
 
 
 def _result(counts: Counts, waterfall: dict[str, Any]) -> dict[str, Any]:
-    units = ["bytes", *(["tokens"] if "tokens_in" in counts else [])]
-    totals = [*DOCUMENT_TOTALS, *(f"{unit}_{total}" for unit in units for total in UNIT_TOTALS)]
+    units = units_of(counts)
     accounted = counts["bytes_kept"] + counts["bytes_rejected"] + counts["bytes_cut"]
     return {
-        **{key: counts[key] for key in totals},
+        **{key: counts[key] for key in _totals(units)},
         **{key: counts[key] for key in sorted(counts) if key.startswith("rejected_")},
         **{key: counts[key] for key in sorted(counts) if key.startswith("missing_") and counts[key]},
         "kept_share": counts["kept"] / max(1, counts["documents"]),

@@ -1,4 +1,4 @@
-"""Spans [start, end) of characters, and a text without them."""
+"""Union of spans [start, end) of characters, and their removal from a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Spans = list[tuple[int, int]]
 
 
 def union(spans: Iterable[tuple[int, int]]) -> Spans:
-    """The same characters as spans in order that neither overlap nor touch."""
+    """Return the same characters as ordered spans that neither overlap nor touch."""
     merged: Spans = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -19,7 +19,7 @@ def union(spans: Iterable[tuple[int, int]]) -> Spans:
 
 
 def without(text: str, spans: Spans) -> str:
-    """What is left of `text`; `spans` are a union. Raises ValueError for a span that is not within the text."""
+    """Return `text` without `spans`, which are a union. Raises ValueError for a span beyond the text."""
     if spans and not 0 <= spans[0][0] <= spans[-1][1] <= len(text):
         raise ValueError(f"cuts characters {spans[0][0]} to {spans[-1][1]} of a text of {len(text)}")
     borders = [0, *(border for span in spans for border in span), len(text)]

@@ -1,7 +1,7 @@
-"""Attributes joined to documents: by the name of the shard, then row by row in the documents' order, by id.
+"""Join attributes to documents: by the name of the shard, then by id, row by row in the documents' order.
 
-Nothing is held but one row of each attribute. What does not fit is an error, and the shards are read once more to say
-which of the two is at fault.
+Memory holds one row of each attribute. A mismatch is an error; both shards are then read again to find out which of
+the two is wrong.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Row = tuple[str, Verdict]
 
 
 def attribute_files(applied: Applied, documents: Sequence[StoredFile]) -> list[StoredFile | None]:
-    """For each shard of documents the attribute's, of the same name but for its format; None where it may be missing.
+    """Return the attribute's file for each shard of documents, None where it may be missing.
 
-    Raises ConsolidateError for a shard without its partner on either side, FileNotFoundError if there is nothing.
+    Names must match; formats may differ. Raises ConsolidateError for a file without a counterpart on either side,
+    FileNotFoundError if the attribute has no files.
     """
     found = {output_name(file, ""): file for file in stored_files(applied.path) if file.path.endswith(FORMATS)}
     names = [output_name(file, "") for file in documents]
@@ -29,19 +30,19 @@ def attribute_files(applied: Applied, documents: Sequence[StoredFile]) -> list[S
     if lacking and (applied.missing == ERROR or len(lacking) == len(names)):
         raise ConsolidateError(
             f"Attribute {applied.name!r} has no file {join(applied.path, lacking[0] + SUFFIX)!r} for the documents "
-            f"{documents[names.index(lacking[0])].path!r} ({len(lacking)} of {len(names)} shards lack theirs). Make it "
-            "of these documents."
+            f"{documents[names.index(lacking[0])].path!r} ({len(lacking)} of {len(names)} shards lack theirs). Compute "
+            "it from these documents."
         )
     if extra := sorted(found.keys() - set(names)):
         raise ConsolidateError(
-            f"Attribute {applied.name!r} has {found[extra[0]].path!r}, for which there is no shard of documents "
-            f"({len(extra)} such files). Make it of these documents."
+            f"Attribute {applied.name!r} has {found[extra[0]].path!r}, which matches no shard of documents "
+            f"({len(extra)} such files). Compute it from these documents."
         )
     return [found.get(name) for name in names]
 
 
 class AttributeRows:
-    """The rows of one attribute's shard, taken in step with the documents."""
+    """The rows of one attribute's shard, read in parallel with the documents."""
 
     def __init__(self, applied: Applied, path: str | None, documents_path: str) -> None:
         self.name = applied.name
@@ -50,7 +51,7 @@ class AttributeRows:
         self._next = next(self._rows, None)
 
     def decide(self, id: str) -> tuple[Verdict, bool]:
-        """What is done with the next document, and whether it had a row. Raises ConsolidateError."""
+        """Return the verdict to apply to the next document, and whether it had a row. Raises ConsolidateError."""
         row = self._next
         if row is not None and row[0] == id:
             self._next = next(self._rows, None)
@@ -63,29 +64,29 @@ class AttributeRows:
         return decide(self._applied, None), False
 
     def finish(self) -> None:
-        """Raises ConsolidateError if a row is left after the last document."""
+        """Raise ConsolidateError if a row is left after the last document."""
         if self._next is not None:
             raise self._misfit(None)
 
     def _misfit(self, id: str | None) -> ConsolidateError:
-        """What is wrong where document `id` (None: the end) meets the next row."""
+        """Return the error for document `id` (None: the end) not matching the next row."""
         here, row = f"Attribute {self.name!r} in {self._path!r}", self._next
         if id is not None and not any(name == id for name, _ in read_attributes(self._path or "")):
             return ConsolidateError(
-                f"{here} has no row for document {id!r} of {self._documents_path!r}. Make it of these documents, or "
-                "pass missing='keep' or 'reject'."
+                f"{here} has no row for document {id!r} of {self._documents_path!r}. Compute it from these documents, "
+                "or pass missing='keep' or 'reject'."
             )
         if row is None:
             return ConsolidateError(
-                f"{here} ends before document {id!r} of {self._documents_path!r}. Make it of these documents."
+                f"{here} ends before document {id!r} of {self._documents_path!r}. Compute it from these documents."
             )
         if not any(document.id == row[0] for document in read_documents(self._documents_path)):
             return ConsolidateError(
-                f"{here} has a row for {row[0]!r}, which is no document of {self._documents_path!r}. Make it of these "
-                "documents."
+                f"{here} has a row for {row[0]!r}, which is no document of {self._documents_path!r}. Compute it from "
+                "these documents."
             )
         place = "after the last document" if id is None else f"where document {id!r} was expected"
         return ConsolidateError(
             f"{here} has the row of {row[0]!r} {place} of {self._documents_path!r}: it is in another order, or a row "
-            "is there twice. Make it of these documents."
+            "occurs twice. Compute it from these documents."
         )

@@ -1,4 +1,4 @@
-"""A page of what was thrown away: the waterfall, then the sampled documents of each reason. It needs no other file."""
+"""Render rejected.html: the waterfall, then the sampled documents of each reason. The page needs no other file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f6f6f4; paddi
 
 
 def render_rejected(waterfall: Mapping[str, Any], rejected: Mapping[str, Any]) -> str:
-    """The page as HTML; every text in it is escaped."""
+    """Return the page as HTML; all text is escaped."""
     return "\n".join(_lines(waterfall, rejected)) + "\n"
 
 
 def _lines(waterfall: Mapping[str, Any], rejected: Mapping[str, Any]) -> Iterator[str]:
     documents, kept = waterfall["documents"], waterfall["kept"]["documents"]
-    yield '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>What was thrown away</title>'
-    yield f"<style>{STYLE}</style></head><body><h1>What was thrown away</h1>"
+    yield '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Rejected documents</title>'
+    yield f"<style>{STYLE}</style></head><body><h1>Rejected documents</h1>"
     yield f"<p>{kept:,} of {documents:,} documents are kept ({_share(kept, documents)}), "
     yield f"{waterfall['kept']['bytes']:,} of {waterfall['bytes']:,} bytes "
     yield f"({_share(waterfall['kept']['bytes'], waterfall['bytes'])}). A document counts for the first attribute that "

@@ -1,6 +1,6 @@
-"""A sample of what was rejected, for each attribute and reason: those with the smallest hash of their ids.
+"""Sample the rejected documents of each attribute and reason: those with the smallest hashes of their ids.
 
-So the sample does not depend on shards or their order, and takes the same memory whatever is rejected.
+The sample does not depend on shards or their order, and its memory does not grow with the number of rejections.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class RejectedSample:
         self._take(key, sample)
 
     def write(self, path: str) -> None:
-        """One shard's sample, to be read by `read`."""
+        """Write one shard's sample; `read` reads it."""
         samples = (sample for key in sorted(self._samples) for sample in self._smallest(self._samples[key]))
         write_rows(path, samples, replace=False)
 
     def read(self, path: str) -> None:
-        """Take in another shard's sample. Raises DocumentError for a file that is damaged."""
+        """Merge another shard's sample. Raises DocumentError for a damaged file."""
         for number, row in read_rows(path):
             if isinstance(row, BadRow):
                 raise DocumentError(f"{path!r} line {number} is no rejected document ({row.detail}). Remove the file.")
             self._take((row["attribute"], row["reason"]), row)
 
     def of(self, attribute: str, reason: str) -> Iterator[Sample]:
-        """The documents of one reason, as people are shown them."""
+        """Yield the sampled documents of one reason, as rows of rejected.json."""
         for sample in self._smallest(self._samples[attribute, reason]):
             yield {key: sample[key] for key in ("id", "source", "value", "characters", "text")}
 

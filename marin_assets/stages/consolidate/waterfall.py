@@ -1,4 +1,4 @@
-"""The waterfall: how many documents and bytes each attribute took away, for which reason, one after the other.
+"""Compute the waterfall: the documents and bytes that each attribute removed, by reason, in the order of application.
 
     {"format_version": 1, "documents": 100, "bytes": 9000,
      "attributes": [{"name", "missing", "at_least", "at_most", "documents_missing",
@@ -7,9 +7,9 @@
                 "documents_left", "bytes_left"}, …],
      "kept": {"documents": 60, "bytes": 5000}}
 
-Bytes are UTF-8 of texts; with a tokenizer there are "tokens" and "tokens_left" beside them. A rejected document counts
-with its whole text; "cut" is what was cut out of kept documents, of which no document goes. So documents, bytes and
-tokens are those of all steps and of what is kept, added up.
+Bytes are those of the texts in UTF-8; with a tokenizer, "tokens" and "tokens_left" are beside them. A rejected document
+counts with its whole text. "cut" is the text cut out of kept documents, and removes no document. So the totals of
+documents, bytes and tokens are the sums over all steps and "kept".
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ REJECT, CUT = "reject", "cut"
 
 
 def waterfall_of(counts: Mapping[str, int | float], attributes: Sequence[Applied]) -> dict[str, Any]:
-    """The waterfall that the counts of all shards tell."""
-    units = ["bytes", *(["tokens"] if "tokens_in" in counts else [])]
+    """Return the waterfall of the summed counts of all shards."""
+    units = units_of(counts)
     whole = {"documents": counts["documents"], **{unit: counts[f"{unit}_in"] for unit in units}}
     left = dict(whole)
     steps: list[dict[str, Any]] = []
     summaries: list[dict[str, Any]] = []
     for applied in attributes:
-        gone: dict[str, int | float] = dict.fromkeys(whole, 0)
+        removed: dict[str, int | float] = dict.fromkeys(whole, 0)
         for step in _steps_of(applied.name, counts, units):
-            for what in gone:
-                gone[what] += step[what]
-                left[what] -= step[what]
+            for unit in removed:
+                removed[unit] += step[unit]
+                left[unit] -= step[unit]
             steps.append({**step, **_left(left)})
         summaries.append(
             {
@@ -44,7 +44,7 @@ def waterfall_of(counts: Mapping[str, int | float], attributes: Sequence[Applied
                 "at_least": applied.at_least,
                 "at_most": applied.at_most,
                 "documents_missing": counts.get(f"missing_{applied.name}", 0),
-                **gone,
+                **removed,
                 **_left(left),
             }
         )
@@ -57,12 +57,17 @@ def waterfall_of(counts: Mapping[str, int | float], attributes: Sequence[Applied
     }
 
 
+def units_of(counts: Mapping[str, int | float]) -> list[str]:
+    """Return the units that the texts were measured in: bytes, and tokens if a tokenizer was given."""
+    return ["bytes", *(["tokens"] if "tokens_in" in counts else [])]
+
+
 def _left(left: Mapping[str, int | float]) -> dict[str, int | float]:
-    return {f"{what}_left": number for what, number in left.items()}
+    return {f"{unit}_left": number for unit, number in left.items()}
 
 
 def _steps_of(attribute: str, counts: Mapping[str, int | float], units: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Rejections, most documents first, then the cuts."""
+    """Yield the rejections of one attribute, most documents first, then its cuts."""
     start = f"rejected_{attribute}/"
     reasons = [key.removeprefix(start) for key in counts if key.startswith(start)]
     for reason in sorted(reasons, key=lambda reason: (-counts[start + reason], reason)):

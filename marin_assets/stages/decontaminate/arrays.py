@@ -1,4 +1,4 @@
-"""Arrays in files of their own, and what a file is."""
+"""numpy arrays as files, and the digest of a small file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def sha256_of(path: str) -> str:
-    """SHA-256 of a small file, in hex."""
+    """Return the SHA-256 of a small file, in hex."""
     fs, p = filesystem_of(path)
     return hashlib.sha256(fs.cat_file(p)).hexdigest()
 

@@ -1,14 +1,16 @@
-"""Find documents that hold what evaluations ask, by n-grams of 13 words (GPT-3: Brown et al. 2020, arXiv:2005.14165).
+"""Find documents that contain questions of evaluations, by n-grams of 13 words (GPT-3: Brown et al. 2020,
+arXiv:2005.14165).
 
 In:  documents, and the questions of evaluations.
 Out: attributes, shard for shard: "contaminated", value the largest share of one question's n-grams that the document
-         holds;
-     `contamination.json`, what was found, by evaluation and by question, with an example of each;
+         contains;
+     `contamination.json`, the report by evaluation and by question, with an example for each contaminated question;
      `ignored.npy`, uint64 hashes of the n-grams that were too common to count.
 
-A document is contaminated if it holds `min_matches` different n-grams of one question, and `min_share` of that
-question's. Global steps, each as large as the evaluations: the index of n-grams (`ngram_index.py`), kept in `.marin/`
-and loaded by each worker, and the sums of what the shards found. Documents stream.
+A document is contaminated if it contains at least `min_matches` different n-grams of one question, and at least
+`min_share` of that question's n-grams. Two global phases, each as large as the evaluations: the index of n-grams
+(`ngram_index.py`), stored in `.marin/` and loaded by each worker, and the sums of the findings of all shards. Documents
+stream.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 class ContaminationError(ValueError):
-    """A config that nothing can be found with: one sentence."""
+    """Nothing can be found with this config."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,27 +61,27 @@ class FindContaminationConfig:
     fields: dict[str, list[str]] = versioned({})
     """Evaluation to the text fields of its rows, if they are not {"ctx", "choices", "gold"}."""
     ngram: int = versioned(13)
-    """Words."""
+    """Length of an n-gram in words."""
     min_ngram: int = versioned(8)
-    """A question of fewer words than `ngram` is looked for as a whole, if it has as many as this (GPT-3's least n)."""
+    """A question of fewer words than `ngram` is one n-gram, if it has at least this many words (GPT-3's least n)."""
     min_matches: int = versioned(1)
-    """Different n-grams of one question; all of them, if it has fewer."""
+    """Least number of different n-grams of one question; all of them, if the question has fewer."""
     min_share: float = versioned(0.0)
-    """Of one question's n-grams. 0.5 forgives documents that share a phrase with a question."""
+    """Least share of one question's n-grams. 0.5 tolerates documents that share a phrase with a question."""
     ignore_more_than: int | None = versioned(None)
-    """Ignore n-grams that stand in more documents than this. GPT-3 ignored more than 10: most were boilerplate."""
+    """Ignore n-grams that occur in more documents than this. GPT-3's limit was 10: most were boilerplate."""
     ignored_path: str | None = None
-    """Output of an earlier run whose ignored n-grams are ignored, instead: to show that its result is clean."""
+    """Output of an earlier run: ignore the n-grams that it ignored. Use it to check that its result is clean."""
     validation_fraction: float | None = versioned(None)
-    """Judge the training side of this split alone; the validation side is kept, as questions are made of it."""
+    """Judge only the training side of this split. The validation side, the source of the questions, is kept."""
 
 
 def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
-    """Find contaminated documents, and report which questions they hold.
+    """Find contaminated documents, and report which questions they contain.
 
     Returns documents, kept, rejected, rejected_contaminated, documents_held_out (not judged); questions,
     questions_contaminated, contaminated_share, questions_too_short, questions_too_common (all their n-grams are
-    ignored: neither too short nor too common questions can be found), questions_contaminated_<evaluation>, ngrams,
+    ignored; too short and too common questions cannot be found), questions_contaminated_<evaluation>, ngrams,
     ngrams_ignored. Raises ContaminationError, QuestionError.
     """
     _check(config)
@@ -94,17 +96,17 @@ def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
     )
     shards = document_shards(config.documents_path, config.output_path, judge)
     findings = document_shards(config.documents_path, join(config.output_path, FINDINGS), judge, suffix=".json")
-    both = [replace(s, outputs=s.outputs + f.outputs) for s, f in zip(shards, findings, strict=True)]
-    counts = map_shards(find_shard, both, output_path=config.output_path)
+    merged = [replace(s, outputs=s.outputs + f.outputs) for s, f in zip(shards, findings, strict=True)]
+    counts = map_shards(find_shard, merged, output_path=config.output_path)
     rule = {name: getattr(config, name) for name in RULE}
     report = make_report(rule, index, ignored, [path for shard in findings for path in shard.outputs])
     write_json(join(config.output_path, REPORT), report)
-    told = {key: value for key, value in report.items() if isinstance(value, int | float) and key != "format_version"}
+    totals = {key: value for key, value in report.items() if isinstance(value, int | float) and key != "format_version"}
     by_evaluation = {
         f"questions_contaminated_{name}": one["questions_contaminated"] for name, one in report["evaluations"].items()
     }
-    log.info("%d of %d questions are in documents", told["questions_contaminated"], told["questions"])
-    return {"rejected_contaminated": 0, **counts, **told, **by_evaluation}
+    log.info("%d of %d questions occur in documents", totals["questions_contaminated"], totals["questions"])
+    return {"rejected_contaminated": 0, **counts, **totals, **by_evaluation}
 
 
 def _check(config: FindContaminationConfig) -> None:
@@ -112,18 +114,18 @@ def _check(config: FindContaminationConfig) -> None:
         raise ContaminationError("evaluations is empty, expected at least one. Pass {name: path of its questions}.")
     if not 1 <= config.min_ngram <= config.ngram:
         raise ContaminationError(
-            f"ngram is {config.ngram!r} and min_ngram {config.min_ngram!r}, expected 1 or more words, and no more at "
-            "least than the n-gram has. Pass for example 13 and 8."
+            f"ngram is {config.ngram!r} and min_ngram {config.min_ngram!r}, expected min_ngram of at least 1 and ngram "
+            "no smaller. Pass for example 13 and 8."
         )
     if config.min_matches < 1 or not 0 <= config.min_share <= 1:
         raise ContaminationError(
             f"min_matches is {config.min_matches!r} and min_share {config.min_share!r}, expected 1 or more n-grams and "
-            "a share from 0 to 1. Pass 1 and 0 for any n-gram."
+            "a share from 0 to 1. Pass 1 and 0 to reject any match."
         )
     if config.ignore_more_than is not None and (config.ignore_more_than < 1 or config.ignored_path is not None):
         raise ContaminationError(
             f"ignore_more_than is {config.ignore_more_than!r} and ignored_path {config.ignored_path!r}, expected a "
-            "number of documents from 1 on, or else the path of an earlier run. Pass one of them, or none."
+            "number of documents of at least 1, or the output path of an earlier run. Pass one of them, or none."
         )
     if config.validation_fraction is not None:
         check_fraction(config.validation_fraction)
@@ -134,8 +136,8 @@ def _index(config: FindContaminationConfig) -> tuple[NgramIndex, MatchConfig]:
     index = build_index(questions, config.ngram, config.min_ngram)
     if not index.ngrams:
         raise ContaminationError(
-            f"None of the {len(questions)} questions has {config.min_ngram} words, so that none can be looked for. "
-            "Name other fields, or lower min_ngram."
+            f"None of the {len(questions)} questions has {config.min_ngram} words, so none can be found. "
+            "Pass other fields, or lower min_ngram."
         )
     path = join(config.output_path, INDEX)
     save_index(index, path)
@@ -144,7 +146,7 @@ def _index(config: FindContaminationConfig) -> tuple[NgramIndex, MatchConfig]:
 
 
 def _ignored(config: FindContaminationConfig, index: NgramIndex, match: MatchConfig) -> np.ndarray:
-    """Numbers of the n-grams to ignore, int64; their hashes are written to `ignored.npy`."""
+    """Return the numbers of the n-grams to ignore, int64, and write their hashes to `ignored.npy`."""
     import numpy as np
 
     hashes = np.concatenate(index.keys)
@@ -152,7 +154,7 @@ def _ignored(config: FindContaminationConfig, index: NgramIndex, match: MatchCon
     if config.ignored_path is not None:
         earlier = join(config.ignored_path, IGNORED)
         if not exists(earlier):
-            raise ContaminationError(f"There is no {earlier!r}. Give the output of find_contamination as ignored_path.")
+            raise ContaminationError(f"{earlier!r} does not exist. Pass the output of find_contamination.")
         ignored = np.flatnonzero(np.isin(hashes, load_array(earlier)))
     elif config.ignore_more_than is not None:
         shards = document_shards(config.documents_path, join(config.output_path, COUNTS), match, suffix=".npy")
@@ -167,7 +169,7 @@ def _ignored(config: FindContaminationConfig, index: NgramIndex, match: MatchCon
 
 
 def count_shard(shard: FileShard) -> Mapping[str, int]:
-    """Write in how many documents of each file the n-grams are: int64 (2, n-grams found), numbers and documents."""
+    """Count the documents of each file that contain each n-gram: int64 (2, n-grams found), numbers and counts."""
     import numpy as np
 
     index = load_index(shard.config.index_path, shard.config.index_sha256)
@@ -188,13 +190,13 @@ def _is_judged(document: Document, config: MatchConfig) -> bool:
 
 
 def find_shard(shard: FileShard) -> Mapping[str, int | float]:
-    """Write attributes and findings of each file."""
+    """Write the attributes and the findings of each file."""
     counts: Counter[str] = Counter(documents=0, kept=0, rejected=0, documents_held_out=0)
     half = len(shard.inputs)
     for file, target, findings in zip(shard.inputs, shard.outputs[:half], shard.outputs[half:], strict=True):
         finder = Finder(shard.config)
         write_verdicts(target, _verdicts(finder, file.path, counts), counts)
-        compact = json.dumps(finder.findings()).encode()  # ten times as fast as write_json
+        compact = json.dumps(finder.findings()).encode()  # 10 times as fast as write_json, which indents
         write_bytes(findings, compact, replace=False)
     return dict(counts)
 

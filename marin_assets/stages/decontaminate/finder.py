@@ -1,4 +1,4 @@
-"""Which questions a document holds, and whether that is too much."""
+"""Judge documents by the questions that they contain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchConfig:
-    """What `count_shard` of find_contamination is asked."""
+    """Config of a shard of find_contamination's `count_shard`."""
 
     index_path: str
     index_sha256: str
@@ -26,7 +26,7 @@ class MatchConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeConfig:
-    """What `find_shard` of find_contamination is asked."""
+    """Config of a shard of find_contamination's `find_shard`."""
 
     match: MatchConfig
     ignored_path: str
@@ -36,7 +36,10 @@ class JudgeConfig:
 
 
 def question_sizes(index: NgramIndex, counts: np.ndarray) -> np.ndarray:
-    """How many different n-grams that count each question has, int64 (questions,)."""
+    """Count the different n-grams of each question, int64 (questions,).
+
+    `counts` is bool (n-grams,), False for those to leave out.
+    """
     import numpy as np
 
     _, holders = index.holders_of(np.flatnonzero(counts))
@@ -44,7 +47,7 @@ def question_sizes(index: NgramIndex, counts: np.ndarray) -> np.ndarray:
 
 
 class Finder:
-    """Judges documents, and keeps what it found: memory as large as the evaluations."""
+    """Judge documents, and collect the findings, in memory as large as the evaluations."""
 
     def __init__(self, config: JudgeConfig) -> None:
         import numpy as np
@@ -89,7 +92,7 @@ class Finder:
         return Verdict(keep=False, reason="contaminated", value=value)
 
     def findings(self) -> dict[str, Any]:
-        """What was found, as JSON."""
+        """Return the findings, as JSON."""
         import numpy as np
 
         questions = {

@@ -1,10 +1,10 @@
-"""Which questions hold an n-gram: a table of hashes, built once and looked into by every worker.
+"""Index from n-grams to the questions that contain them: a table of hashes, built once and loaded by every worker.
 
-The hash of an n-gram is a polynomial in the 64-bit hashes (xxHash64) of its words, so a document's n-grams are n
-multiplications of whole arrays. A word that no question has is 0. Two n-grams of 10^12 in documents and 10^7 in
-questions are taken for one with a chance of about one half: 10^19 pairs, 2^64 hashes.
+The hash of an n-gram is a polynomial in the 64-bit hashes (xxHash64) of its words, so hashing a document's n-grams
+takes n multiplications of whole arrays. A word that occurs in no question hashes to 0. With 10^12 n-grams in documents
+and 10^7 in questions, the chance of a collision is about one half: 10^19 pairs, 2^64 hashes.
 
-Global: memory and time are linear in the evaluations, some 150 bytes an n-gram while the table is made.
+Global: memory and time are linear in the evaluations, some 150 bytes an n-gram while the index is built.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ if TYPE_CHECKING:
     import numpy as np
 
 MULTIPLIER = 0x9E3779B97F4A7C15
-"""Odd, so that no power of it is 0 (2^64 by the golden ratio)."""
+"""Odd, so no power of it is 0 modulo 2^64 (2^64 divided by the golden ratio)."""
 WORDS_AT_ONCE = 1 << 20
-"""Of a document: arrays stay at 8 MB however long it is."""
+"""Words of a document that are matched together: arrays stay at 8 MB for a document of any length."""
 FILTER_BITS_MAX = 26
 
 
 @dataclass(frozen=True)
 class Match:
-    """What a document has of the questions."""
+    """The n-grams of questions that a document contains."""
 
     ngrams: np.ndarray
-    """int64, different n-grams by their number, ascending."""
+    """int64, the numbers of the different n-grams, ascending."""
     places: np.ndarray
-    """int64, where each begins first, in words."""
+    """int64, the word at which each first begins."""
 
 
 @dataclass(frozen=True)
 class NgramIndex:
-    """The n-grams of all questions, numbered: first those of one length by their hash, then those of the next."""
+    """The n-grams of all questions, numbered by length, then by hash."""
 
     words: list[str]
     lengths: list[int]
-    """Of n-grams; usually one."""
+    """Lengths of n-grams in words, ascending; usually one."""
     keys: list[np.ndarray]
-    """uint64 for each length, ascending."""
+    """Hashes of the n-grams of each length, uint64, ascending."""
     starts: np.ndarray
-    """int64 (n-grams + 1,): where the questions of each n-gram begin in `holders`."""
+    """int64 (n-grams + 1,): start of each n-gram's questions in `holders`."""
     holders: np.ndarray
-    """int32: questions by their number."""
+    """int32: numbers of the questions that contain each n-gram."""
     sizes: np.ndarray
-    """int64 (questions,): different n-grams of each question."""
+    """int64 (questions,): number of different n-grams of each question."""
     names: list[tuple[str, str]]
     """(evaluation, id) of each question."""
     _hashes: dict[str, int] = field(default_factory=dict, compare=False)
@@ -71,7 +71,7 @@ class NgramIndex:
         return len(self.starts) - 1
 
     def match(self, words: Sequence[str]) -> Match:
-        """The n-grams of questions among the words of a document."""
+        """Return the n-grams of questions that occur among the words of a document."""
         import numpy as np
 
         numbers, places = [], []
@@ -94,7 +94,7 @@ class NgramIndex:
         return Match(ngrams, np.concatenate(places)[first])
 
     def holders_of(self, ngrams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(indices into `ngrams`, questions), both int64: a pair for each question that holds one of the n-grams."""
+        """Return (indices into `ngrams`, questions), both int64: one pair for each question that contains an n-gram."""
         import numpy as np
 
         starts, counts = self.starts[ngrams], self.starts[ngrams + 1] - self.starts[ngrams]
@@ -103,7 +103,7 @@ class NgramIndex:
         return np.repeat(np.arange(len(ngrams)), counts), self.holders[rows].astype(np.int64)
 
     def length_of(self, ngram: int) -> int:
-        """In words, of an n-gram by its number."""
+        """Return the length in words of an n-gram, given by its number."""
         for n, keys in zip(self.lengths, self.keys, strict=True):
             if ngram < len(keys):
                 return n
@@ -112,9 +112,9 @@ class NgramIndex:
 
 
 def rolling(hashes: np.ndarray, lengths: Sequence[int]) -> Iterator[np.ndarray]:
-    """For each length n, ascending: hashes of the n-grams that begin at each word, uint64 (len(hashes) - n + 1,).
+    """Yield, for each length n, ascending, the hashes of the n-grams that begin at each word.
 
-    The array is changed for the next length.
+    Each is uint64 (len(hashes) - n + 1,). The next length overwrites the array.
     """
     import numpy as np
 
@@ -129,7 +129,7 @@ def rolling(hashes: np.ndarray, lengths: Sequence[int]) -> Iterator[np.ndarray]:
 
 
 def build_index(questions: Sequence[Question], ngram: int, min_ngram: int) -> NgramIndex:
-    """The n-grams of `ngram` words of the questions; a shorter question of at least `min_ngram` words is one itself."""
+    """Index the questions' n-grams of `ngram` words. A shorter question of at least `min_ngram` words is one n-gram."""
     import numpy as np
 
     texts = [words_of(question.text) for question in questions]
@@ -177,7 +177,7 @@ def save_index(index: NgramIndex, path: str) -> None:
 
 @lru_cache(maxsize=1)
 def load_index(path: str, sha256: str) -> NgramIndex:
-    """What `save_index` wrote: once a process, as long as the file's SHA-256 is the same."""
+    """Load the index that `save_index` wrote, once a process while the file's SHA-256 stays the same."""
     import numpy as np
 
     fs, p = filesystem_of(path)
@@ -197,11 +197,11 @@ def load_index(path: str, sha256: str) -> NgramIndex:
 def _word_hashes(words: Sequence[str]) -> list[int]:
     import xxhash
 
-    return [xxhash.xxh64_intdigest(word.encode()) or 1 for word in words]  # 0 is a word that no question has
+    return [xxhash.xxh64_intdigest(word.encode()) or 1 for word in words]  # 0 means a word that no question has
 
 
 def _filter(keys: np.ndarray) -> tuple[np.ndarray, int]:
-    """(bool by the first bits of a hash: may it be a key, how far a hash is shifted): 16 places a key, or 64 MB."""
+    """Return (table, shift): `table[hash >> shift]` is False if the hash is no key. 16 entries a key, at most 64 MB."""
     import numpy as np
 
     bits = min(max(len(keys) * 16, 2).bit_length(), FILTER_BITS_MAX)

@@ -1,4 +1,4 @@
-"""The questions of evaluations, as the text that must not stand in training documents."""
+"""Read the questions of evaluations, as the text that must not occur in training documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MULTIPLE_CHOICE = ("ctx", "choices", "gold")
 
 
 class QuestionError(ValueError):
-    """A row that is no question: one sentence with file and line."""
+    """A row that is not a question. The message has the file and the line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,14 +20,14 @@ class Question:
     evaluation: str
     id: str
     text: str
-    """Of a multiple-choice question its context and the true choice: that is what a model would have seen."""
+    """Of a multiple-choice question, its context and the true choice: the text that a model would have seen."""
 
 
 def read_questions(evaluations: Mapping[str, str], fields: Mapping[str, Sequence[str]]) -> Iterator[Question]:
-    """The questions of every evaluation, in order.
+    """Yield the questions of every evaluation, in order.
 
-    `evaluations` is a path to rows for each name. `fields` names the text fields of an evaluation's rows, which are
-    joined; without them its rows are {"ctx", "choices", "gold"}. Raises QuestionError.
+    `evaluations` maps each name to the path of its rows. `fields` maps an evaluation to the text fields of its rows,
+    which are joined; without an entry its rows are {"ctx", "choices", "gold"}. Raises QuestionError.
     """
     for name in fields:
         if name not in evaluations:
@@ -40,19 +40,19 @@ def read_questions(evaluations: Mapping[str, str], fields: Mapping[str, Sequence
                 where = f"{file!r} line {number}"
                 if isinstance(row, BadRow):
                     raise QuestionError(f"{where} is no question ({row.reason}: {row.detail}). Make the file again.")
-                text = _joined(row, fields[name], where) if name in fields else _asked(row, where)
+                text = _joined(row, fields[name], where) if name in fields else _multiple_choice(row, where)
                 yield Question(evaluation=name, id=str(row.get("id", number)), text=text)
         if empty:
-            raise QuestionError(f"The evaluation {name!r} has no question at {path!r}. Give another file.")
+            raise QuestionError(f"The evaluation {name!r} has no question at {path!r}. Pass another file.")
 
 
-def _asked(row: Mapping[str, Any], where: str) -> str:
-    """Context and true choice. The wrong choices are not what the document went on with, so they are no leak."""
+def _multiple_choice(row: Mapping[str, Any], where: str) -> str:
+    """Join context and true choice. The wrong choices do not follow the context in the source, so they leak nothing."""
     ctx, choices, gold = (row.get(key) for key in MULTIPLE_CHOICE)
     if not (isinstance(ctx, str) and isinstance(choices, list) and isinstance(gold, int)):
         raise QuestionError(
             f"{where} has the fields {sorted(row)}, expected the text 'ctx', the list 'choices' and the number 'gold'. "
-            "Name the text fields of this evaluation in `fields`."
+            "List the text fields of this evaluation in `fields`."
         )
     if not 0 <= gold < len(choices):
         raise QuestionError(f"{where} has gold {gold!r}, expected the index of one of its {len(choices)} choices.")
@@ -67,7 +67,7 @@ def _joined(row: Mapping[str, Any], fields: Sequence[str], where: str) -> str:
         if not all(isinstance(part, str) for part in parts):
             raise QuestionError(
                 f"{where} has {field!r} = {value!r:.80}, expected a text or a list of texts. "
-                f"Name other fields; it has {sorted(row)}."
+                f"Pass other fields; it has {sorted(row)}."
             )
         texts += map(str, parts)
     return " ".join(texts)

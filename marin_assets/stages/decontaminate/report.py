@@ -1,4 +1,4 @@
-"""What was found, put together: `contamination.json`."""
+"""Combine the findings of all shards into the report `contamination.json`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REPORT_VERSION = 1
 def make_report(
     rule: dict[str, Any], index: NgramIndex, ignored: np.ndarray, findings: Sequence[str]
 ) -> dict[str, Any]:
-    """The report of what `Finder.findings` of every file tell; `rule` is told with it.
+    """Return the report of the files of `Finder.findings`; it includes `rule`.
 
     For each evaluation and for all: questions, questions_contaminated, contaminated_share, questions_too_short,
-    questions_too_common. For each question that was found: its n-grams, how many of them are in contaminated
-    documents, in how many documents it was found, and the one that holds most of it, with the words of an n-gram.
+    questions_too_common. For each contaminated question: the number of its n-grams, the number of them that occur in
+    contaminated documents, the number of documents, and the document with the largest share, with one n-gram's words.
     """
     import numpy as np
 
@@ -36,7 +36,7 @@ def make_report(
         for number, new in one["questions"].items():
             old = found.setdefault(int(number), {"documents": 0, "example": new["example"]})
             old["documents"] += new["documents"]
-            old["example"] = max(old["example"], new["example"], key=lambda example: example["share"])  # the first
+            old["example"] = max(old["example"], new["example"], key=lambda example: example["share"])  # first of ties
     matched = question_sizes(index, seen)
     totals = _totals(index, sizes, set(found), range(len(sizes)))
     evaluations = {

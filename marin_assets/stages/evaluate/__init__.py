@@ -1,0 +1,4 @@
+"""Stages that build evaluation sets, and evaluate exported models.
+
+May import marin_assets.documents, marin_assets.step and marin_resources; not Dagster, Ray or another stage.
+"""

@@ -1,13 +1,13 @@
-"""Make an evaluation set of the pages that training never sees.
+"""Build an evaluation set from the held-out pages.
 
 In:  documents, shards of {id, text, metadata}.
 Out: `questions.jsonl`, one {"id", "page", "ctx", "choices", "gold"} a line: about 260 characters of a held-out
-     document, and four continuations of about 90: the true one and three from other pages (the form of HellaSwag,
-     Zellers et al. 2019);
+     document, and four continuations of about 90 characters: the true one and three from other pages (the form of
+     HellaSwag, Zellers et al. 2019);
      `texts.jsonl`, one {"id", "page", "text"} a line, for bits per byte;
      `documents/`, the held-out documents sampled from each shard.
 
-Held out means the validation side of the split that tokenization makes: whole pages, by a hash of their name.
+Held out means on the validation side of the split that `tokenize` uses: whole pages, by a hash of their name.
 The sample is the documents with the smallest hashes, so it depends neither on their order nor on their shards.
 """
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import json
 import logging
 import random
 import re
@@ -26,42 +25,43 @@ from typing import Any
 
 from marin_assets.documents import Document, list_shards, page_of, read_documents, shard_name, write_documents
 from marin_assets.documents.split import VALIDATION, check_fraction, split_of
+from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import open_atomic
 from marin_resources.storage.paths import join
 
 CHOICES = 4
 SLACK_CHARACTERS = 40
-"""How far past its length a window may reach for the next single space between words."""
+"""Characters that a part of a window may exceed its length by, to end at a single space between words."""
 
 log = logging.getLogger(__name__)
 
 
 class HeldOutError(ValueError):
-    """The held-out documents do not give what was asked: one sentence with the counts and the way out."""
+    """The held-out documents give too few questions. The message has the counts and the fields to change."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutConfig:
     documents_path: str
-    """Documents, held-out ones among them."""
+    """Documents on both sides of the split."""
     output_path: str = THIS_OUTPUT_PATH
     validation_fraction: float = versioned(0.05)
-    """Share of the pages that is held out; the tokenized cache must be made with the same."""
+    """Share of the pages that are held out. The tokenized cache must use the same fraction."""
     questions: int = versioned(500)
-    """Four choices at chance have a standard error of 0.019 with 500 questions (0.25 * 0.75 / 500, root)."""
+    """Number of questions. With 500 questions of four choices, the standard error at chance is
+    sqrt(0.25 * 0.75 / 500) = 0.019."""
     context_characters: int = versioned(260)
-    """With the continuation about 100 tokens: fits a window of 128."""
+    """Length of a context. With the continuation it has about 100 tokens, which fits a window of 128."""
     continuation_characters: int = versioned(90)
     max_documents: int = versioned(1000)
-    """Held-out documents sampled at most; a web-scale corpus has far more than an evaluation needs."""
+    """Most held-out documents to sample. A web-scale corpus has far more than an evaluation needs."""
     seed: int = versioned(0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """A place in a document where it can be asked how the text goes on."""
+    """A passage of a document that can become a question: a context and its continuation."""
 
     page: str
     context: str
@@ -69,9 +69,10 @@ class Window:
 
 
 def make_held_out_set(config: HeldOutConfig) -> dict[str, Any]:
-    """Make multiple-choice questions and texts of the pages that are held out from training.
+    """Write multiple-choice questions and texts of the pages that are held out from training.
 
-    Raises HeldOutError if there are fewer questions than asked.
+    Returns questions, texts, pages, bytes (of the texts), documents, documents_held_out. Raises HeldOutError if the
+    held-out documents give fewer questions than `config.questions`.
     """
     check_fraction(config.validation_fraction)
     sources = list_shards(config.documents_path)
@@ -92,9 +93,9 @@ def make_held_out_set(config: HeldOutConfig) -> dict[str, Any]:
     questions = list(make_questions(documents, config))
     if len(questions) < config.questions:
         raise HeldOutError(
-            f"Only {len(questions)} of the {config.questions} questions asked can be made of the {len(documents)} "
-            f"held-out documents ({len(pages)} pages) in {config.documents_path!r}. Raise validation_fraction (now "
-            f"{config.validation_fraction}) here and where the documents are tokenized, or ask fewer questions."
+            f"The {len(documents)} held-out documents ({len(pages)} pages) in {config.documents_path!r} give "
+            f"{len(questions)} questions, expected {config.questions}. Raise validation_fraction (now "
+            f"{config.validation_fraction}) here and in the tokenized step, or lower questions."
         )
     texts = [{"id": d.id, "page": page_of(d), "text": d.text} for d in documents]
     write_jsonl(join(config.output_path, "questions.jsonl"), questions)
@@ -112,6 +113,8 @@ def make_held_out_set(config: HeldOutConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutShard:
+    """One shard of documents, with the config to sample it."""
+
     source: str
     target: str
     validation_fraction: float
@@ -124,7 +127,7 @@ class HeldOutShard:
 
 
 def sample_shard(shard: HeldOutShard) -> Mapping[str, int]:
-    """Write a sample of one shard's held-out documents; counts of all and of the held-out ones."""
+    """Write a sample of one shard's held-out documents. Returns the counts of all and of the held-out documents."""
     counts = {"documents": 0, "documents_held_out": 0}
 
     def held_out() -> Iterator[Document]:
@@ -139,7 +142,7 @@ def sample_shard(shard: HeldOutShard) -> Mapping[str, int]:
 
 
 def sample(documents: Iterable[Document], count: int, seed: int) -> list[Document]:
-    """The `count` documents with the smallest hashes, in the order of the hashes."""
+    """Return the `count` documents with the smallest hashes, in the order of the hashes."""
 
     def rank(document: Document) -> bytes:
         return hashlib.sha256(f"{seed}\n{document.id}\n{document.text}".encode()).digest()
@@ -148,7 +151,7 @@ def sample(documents: Iterable[Document], count: int, seed: int) -> list[Documen
 
 
 def make_questions(documents: Sequence[Document], config: HeldOutConfig) -> Iterator[dict[str, Any]]:
-    """At most `config.questions` questions; no continuation is the answer of two."""
+    """Yield at most `config.questions` questions. No two have the same true continuation."""
     rng = random.Random(config.seed)
     windows = list({w.continuation: w for d in documents for w in windows_of(d, config)}.values())
     rng.shuffle(windows)
@@ -163,7 +166,7 @@ def make_questions(documents: Sequence[Document], config: HeldOutConfig) -> Iter
 
 
 def windows_of(document: Document, config: HeldOutConfig) -> Iterator[Window]:
-    """Windows side by side; each begins, turns and ends at a single space between words."""
+    """Yield adjacent windows of a document. Context and continuation begin and end at single spaces between words."""
     text = document.text
     borders = [0, *(match.start() for match in re.finditer(r"(?<=\S) (?=\S)", text))]
     start = 0
@@ -183,9 +186,3 @@ def windows_of(document: Document, config: HeldOutConfig) -> Iterator[Window]:
         ):
             yield Window(page=page_of(document), context=context, continuation=continuation)
             start = end
-
-
-def write_jsonl(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    with open_atomic(path) as file:
-        for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")

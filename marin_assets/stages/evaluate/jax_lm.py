@@ -1,8 +1,8 @@
-"""A Levanter model as lm-eval sees a model: `JaxLM(*load_model(folder))`. No torch, no network.
+"""A Levanter model with lm-eval's interface: `JaxLM(*load_model(folder))`, without torch and without network.
 
-Tokens go through the model in batches of one size and of a few lengths (powers of two), so that XLA compiles a few
-programs; the longest go first. The batch is spread over the local accelerators, each of which holds the model.
-lm-eval is imported at the top, because JaxLM is a class of its: import this module where it is used.
+Batches have one size and a few lengths (powers of two), so XLA compiles few programs; the longest texts go first. Each
+batch is sharded over the local accelerators, and each accelerator holds the whole model. JaxLM is a subclass of
+lm-eval's, so this module imports lm-eval at the top: import this module inside functions.
 """
 
 from __future__ import annotations
@@ -21,30 +21,33 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
 SHORTEST_BUCKET = 32
 DEFAULT_GENERATED_TOKENS = 256
-"""lm-eval's own default, if half a window holds as many."""
+"""lm-eval's default; at most half a window is generated."""
 LEVANTER_NAMES = {"qwen2": "qwen"}
-"""Architectures that Levanter knows by another name than Hugging Face."""
+"""Hugging Face's name of an architecture -> Levanter's, where they differ."""
 
 log = logging.getLogger(__name__)
 
 
 class ModelError(ValueError):
-    """A model folder, or a request, that cannot be served: one sentence."""
+    """The model cannot be loaded, or cannot serve a request."""
 
 
 def load_model(folder: str) -> tuple[Any, Any]:
-    """The model and the tokenizer of a local Hugging Face export. Raises ModelError if a file is missing."""
+    """Load the model and the tokenizer of a local Hugging Face export.
+
+    Raises ModelError for a missing file or an unknown architecture.
+    """
     from levanter.models.lm_model import LmConfig
     from levanter.tokenizers import load_tokenizer
     from levanter.utils.jax_utils import local_cpu_mesh
 
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         if not (Path(folder) / name).exists():
-            raise ModelError(f"There is no {name!r} in {folder!r}. Expected the folder of a Hugging Face export.")
+            raise ModelError(f"{folder!r} has no {name!r}, expected the folder of a Hugging Face export. Pass one.")
     kind = json.loads((Path(folder) / "config.json").read_text())["model_type"]
     known = LmConfig.get_known_choices()
     if LEVANTER_NAMES.get(kind, kind) not in known:
-        raise ModelError(f"{folder!r} holds a model of type {kind!r}, expected one that Levanter has: {sorted(known)}.")
+        raise ModelError(f"{folder!r} has a model of type {kind!r}, expected one that Levanter has: {sorted(known)}.")
     config_class = known[LEVANTER_NAMES.get(kind, kind)]
     tokenizer = load_tokenizer(folder)
     config = config_class(reference_checkpoint=folder, tokenizer=folder)
@@ -56,8 +59,8 @@ def load_model(folder: str) -> tuple[Any, Any]:
 class JaxLM(TemplateLM):
     """Log-likelihoods and greedy generation of a Levanter model.
 
-    `batch_size` rows at a time (rounded up to the number of local devices); `max_length` tokens of context, the
-    model's own if None. A text longer than that loses its beginning.
+    `batch_size` is the number of rows of a batch, rounded up to a multiple of the local devices. `max_length` is the
+    context in tokens, the model's own if None. Longer texts are truncated on the left.
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, batch_size: int = 32, max_length: int | None = None) -> None:
@@ -72,7 +75,7 @@ class JaxLM(TemplateLM):
         self._rows = -(-batch_size // len(devices)) * len(devices)
         self._max_length = max_length or model.Pos.size
         if self._max_length > model.Pos.size:
-            raise ModelError(f"max_length is {max_length}, but the model's window is {model.Pos.size}. Ask for less.")
+            raise ModelError(f"max_length is {max_length}, expected at most the model's window of {model.Pos.size}.")
         self._score = hax.named_jit(_score)
         self._predict = hax.named_jit(_predict)
 
@@ -82,7 +85,7 @@ class JaxLM(TemplateLM):
 
     @property
     def prefix_token_id(self) -> int:
-        """What stands before a text without context: training documents begin with it."""
+        """The token before a text without context: BOS, as in training documents, or EOS if the model has no BOS."""
         bos = self._tokenizer.bos_token_id
         return self.eot_token_id if bos is None else bos
 
@@ -99,7 +102,7 @@ class JaxLM(TemplateLM):
         return min(DEFAULT_GENERATED_TOKENS, self._max_length // 2)
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
-        """Token ids, with one BOS in front unless `add_special_tokens` is False or the model has none."""
+        """Return token ids, with one BOS in front unless `add_special_tokens` is False or the model has no BOS."""
         ids = list(self._tokenizer.encode(string, add_special_tokens=False))
         bos = self._tokenizer.bos_token_id
         return ids if add_special_tokens is False or bos is None or ids[:1] == [bos] else [bos, *ids]
@@ -108,12 +111,12 @@ class JaxLM(TemplateLM):
         return self._tokenizer.decode(list(tokens), skip_special_tokens=True)
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        return super().loglikelihood(requests, disable_tqdm=True)  # progress is logged, bars fill the log files
+        return super().loglikelihood(requests, disable_tqdm=True)  # `_batches` logs the progress
 
     def _loglikelihood_tokens(
         self, requests: list[tuple[Any, list[int], list[int]]], disable_tqdm: bool = False, **kwargs: Any
     ) -> list[tuple[float, bool]]:
-        """For each (key, context, continuation): the log-likelihood in nats, and whether greedy decoding says it."""
+        """Return, for each (key, context, continuation), its log-likelihood in nats and whether it is greedy."""
         import numpy as np
 
         rows = [self._fit(context, continuation) for _, context, continuation in requests]
@@ -138,16 +141,16 @@ class JaxLM(TemplateLM):
         return answers
 
     def _fit(self, context: list[int], continuation: list[int]) -> list[int]:
-        """Context and continuation, the oldest tokens cut: all but the last are input, all but the first targets."""
+        """Concatenate context and continuation, truncated on the left to `max_length` inputs and the last target."""
         if len(continuation) > self._max_length:
             raise ModelError(
-                f"A continuation has {len(continuation)} tokens and the window {self._max_length}, so it cannot be "
-                "scored whole. Shorten it, or score the text with a loglikelihood_rolling task."
+                f"A continuation has {len(continuation)} tokens, expected at most the window of {self._max_length}. "
+                "Shorten it, or score the text with a loglikelihood_rolling task."
             )
         return [*context, *continuation][-(self._max_length + 1) :]
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """Log-likelihood of each whole text in nats, in windows side by side: every token is predicted once."""
+        """Return the log-likelihood of each whole text in nats, in adjacent windows: each token is predicted once."""
         windows: list[tuple[Any, list[int], list[int]]] = []
         owners: list[int] = []
         for owner, request in enumerate(requests):
@@ -163,36 +166,38 @@ class JaxLM(TemplateLM):
         return totals
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Greedy continuations, each cut at its first stop text.
+        """Return greedy continuations, each truncated at its first stop text.
 
-        Every token reads the whole text again (no cache of keys and values): right for short answers of small models.
+        Each new token is computed from the whole text (no cache of keys and values), which suits short answers of small
+        models.
         """
-        asked = [self._generation(*request.args) for request in requests]
+        prompts = [self._prompt(*request.args) for request in requests]
         texts = [""] * len(requests)
-        for batch, *_ in self._batches([(len(context) + count, count) for context, _, count in asked], "generations"):
-            for i, text in zip(batch, self._generate([asked[i] for i in batch]), strict=True):
+        for batch, *_ in self._batches([(len(context) + count, count) for context, _, count in prompts], "generations"):
+            for i, text in zip(batch, self._generate([prompts[i] for i in batch]), strict=True):
                 texts[i] = text
                 self.cache_hook.add_partial("generate_until", requests[i].args, text)
         return texts
 
-    def _generation(self, context: str, settings: dict[str, Any]) -> tuple[list[int], list[str], int]:
-        """Token ids of the context as far as they fit, the stop texts, and how many tokens to generate at most."""
-        asked: dict[str, Any] = dict(normalize_gen_kwargs(settings, self.max_gen_toks))
-        if asked["do_sample"] and asked["temperature"] > 0:
+    def _prompt(self, context: str, settings: dict[str, Any]) -> tuple[list[int], list[str], int]:
+        """Return the context's token ids, truncated to fit, the stop texts, and the most tokens to generate."""
+        normalized: dict[str, Any] = dict(normalize_gen_kwargs(settings, self.max_gen_toks))
+        if normalized["do_sample"] and normalized["temperature"] > 0:
             raise ModelError(f"A task generates with {settings!r}, but JaxLM decodes greedily. Set do_sample: false.")
-        count = asked["max_gen_toks"]
+        count = normalized["max_gen_toks"]
         if not 0 < count < self._max_length:
             raise ModelError(
-                f"A task asks for {count} new tokens, but the window is {self._max_length}. Ask for fewer."
+                f"A task generates {count} tokens, expected fewer than the window of {self._max_length}. "
+                "Lower max_gen_toks."
             )
-        stops = [stop for stop in asked["until"] if stop]
+        stops = [stop for stop in normalized["until"] if stop]
         return self.tok_encode(context)[-(self._max_length - count) :], stops, count
 
-    def _generate(self, asked: Sequence[tuple[list[int], list[str], int]]) -> list[str]:
+    def _generate(self, prompts: Sequence[tuple[list[int], list[str], int]]) -> list[str]:
         import numpy as np
 
-        rows = [list(context) for context, _, _ in asked]
-        texts, running = [""] * len(asked), set(range(len(asked)))
+        rows = [list(context) for context, _, _ in prompts]
+        texts, running = [""] * len(prompts), set(range(len(prompts)))
         while running:
             tokens = np.zeros((self._rows, self._bucket(max(map(len, rows)))), np.int32)
             last = np.zeros(self._rows, np.int32)
@@ -200,32 +205,32 @@ class JaxLM(TemplateLM):
                 tokens[place, : len(row)], last[place] = row, len(row) - 1
             predicted = np.asarray(self._predict(self._model, *self._put(tokens, last)))
             for place in sorted(running):
-                context, stops, count = asked[place]
+                context, stops, count = prompts[place]
                 token = int(predicted[place])
                 ended = token == self.eot_token_id
                 rows[place] += [] if ended else [token]
                 texts[place] = self.tok_decode(rows[place][len(context) :])
                 if ended or len(rows[place]) - len(context) >= count or any(stop in texts[place] for stop in stops):
-                    texts[place] = _cut(texts[place], stops)
+                    texts[place] = _truncate(texts[place], stops)
                     running.remove(place)
         return texts
 
     def _batches(self, sizes: Sequence[tuple[int, int]], what: str) -> Iterator[tuple[list[int], int, int]]:
-        """Indices of one batch after the other, longest first; what to pad both sizes to. Logs rate and time left."""
+        """Yield (indices, the two sizes to pad to) of each batch, longest first. Log the rate and the time left."""
         order = sorted(range(len(sizes)), key=lambda i: (-self._bucket(sizes[i][0]), -sizes[i][1]))
-        started = told = time.monotonic()
+        started = logged_at = time.monotonic()
         for begin in range(0, len(order), self._rows):
             batch = order[begin : begin + self._rows]
             longest = [self._bucket(max(sizes[i][which] for i in batch)) for which in (0, 1)]
             yield batch, longest[0], min(longest)
             done, now = begin + len(batch), time.monotonic()
-            if now - told > 5 or done == len(order):
-                told, rate = now, done / max(now - started, 1e-9)
+            if now - logged_at > 5 or done == len(order):
+                logged_at, rate = now, done / max(now - started, 1e-9)
                 left_s = (len(order) - done) / rate
                 log.info("%s: %d of %d, %.1f a second, %.0f s left", what, done, len(order), rate, left_s)
 
     def _bucket(self, length: int) -> int:
-        """The smallest length that is compiled and holds `length` tokens."""
+        """Return the smallest compiled length of at least `length` tokens."""
         bucket = SHORTEST_BUCKET
         while bucket < length:
             bucket *= 2
@@ -238,8 +243,10 @@ class JaxLM(TemplateLM):
 
 
 def _score(model: Any, tokens: Any, positions: Any, targets: Any) -> tuple[Any, Any]:
-    """(batch, position) ids; positions and the ids that follow them, both (batch, scored) -> for each of these the
-    log-probability, and whether it is the likeliest."""
+    """Score the target ids: for each, its log-probability and whether it is the likeliest, both (batch, scored).
+
+    `tokens` are ids (batch, position). `positions` and `targets` are (batch, scored): a position, and the id after it.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -249,14 +256,14 @@ def _score(model: Any, tokens: Any, positions: Any, targets: Any) -> tuple[Any, 
 
 
 def _predict(model: Any, tokens: Any, last: Any) -> Any:
-    """(batch, position) ids and each row's last position -> the likeliest next id of each row."""
+    """Return the likeliest next id of each row, (batch,), given ids (batch, position) and each row's last position."""
     return _logits(model, tokens, last[:, None])[:, 0].argmax(axis=-1)
 
 
 def _logits(model: Any, tokens: Any, positions: Any) -> Any:
-    """(batch, scored, vocabulary) in float32, at these positions alone: they are two thirds of a small model's work.
+    """Return the logits at `positions` only, (batch, scored, vocabulary) in float32.
 
-    Padding stands on the right, where the causal mask hides it.
+    Logits are two thirds of a small model's work. Padding is on the right, where the causal mask hides it.
     """
     import haliax as hax
     import jax.numpy as jnp
@@ -264,7 +271,7 @@ def _logits(model: Any, tokens: Any, positions: Any) -> Any:
 
     batch, position = hax.Axis("batch", tokens.shape[0]), model.Pos.resize(tokens.shape[1])
     found = model.activations(hax.named(tokens, (batch, position)), attn_mask=AttentionMask.causal())
-    hidden = found[0] if isinstance(found, tuple) else found  # mixtures of experts add their auxiliary loss
+    hidden = found[0] if isinstance(found, tuple) else found  # mixtures of experts return an auxiliary loss too
     rows = hidden.rearrange((batch, position, model.Embed)).array
     picked = jnp.take_along_axis(rows, positions[..., None], axis=1)
     scored = hax.named(picked, (batch, hax.Axis("scored", positions.shape[1]), model.Embed))
@@ -280,7 +287,7 @@ def _batch_sharding(devices: Sequence[Any]) -> Any:
 
 
 def _replicate(model: Any, devices: Sequence[Any]) -> Any:
-    """The model's arrays on every device."""
+    """Copy the model's arrays to every device."""
     import equinox as eqx
     import jax
     import numpy as np
@@ -291,7 +298,7 @@ def _replicate(model: Any, devices: Sequence[Any]) -> Any:
     return eqx.combine(jax.device_put(arrays, everywhere), rest)
 
 
-def _cut(text: str, stops: Sequence[str]) -> str:
+def _truncate(text: str, stops: Sequence[str]) -> str:
     for stop in stops:
         text = text.split(stop)[0]
     return text

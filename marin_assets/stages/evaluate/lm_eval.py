@@ -1,11 +1,11 @@
-"""Evaluate an exported model with lm-eval (EleutherAI's harness), through JAX and without torch.
+"""Evaluate an exported model with lm-eval (EleutherAI's harness), on JAX and without torch.
 
 In:  the folder of a Hugging Face export (config.json, model.safetensors, tokenizer.json, tokenizer_config.json); the
      held-out questions and texts, or any folder of lm-eval task YAMLs.
-Out: `results.json`, the number of every metric and its standard error, by task; `samples.jsonl`, what the model said to
-     each question; `plots/scores.png`.
+Out: `results.json`, every metric with its standard error, by task; `samples.jsonl`, the model's answer to each
+     question; `plots/scores.png`.
 
-Model, tasks and data are copied to a temporary folder, because the libraries read local files.
+Model, tasks and data are copied to a temporary folder, because the libraries read local files only.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.storage.files import exists, list_files, open_atomic, write_bytes, write_json
+from marin_resources.storage.files import exists, list_files, write_bytes, write_json
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 
@@ -31,13 +32,13 @@ QUESTIONS, TEXTS = "held_out_questions", "held_out_texts"
 Z95 = 1.96
 """Half the width of a 95% confidence interval, in standard errors."""
 BOOTSTRAP_DRAWS = 1000
-"""For the standard errors without a formula; the mean's has one."""
+"""Draws for standard errors without a formula; that of a mean has one."""
 
 log = logging.getLogger(__name__)
 
 
 class EvaluationError(ValueError):
-    """A task or a model that cannot be evaluated: one sentence with what was asked and what there is."""
+    """The task or the model cannot be evaluated. The message has the task names that are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class LmEvalConfig:
     model_path: str
     """Folder of a Hugging Face export."""
     held_out_path: str | None = None
-    """What make_held_out_set wrote; the tasks "held_out_questions" and "held_out_texts" read it."""
+    """Output of make_held_out_set, which the tasks "held_out_questions" and "held_out_texts" read."""
     output_path: str = THIS_OUTPUT_PATH
     tasks: tuple[str, ...] = versioned((QUESTIONS, TEXTS))
     """Names of tasks or groups."""
@@ -54,29 +55,30 @@ class LmEvalConfig:
     num_fewshot: int | None = versioned(None)
     """Solved examples before each question; the task's own number if None."""
     max_eval_instances: int | None = versioned(None)
-    """Questions a task at most; all if None."""
+    """Most questions of a task; all if None."""
     max_length: int | None = versioned(None)
     """Tokens of context; the model's own window if None."""
     batch_size: int = 32
-    """Texts scored at a time. It changes speed and memory, and scores in the last digits alone."""
+    """Texts of a batch. It changes speed and memory, and scores only in their last digits."""
     use_hub: bool = False
-    """Know lm-eval's own tasks too (5 s to index), and let tasks load their data from the Hugging Face hub."""
+    """Include lm-eval's own tasks (5 s to index), and let tasks load their data from the Hugging Face hub."""
 
 
 def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     """Evaluate a model with lm-eval.
 
-    Returns the scores by task, and those of the held-out tasks at the top. Raises EvaluationError for an unknown task.
+    Returns the scores by task, and those of the held-out tasks also at the top level. Raises EvaluationError for an
+    unknown task or a folder without a model.
     """
-    with tempfile.TemporaryDirectory(prefix="lm-eval-") as folder, hugging_face_in(folder, use_hub=config.use_hub):
-        manager = know_tasks(config, folder)
+    with tempfile.TemporaryDirectory(prefix="lm-eval-") as folder, isolated_hugging_face(folder, config.use_hub):
+        manager = load_tasks(config, folder)
         results = run_tasks(config, manager, folder)
     scores = scores_of(results)
     samples = [{"task": task, **sample_row(row)} for task, rows in sorted(results["samples"].items()) for row in rows]
-    write_json(join(config.output_path, "results.json"), {"scores": scores, "config": numbers_of(results["config"])})
-    with open_atomic(join(config.output_path, "samples.jsonl")) as file:
-        for row in samples:
-            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    write_json(
+        join(config.output_path, "results.json"), {"scores": scores, "config": finite_numbers(results["config"])}
+    )
+    write_jsonl(join(config.output_path, "samples.jsonl"), samples)
     plots = ["plots/scores.png"] if (bars := bars_of(scores)) else []
     for plot in plots:
         write_bytes(join(config.output_path, plot), draw_scores(bars))
@@ -84,17 +86,17 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def hugging_face_in(folder: str, *, use_hub: bool) -> Iterator[None]:
-    """Let datasets and transformers keep their files in `folder`, and stay off the network unless `use_hub`."""
+def isolated_hugging_face(folder: str, use_hub: bool) -> Iterator[None]:
+    """Make datasets and transformers store their files in `folder`, and work offline unless `use_hub`."""
     offline = "0" if use_hub else "1"
     cache = f"{folder}/datasets"
-    wanted = {"HF_HOME": folder, "HF_DATASETS_CACHE": cache, "HF_HUB_OFFLINE": offline, "HF_DATASETS_OFFLINE": offline}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    env = {"HF_HOME": folder, "HF_DATASETS_CACHE": cache, "HF_HUB_OFFLINE": offline, "HF_DATASETS_OFFLINE": offline}
+    before = {name: os.environ.get(name) for name in env}
+    os.environ.update(env)
     import datasets
     import huggingface_hub
 
-    # Read once, when the library was imported; that may have been before, in this very process.
+    # The libraries read these variables once, on import, and this process may have imported them before.
     settings: list[tuple[Any, str, Any]] = [
         (datasets.config, "HF_DATASETS_CACHE", Path(cache)),
         (datasets.config, "HF_HUB_OFFLINE", not use_hub),
@@ -116,36 +118,36 @@ def hugging_face_in(folder: str, *, use_hub: bool) -> Iterator[None]:
             datasets.enable_progress_bars()
 
 
-def know_tasks(config: LmEvalConfig, folder: str) -> Any:
-    """lm-eval's TaskManager, which knows the tasks asked. Raises EvaluationError for a name that no folder has."""
+def load_tasks(config: LmEvalConfig, folder: str) -> Any:
+    """Return lm-eval's TaskManager of all task folders. Raises EvaluationError for a task that no folder has."""
     from lm_eval.tasks import TaskManager
 
-    folders = [place_held_out_tasks(config.held_out_path, f"{folder}/held_out")] if config.held_out_path else []
+    folders = [write_held_out_tasks(config.held_out_path, f"{folder}/held_out")] if config.held_out_path else []
     if config.include_path:
-        folders.append(copy_in(config.include_path, f"{folder}/include"))
+        folders.append(copy_to_local(config.include_path, f"{folder}/include"))
     manager = TaskManager(include_path=[*folders], include_defaults=config.use_hub)
     for name in config.tasks:
         if name not in manager.all_tasks:
             known = sorted(manager.all_tasks)
             raise EvaluationError(
-                f"There is no task {name!r}; known are {known[:20]} ({len(known)} in all). Pass held_out_path for the "
-                "held-out tasks, include_path for a folder with the task's YAML, or use_hub=True for lm-eval's own."
+                f"Task {name!r} is unknown, expected one of {known[:20]} ({len(known)} in all). Pass held_out_path for "
+                "the held-out tasks, include_path for a folder with the task's YAML, or use_hub=True for lm-eval's own."
             )
     return manager
 
 
-def place_held_out_tasks(held_out_path: str, folder: str) -> str:
-    """The built-in tasks in `folder`, pointing to a local copy of the held-out data beside them."""
+def write_held_out_tasks(held_out_path: str, folder: str) -> str:
+    """Write the held-out tasks to `folder`, with a local copy of their data beside them. Returns `folder`."""
     for task, name in ((QUESTIONS, "questions.jsonl"), (TEXTS, "texts.jsonl")):
-        data = copy_in(join(held_out_path, name), f"{folder}/data")
-        place = json.dumps({"data_files": {"validation": f"{data}/{name}"}})
+        data = copy_to_local(join(held_out_path, name), f"{folder}/data")
+        data_files = json.dumps({"data_files": {"validation": f"{data}/{name}"}})
         yaml = (TASKS / f"{task}.yaml").read_text()
-        Path(folder, f"{task}.yaml").write_text(f"{yaml}dataset_kwargs: {place}\n")
+        Path(folder, f"{task}.yaml").write_text(f"{yaml}dataset_kwargs: {data_files}\n")
     return folder
 
 
-def copy_in(path: str, folder: str) -> str:
-    """`folder`, filled with the file or all the files at `path`. Raises FileNotFoundError if there is nothing."""
+def copy_to_local(path: str, folder: str) -> str:
+    """Copy the file or folder at `path` into `folder`. Returns `folder`. Raises FileNotFoundError for an empty path."""
     fs, root = filesystem_of(path)
     for source in list_files(path):
         _, name = filesystem_of(source)
@@ -158,14 +160,14 @@ def copy_in(path: str, folder: str) -> str:
 def run_tasks(config: LmEvalConfig, manager: Any, folder: str) -> dict[str, Any]:
     from lm_eval import evaluator
 
-    from marin_assets.stages.evaluate.jax_lm import JaxLM, load_model
+    from marin_assets.stages.evaluate.jax_lm import JaxLM, load_model  # imports lm-eval at its top
 
     if not exists(join(config.model_path, "config.json")):
         raise EvaluationError(
-            f"There is no 'config.json' in {config.model_path!r}. Expected the folder of a Hugging Face export, "
-            "such as 'hf' below a training step's output."
+            f"{config.model_path!r} has no 'config.json', expected the folder of a Hugging Face export. Pass for "
+            "example 'hf' below a training step's output."
         )
-    model, tokenizer = load_model(copy_in(config.model_path, f"{folder}/model"))
+    model, tokenizer = load_model(copy_to_local(config.model_path, f"{folder}/model"))
     results = evaluator.simple_evaluate(
         JaxLM(model, tokenizer, batch_size=config.batch_size, max_length=config.max_length),
         tasks=list(config.tasks),
@@ -179,20 +181,20 @@ def run_tasks(config: LmEvalConfig, manager: Any, folder: str) -> dict[str, Any]
 
 
 def scores_of(results: Mapping[str, Any]) -> dict[str, dict[str, float | int]]:
-    """By task: instances, each metric, its standard error and, with that, the bounds of its 95% confidence interval."""
+    """Return by task: instances, each metric, its standard error and the bounds of its 95% confidence interval."""
     scores: dict[str, dict[str, float | int]] = {}
     for task, metrics in sorted(results["results"].items()):
-        numbers = numbers_of(metrics)
+        numbers = finite_numbers(metrics)
         found: dict[str, float | int] = {"instances": numbers.pop("sample_len")} if "sample_len" in numbers else {}
         for key, value in numbers.items():
-            metric, _, way = key.partition(",")
-            found[metric if way in ("", "none") else f"{metric}_{way}"] = value
+            metric, _, filter_name = key.partition(",")
+            found[metric if filter_name in ("", "none") else f"{metric}_{filter_name}"] = value
         scores[task] = {**found, **bounds_of(found), **chance_of(results["samples"].get(task, []))}
     return scores
 
 
-def numbers_of(values: Mapping[str, Any]) -> dict[str, float | int]:
-    """Those of `values` that are finite numbers."""
+def finite_numbers(values: Mapping[str, Any]) -> dict[str, float | int]:
+    """Return the values that are finite numbers."""
     plain = {key: value.item() if hasattr(value, "item") else value for key, value in values.items()}
     return {k: v for k, v in plain.items() if type(v) in (int, float) and math.isfinite(v)}
 
@@ -207,22 +209,22 @@ def bounds_of(found: Mapping[str, float]) -> dict[str, float]:
 
 
 def chance_of(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What guessing scores in a task of choices."""
+    """Return the accuracy of guessing in a multiple-choice task; empty for other tasks."""
     counts = [len(row["choices"]) for row in map(sample_row, samples) if len(row.get("choices", ())) > 1]
     return {"chance": sum(1 / count for count in counts) / len(counts)} if counts else {}
 
 
 def headline(scores: Mapping[str, Mapping[str, float | int]]) -> dict[str, float | int]:
-    """The numbers of the held-out tasks, where expectations find them."""
+    """Return the scores of the held-out tasks, for the top level of the result, where expectations look."""
     questions, texts = dict(scores.get(QUESTIONS, {})), dict(scores.get(TEXTS, {}))
     renamed = {"questions" if key == "instances" else key: value for key, value in questions.items()}
     return {**renamed, **{"texts" if key == "instances" else key: value for key, value in texts.items()}}
 
 
 def sample_row(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """One question and what the model said: log-likelihoods in nats, or the text generated."""
+    """Return one question with the model's answer: log-likelihoods in nats, or the generated text."""
     arguments, answers = sample["arguments"], [answer[0] for answer in sample["resps"]]
-    metrics = numbers_of({name: sample[name] for name in sample["metrics"]})
+    metrics = finite_numbers({name: sample[name] for name in sample["metrics"]})
     row = {"doc_id": sample["doc_id"], "target": sample["target"]}
     if isinstance(answers[0], str):
         return {**row, "context": arguments[0][0], "generated": answers[0], **metrics}
@@ -240,7 +242,7 @@ def sample_row(sample: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def bars_of(scores: Mapping[str, Mapping[str, float]]) -> list[tuple[str, float, float, float | None]]:
-    """Label, value, half its 95% confidence interval, and what guessing scores, of every accuracy."""
+    """Return (label, value, half its 95% confidence interval, accuracy of guessing or None) of every accuracy."""
     return [
         (f"{task}\n{metric}", value, Z95 * found[f"{metric}_stderr"], found.get("chance"))
         for task, found in scores.items()
@@ -250,7 +252,7 @@ def bars_of(scores: Mapping[str, Mapping[str, float]]) -> list[tuple[str, float,
 
 
 def draw_scores(bars: Sequence[tuple[str, float, float, float | None]]) -> bytes:
-    """PNG: a bar for each accuracy with its 95% confidence interval, and a line at what guessing scores."""
+    """Draw a PNG: a bar for each accuracy with its 95% confidence interval, and a line at the accuracy of guessing."""
     import io
 
     from matplotlib.backends.backend_agg import FigureCanvasAgg

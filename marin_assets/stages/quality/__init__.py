@@ -1,1 +1,4 @@
-"""Documents judged by a classifier of their text: labels, training, judging."""
+"""Stages that judge documents by a text classifier: label examples, train, judge.
+
+May import marin_assets.documents, marin_assets.step and marin_resources; not Dagster, Ray or another stage.
+"""

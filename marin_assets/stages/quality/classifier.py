@@ -1,9 +1,9 @@
-"""A fastText classifier beside what was done to its texts, so that training and judging do the same.
+"""A fastText classifier, stored beside the preprocessing of its texts, so that training and judging preprocess alike.
 
     <folder>/model.bin     fastText's own format (Joulin et al. 2017, arXiv:1607.01759)
     <folder>/model.json    {"format_version", "lowercase", "labels", "model_sha256"}
 
-A bare model file of someone else's (".bin", ".ftz") is given its texts as they are, but for line ends.
+A bare third-party model file (".bin", ".ftz") gets its texts unchanged, except for line ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import is_local, join
 
 FORMAT_VERSION = 1
-"""Of model.json and of `one_line`: another treatment of texts is another version."""
+"""Version of model.json and of `one_line`: a change of the preprocessing raises it."""
 MODEL, ABOUT = "model.bin", "model.json"
 LABEL_PREFIX = "__label__"
 BARE_SUFFIXES = (".bin", ".ftz")
@@ -27,14 +27,14 @@ CHUNK_BYTES = 1024**2
 
 
 class ClassifierError(ValueError):
-    """A model that cannot be loaded, or does not know the label: one sentence."""
+    """The model cannot be loaded, or does not know the label."""
 
 
 def one_line(text: str, *, lowercase: bool) -> str:
-    """The text as fastText reads it: a line of words with single spaces between them.
+    """Return the text as fastText reads it: one line of words with single spaces between them.
 
-    fastText takes "__label__…" for a label and "</s>" for the end of the line, wherever they stand; the text's own
-    are broken up.
+    fastText takes "__label__…" for a label and "</s>" for the end of the line, wherever they occur; occurrences in the
+    text are broken up.
     """
     line = " ".join(text.replace("\0", " ").split())
     line = line.lower() if lowercase else line
@@ -50,7 +50,7 @@ class Classifier:
     labels: tuple[str, ...]
 
     def score(self, text: str, label: str) -> float:
-        """The probability of `label`, in millionths: 0, 0.000001, …, 1. A text that is empty to the model has 0."""
+        """Return the probability of `label`, in millionths: 0, 0.000001, …, 1. A text without words has 0."""
         line = one_line(text, lowercase=self.lowercase)
         for probability, name in self.model.f.predict(line + "\n", -1, 0.0, "strict"):
             if name == LABEL_PREFIX + label:
@@ -59,25 +59,29 @@ class Classifier:
 
 
 def find_model(path: str) -> tuple[str, str]:
-    """(path of the model file, SHA-256 of it) for the folder of a trained model, or a bare model file.
+    """Return (path of the model file, its SHA-256) for the folder of a trained model, or a bare model file.
 
-    Raises ClassifierError if there is none, or it is not the one that model.json speaks of.
+    Raises ClassifierError if no model exists, or its SHA-256 is not the one in model.json.
     """
-    file = path if path.endswith(BARE_SUFFIXES) else join(path, MODEL)
+    file = _model_file(path)
     if not exists(file):
         raise ClassifierError(
-            f"There is no model at {file!r}. Give the folder that train_fasttext made, or a fastText file (.bin, .ftz)."
+            f"No model exists at {file!r}. Pass the output of train_fasttext, or a fastText file (.bin, .ftz)."
         )
     digest = sha256_of(file)
     if file != path and read_json(join(path, ABOUT))["model_sha256"] != digest:
-        raise ClassifierError(f"{file!r} is not the model that {ABOUT!r} beside it speaks of. Train it again.")
+        raise ClassifierError(f"{file!r} is not the model that {ABOUT!r} beside it describes. Train it again.")
     return file, digest
+
+
+def _model_file(path: str) -> str:
+    return path if path.endswith(BARE_SUFFIXES) else join(path, MODEL)
 
 
 @lru_cache(maxsize=1)
 def load_classifier(path: str, sha256: str) -> Classifier:
-    """The classifier of `find_model`'s path: once a process, as long as the file's SHA-256 is the same."""
-    file = path if path.endswith(BARE_SUFFIXES) else join(path, MODEL)
+    """Load the classifier at `path`, once a process while the file's SHA-256 stays the same (see `find_model`)."""
+    file = _model_file(path)
     bare = {"format_version": FORMAT_VERSION, "lowercase": False}
     about: dict[str, Any] = read_json(join(path, ABOUT)) if file != path else bare
     if about["format_version"] != FORMAT_VERSION:
@@ -91,7 +95,7 @@ def load_classifier(path: str, sha256: str) -> Classifier:
 
 
 def _load(file: str) -> Any:
-    """fastText reads from a local disk alone."""
+    """Load a model file, through a local copy if needed: fastText reads local files only."""
     import fasttext.FastText
 
     # fasttext.load_model would print a notice about its return type for each model.
@@ -105,7 +109,7 @@ def _load(file: str) -> Any:
 
 
 def sha256_of(file: str) -> str:
-    """SHA-256 of a file, in hex."""
+    """Return the SHA-256 of a file, in hex."""
     fs, p = filesystem_of(file)
     digest = hashlib.sha256()
     with fs.open(p, "rb") as opened:

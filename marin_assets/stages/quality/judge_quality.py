@@ -1,12 +1,12 @@
 """Judge documents by a classifier: attributes with the probability of a label, "low_quality" below a threshold.
 
-In:  documents, and a classifier that `train_fasttext` made, or a bare fastText file.
+In:  documents, and a classifier of `train_fasttext`, or a bare fastText file.
 Out: attributes, shard for shard; value is the score, the probability of `label` with 6 digits.
 
-The threshold is a score, or the score that keeps a share of the documents. Scores are millionths, so their distribution
-is a table of 1,000,001 counts, and the threshold an exact quantile in 8 MB for any number of documents: the one global
-step, which reads the scores again (8 bytes a document before compression). Three phases: score the documents (in
-shards; in `.marin/scores/` until the end), find the threshold, write the verdicts (in shards).
+The threshold is a score, or the score that keeps a share of the documents. Three phases: score the documents (in
+shards; stored in `.marin/scores/` until the end), find the threshold, write the verdicts (in shards). Only the second
+is global. Scores are millionths, so their distribution is a table of 1,000,001 counts (8 MB for any number of
+documents), and the threshold an exact quantile. It reads the scores again: 8 bytes a document before compression.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ if TYPE_CHECKING:
     import numpy as np
 
 SCORES = ".marin/scores"
-STEPS = 1_000_000
-"""Scores between 0 and 1."""
-SHARES_TOLD = {"score_p01": "0.01", "score_p10": "0.1", "score_p50": "0.5", "score_p90": "0.9", "score_p99": "0.99"}
+MILLION = 1_000_000
+"""Scores are whole millionths."""
+QUANTILES = {"score_p01": "0.01", "score_p10": "0.1", "score_p50": "0.5", "score_p90": "0.9", "score_p99": "0.99"}
 BATCH_ROWS = 65536
 
 log = logging.getLogger(__name__)
 
 
 class ThresholdError(ValueError):
-    """A threshold that is none: one sentence."""
+    """The threshold is invalid, or cannot be found."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeQualityConfig:
     documents_path: str
     model_path: str
-    """Folder of `train_fasttext`, or a fastText file (".bin", ".ftz")."""
+    """Output of `train_fasttext`, or a fastText file (".bin", ".ftz")."""
     output_path: str = THIS_OUTPUT_PATH
     label: str = versioned("positive")
     """The label whose probability is the score."""
     at_least: float | None = versioned(None)
-    """Keep the documents with at least this score; or else"""
+    """Keep the documents with at least this score. Pass this or `keep_fraction`."""
     keep_fraction: float | None = versioned(None)
-    """keep this share of the documents, those with the highest scores; more if several have the last score."""
+    """Keep this share of the documents, those with the highest scores; more if several tie at the threshold."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreConfig:
-    """What `score_shard` is asked."""
+    """Config of a shard of `score_shard`."""
 
     model_path: str
     model_sha256: str
@@ -70,44 +70,44 @@ class ScoreConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DecideConfig:
-    """What `decide_shard` is asked."""
+    """Config of a shard of `decide_shard`."""
 
     threshold: float
     asked: ScoreConfig
-    """Other scores are other shards."""
+    """Config of the scores: a shard of other scores is another shard."""
 
 
 def judge_quality(config: JudgeQualityConfig) -> dict[str, Any]:
     """Score every document and reject those below the threshold as low_quality.
 
-    Returns documents, kept, rejected, rejected_low_quality, threshold, score_mean, score_min, score_max and the scores
-    score_p01, score_p10, score_p50, score_p90, score_p99 that a share of the documents has at most.
+    Returns documents, kept, rejected, rejected_low_quality, threshold, score_mean, score_min, score_max and the
+    quantiles score_p01, score_p10, score_p50, score_p90, score_p99. Raises ThresholdError, ClassifierError.
     """
     _check(config)
     _, sha256 = find_model(config.model_path)
-    ask = ScoreConfig(model_path=config.model_path, model_sha256=sha256, label=config.label)
-    _classifier(ask)  # before any shard: a label that the model does not know
+    score_config = ScoreConfig(model_path=config.model_path, model_sha256=sha256, label=config.label)
+    _classifier(score_config)  # raises for an unknown label before any shard runs
     scores_path = join(config.output_path, SCORES)
-    scored = document_shards(config.documents_path, scores_path, ask, suffix=".parquet")
+    scored = document_shards(config.documents_path, scores_path, score_config, suffix=".parquet")
     map_shards(score_shard, scored, output_path=config.output_path)
     table = _table([path for shard in scored for path in shard.outputs])
     if not table.any():
-        raise ThresholdError(f"There is no document in {config.documents_path!r} to judge. Give other documents.")
+        raise ThresholdError(f"{config.documents_path!r} has no documents to judge. Pass other documents.")
     threshold = config.at_least if config.at_least is not None else _threshold(table, config.keep_fraction)
-    decide = DecideConfig(threshold=threshold, asked=ask)
+    decide = DecideConfig(threshold=threshold, asked=score_config)
     counts = map_shards(
         decide_shard, document_shards(scores_path, config.output_path, decide), output_path=config.output_path
     )
     remove_folder(scores_path)
     log.info("%d of %d documents have a score of at least %.6f", counts["kept"], counts["documents"], threshold)
-    return {"rejected_low_quality": 0, **counts, "threshold": threshold, **_told(table)}
+    return {"rejected_low_quality": 0, **counts, "threshold": threshold, **_quantiles(table)}
 
 
 def _check(config: JudgeQualityConfig) -> None:
     if (config.at_least is None) == (config.keep_fraction is None):
         raise ThresholdError(
             f"at_least is {config.at_least!r} and keep_fraction {config.keep_fraction!r}, expected exactly one of the "
-            "two. Pass a score to keep from, or a share of the documents to keep."
+            "two. Pass the least score to keep, or the share of the documents to keep."
         )
     name = "at_least" if config.at_least is not None else "keep_fraction"
     value = getattr(config, name)
@@ -115,18 +115,18 @@ def _check(config: JudgeQualityConfig) -> None:
         raise ThresholdError(f"{name} is {value!r}, expected a number above 0, at most 1. Pass for example 0.9.")
 
 
-def _classifier(ask: ScoreConfig) -> Classifier:
-    classifier = load_classifier(ask.model_path, ask.model_sha256)
-    if ask.label not in classifier.labels:
+def _classifier(config: ScoreConfig) -> Classifier:
+    classifier = load_classifier(config.model_path, config.model_sha256)
+    if config.label not in classifier.labels:
         raise ClassifierError(
-            f"The model at {ask.model_path!r} has no label {ask.label!r}, expected one of {list(classifier.labels)}. "
-            "Name one of these."
+            f"The model at {config.model_path!r} has no label {config.label!r}, expected one of "
+            f"{list(classifier.labels)}. Pass one of these."
         )
     return classifier
 
 
 def score_shard(shard: FileShard) -> Mapping[str, int]:
-    """Write id and score of each document, as parquet: a later phase reads the scores alone."""
+    """Write id and score of each document, as parquet, so the next phase can read the column of scores only."""
     classifier, label = _classifier(shard.config), shard.config.label
     scored = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
@@ -136,13 +136,13 @@ def score_shard(shard: FileShard) -> Mapping[str, int]:
 
 
 def _table(paths: list[str]) -> np.ndarray:
-    """How many documents have each score: int64 (STEPS + 1,)."""
+    """Count the documents with each score: int64 (MILLION + 1,)."""
     import numpy as np
 
-    table = np.zeros(STEPS + 1, np.int64)
+    table = np.zeros(MILLION + 1, np.int64)
     for path in paths:
         for values in _values(path):
-            scores, counts = np.unique(np.rint(values * STEPS).astype(np.int64), return_counts=True)
+            scores, counts = np.unique(np.rint(values * MILLION).astype(np.int64), return_counts=True)
             table[scores] += counts
     return table
 
@@ -153,34 +153,34 @@ def _values(path: str) -> Iterator[np.ndarray]:
     fs, p = filesystem_of(path)
     with fs.open(p, "rb") as raw:
         file = pq.ParquetFile(raw)
-        if file.metadata.num_rows:  # without rows it has no such column
+        if file.metadata.num_rows:  # a file without rows has no such column
             for batch in file.iter_batches(BATCH_ROWS, columns=["value"]):
                 yield batch.column(0).to_numpy()
 
 
 def _threshold(table: np.ndarray, keep_fraction: float | None) -> float:
-    """The highest score that at least the share of documents has: the quantile of the scores, with nothing between."""
+    """Return the highest score that at least this share of the documents has: a quantile, without interpolation."""
     assert keep_fraction is not None
     total = int(table.sum())
     return _score_at(table, total - math.ceil(Fraction(str(keep_fraction)) * total))
 
 
 def _score_at(table: np.ndarray, index: int) -> float:
-    """The score at an index of all scores in order."""
+    """Return the score at an index of all scores in ascending order."""
     import numpy as np
 
-    return int(np.searchsorted(np.cumsum(table), index, side="right")) / STEPS
+    return int(np.searchsorted(np.cumsum(table), index, side="right")) / MILLION
 
 
-def _told(table: np.ndarray) -> dict[str, float]:
+def _quantiles(table: np.ndarray) -> dict[str, float]:
     import numpy as np
 
     total = int(table.sum())
-    told = {
-        name: _score_at(table, max(math.ceil(Fraction(share) * total) - 1, 0)) for name, share in SHARES_TOLD.items()
+    quantiles = {
+        name: _score_at(table, max(math.ceil(Fraction(share) * total) - 1, 0)) for name, share in QUANTILES.items()
     }
-    mean = int((table * np.arange(STEPS + 1)).sum()) / STEPS / total
-    return {"score_min": _score_at(table, 0), **told, "score_max": _score_at(table, total - 1), "score_mean": mean}
+    mean = int((table * np.arange(MILLION + 1)).sum()) / MILLION / total
+    return {"score_min": _score_at(table, 0), **quantiles, "score_max": _score_at(table, total - 1), "score_mean": mean}
 
 
 def decide_shard(shard: FileShard) -> Mapping[str, int | float]:
@@ -193,6 +193,6 @@ def decide_shard(shard: FileShard) -> Mapping[str, int | float]:
 
 def _verdicts(path: str, threshold: float) -> Iterator[tuple[str, Verdict]]:
     for _, row in read_rows(path):
-        assert isinstance(row, dict), path  # our own file
+        assert isinstance(row, dict), path  # written by score_shard
         keep = row["value"] >= threshold
         yield row["id"], Verdict(keep=keep, reason="" if keep else "low_quality", value=row["value"])

@@ -1,14 +1,15 @@
-"""Label parts of Python's documentation: prose, and listings that a machine rendered.
+"""Label parts of Python's documentation: prose, and listings that pydoc rendered.
 
-In:  documents that `html_to_markdown` made of `render_pydoc`'s pages.
+In:  documents of `html_to_markdown`, from `render_pydoc`'s pages.
 Out: `positive/` and `negative/`, examples, shard for shard under the documents' names; an example is a document
      "<document id>/<n>" with its document's metadata.
 
-Only what is sure becomes an example. A paragraph is prose if it has at least 25 words, ends as a sentence does, four
-fifths of its words are letters alone and a fifth are among 22 function words (English prose has some 40 %), and no line
-of it is one of a listing. A listing is a run of paragraphs whose every line is `NAME = type`, a name, or a signature.
-Headings, which would give the listings away, are in no example; and both kinds are cut into pieces of 20 to 60 words,
-so that their length says nothing. The rest is unsure: lines = lines_positive + lines_negative + lines_unsure.
+Only unambiguous text becomes an example. A paragraph is prose if it has at least 25 words and ends like a sentence, if
+four fifths of its words consist of letters only and a fifth are among 22 function words (about 40 % in English prose),
+and if none of its lines belongs to a listing. A listing is a run of paragraphs in which every line is `NAME = type`, a
+name, or a signature. Headings would reveal the listings, so no example contains one. Both kinds are split into pieces
+of 20 to 60 words, so their length carries no information. All other lines are unsure:
+lines = lines_positive + lines_negative + lines_unsure.
 """
 
 from __future__ import annotations
@@ -46,22 +47,22 @@ SIGNATURE = re.compile(r"(?:async )?[\w.]+(?: = [\w.]+)?\([^()]*(?:\([^()]*\)[^(
 @dataclass(frozen=True, kw_only=True)
 class LabelPydocConfig:
     documents_path: str
-    """Documents of pydoc's pages, as Markdown."""
+    """Pydoc's pages as Markdown documents."""
     output_path: str = THIS_OUTPUT_PATH
     min_words: int = versioned(20)
     max_words: int = versioned(60)
-    """Of an example. Most docstrings' paragraphs have 25 to 60."""
+    """Bounds of an example. Most paragraphs of docstrings have 25 to 60 words."""
 
 
 def label_pydoc(config: LabelPydocConfig) -> dict[str, int | float]:
-    """Label what is sure to be prose or a listing.
+    """Label unambiguous prose and listings.
 
     Returns documents, examples_positive, examples_negative, lines, lines_positive, lines_negative, lines_unsure.
     """
     if not 1 <= config.min_words <= config.max_words:
         raise ValueError(
-            f"min_words is {config.min_words!r} and max_words {config.max_words!r}, expected 1 or more words, and no "
-            "more at least than at most. Pass for example 20 and 60."
+            f"min_words is {config.min_words!r} and max_words {config.max_words!r}, expected min_words of at least 1 "
+            "and max_words no smaller. Pass for example 20 and 60."
         )
     shards = document_shards(config.documents_path, join(config.output_path, POSITIVE), config)
     negative = document_shards(config.documents_path, join(config.output_path, NEGATIVE), config)
@@ -86,7 +87,7 @@ def label_shard(shard: FileShard) -> dict[str, int]:
 
 def _examples_of(path: str, label: str, config: LabelPydocConfig, counts: Counter[str]) -> Iterator[Document]:
     for document in read_documents(path):
-        if label == POSITIVE:  # every document is read twice, once for each label
+        if label == POSITIVE:  # each document is read twice, once for each label, and counted once
             counts["documents"] += 1
             counts["lines"] += sum(1 for line in document.text.splitlines() if line.strip())
         paragraphs = prose(document.text) if label == POSITIVE else listings(document.text)
@@ -98,7 +99,7 @@ def _examples_of(path: str, label: str, config: LabelPydocConfig, counts: Counte
 
 
 def prose(text: str) -> Iterator[list[str]]:
-    """Paragraphs that are sure to be prose, as lines; a signature or a heading above one is left out."""
+    """Yield the paragraphs that are unambiguously prose, as lines, without a signature or heading above them."""
     for lines in _paragraphs(text):
         body = lines[1:] if _is_listed(lines[0]) or HEADING.match(lines[0]) else lines
         if body and not any(_is_listed(line) or HEADING.match(line) for line in body) and _is_prose(" ".join(body)):
@@ -106,7 +107,7 @@ def prose(text: str) -> Iterator[list[str]]:
 
 
 def listings(text: str) -> Iterator[list[str]]:
-    """Runs of lines that are sure to be listed by a machine, without the headings between them."""
+    """Yield the runs of lines that are unambiguously listings, without the headings between them."""
     run: list[str] = []
     for lines in _paragraphs(text):
         listed = [line for line in lines if not HEADING.match(line)]
@@ -120,7 +121,7 @@ def listings(text: str) -> Iterator[list[str]]:
 
 
 def pieces_of(lines: list[str], min_words: int, max_words: int) -> Iterator[list[str]]:
-    """Whole lines of at most `max_words` words together; what has fewer than `min_words` is left out."""
+    """Yield runs of whole lines with at most `max_words` words. Runs of fewer than `min_words` are left out."""
     piece: list[str] = []
     words = 0
     for line in [*lines, None]:

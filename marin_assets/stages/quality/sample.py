@@ -1,6 +1,6 @@
-"""A sample of labelled texts: those with the smallest hashes, each text once, in flat memory.
+"""Sample labelled texts: the texts with the smallest hashes, each text once, in flat memory.
 
-It depends neither on the order of the documents nor on their shards.
+The sample depends neither on the order of the documents nor on their shards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from marin_resources.storage.files import list_files
 
 @dataclass(frozen=True, kw_only=True)
 class SampleConfig:
-    """What `sample_shard` is asked."""
+    """Config of a shard of `sample_shard`."""
 
     max_examples: int
     lowercase: bool
@@ -38,7 +38,7 @@ class Example:
 
 
 def sample_shard(shard: FileShard) -> Mapping[str, int]:
-    """Write the texts of each file that have the smallest hashes, as they go to fastText."""
+    """Write the texts of each file with the smallest hashes, as lines for fastText."""
     read = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         chosen = Smallest(shard.config.max_examples)
@@ -52,7 +52,7 @@ def sample_shard(shard: FileShard) -> Mapping[str, int]:
 
 
 class Smallest:
-    """The rows with the smallest ranks, in flat memory; of rows with one rank, that with the smallest id."""
+    """Keep the rows with the smallest ranks, in flat memory; of equal ranks, the row with the smallest id."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -74,13 +74,13 @@ class Smallest:
 
 
 def sampled_examples(folders: Mapping[str, str], max_examples: int, validation_fraction: float) -> Iterator[Example]:
-    """Of what `sample_shard` wrote below the folder of each label, the examples; none of a text that has two labels."""
+    """Yield the examples from the files of `sample_shard`, one folder a label, without texts that have two labels."""
     chosen: dict[str, list[Example]] = {}
     for label, folder in folders.items():
         smallest = Smallest(max_examples)
         for path in list_files(folder):
             for _, row in read_rows(path):
-                assert isinstance(row, dict), path  # our own file
+                assert isinstance(row, dict), path  # written by sample_shard
                 smallest.offer(row["rank"], row["id"], row)
         for rank, id, row in smallest.rows():
             held_out = split_of(Document(id=row["page"], text=""), validation_fraction) == VALIDATION

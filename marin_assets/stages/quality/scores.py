@@ -1,4 +1,4 @@
-"""How often a classifier is right, by label, and how sure that is."""
+"""Accuracy of a classifier with its confidence interval, precision and recall by label."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 Z95 = 1.959964
-"""Quantile of the normal distribution for 95 % between both bounds."""
+"""Standard errors on either side of a 95 % confidence interval (normal distribution)."""
 
 
 def scores(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """Scores of (true label, said label), at least one: accuracy with bounds, majority_share, precision and recall."""
-    true, said = Counter(t for t, _ in pairs), Counter(s for _, s in pairs)
-    hits = Counter(t for t, s in pairs if t == s)
+    """Return accuracy with its bounds, majority_share, precision and recall of (true label, predicted label) pairs.
+
+    `pairs` has at least one element.
+    """
+    true, predicted = Counter(t for t, _ in pairs), Counter(p for _, p in pairs)
+    hits = Counter(t for t, p in pairs if t == p)
     right, total = sum(hits.values()), len(pairs)
     lower, upper = wilson(right, total)
     result = {
@@ -23,13 +26,13 @@ def scores(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
         "majority_share": max(true.values()) / total,
     }
     for label in sorted(true):
-        result[f"precision_{label}"] = hits[label] / said[label] if said[label] else 0.0
+        result[f"precision_{label}"] = hits[label] / predicted[label] if predicted[label] else 0.0
         result[f"recall_{label}"] = hits[label] / true[label]
     return result
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927), which holds for shares near 1 too."""
+    """Return the 95 % confidence interval of a share (Wilson 1927), which is valid near 0 and 1 too."""
     share, z2 = successes / trials, Z95**2
     middle = share + z2 / (2 * trials)
     width = Z95 * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))

@@ -1,16 +1,16 @@
 """Train a fastText classifier of documents (Joulin et al. 2017, arXiv:1607.01759).
 
 In:  examples, a folder of documents for each label.
-Out: `model.bin` (fastText's format) and `model.json` (labels, what is done to a text first), `metrics.json`.
+Out: `model.bin` (fastText's format) and `model.json` (labels, preprocessing of texts), `metrics.json`.
 
-Examples are the texts with the smallest hashes, at most `max_examples` of a label; a text counts once, and not at all
-if it has two labels, so no text stands on both sides of the split, and neither does a page: the validation side is a
-hash of the page. fastText sees the examples in the order of their hashes.
+Examples are the texts with the smallest hashes, at most `max_examples` of a label. A text counts once, and not at all
+if it has two labels. A hash of the page decides the side of the split, so neither a text nor a page is on both sides.
+fastText sees the examples in the order of their hashes.
 
-The same examples are the same bytes of model.bin, on one kind of machine. That asks for one thread (more write into one
-table without locks) and for zeroed memory (`zeroed_memory`). So training is one global, sequential step: about 2 M
-words a second for an epoch of 32 dimensions. Memory: the examples, and (words + bucket) * dim * 4 bytes. fastText reads
-a local file, which lies in a temporary folder meanwhile.
+The same examples give the same bytes of model.bin, on one kind of machine. That requires one thread (several threads
+write into one table without locks) and zeroed memory (`zeroed_memory`). So training is one global, sequential phase:
+about 2 M words a second for an epoch of 32 dimensions. Memory: the examples, and (words + bucket) * dim * 4 bytes.
+fastText reads a local file, so the examples are written to a temporary folder.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ from marin_resources.storage.paths import join
 SAMPLES = ".marin/examples"
 METRICS = "metrics.json"
 M_PERTURB = -6
-"""Of glibc's mallopt: fill what is allocated with a byte, the complement of the one that is set."""
+"""Option of glibc's mallopt: fill allocated memory with the complement of the given byte."""
 LABEL = re.compile(r"[\w-]+")
-LEAST = {"max_examples": 1, "dim": 1, "word_ngrams": 1, "bucket": 1, "min_count": 1, "epochs": 1}
+MINIMUMS = {"max_examples": 1, "dim": 1, "word_ngrams": 1, "bucket": 1, "min_count": 1, "epochs": 1}
 
 log = logging.getLogger(__name__)
 
 
 class TrainingError(ValueError):
-    """Examples or parameters that no classifier can be trained from: one sentence."""
+    """No classifier can be trained from these examples or parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,28 +66,28 @@ class TrainFastTextConfig:
     """Label to documents, for example {"positive": …, "negative": …}."""
     output_path: str = THIS_OUTPUT_PATH
     max_examples: int = versioned(200_000)
-    """Of each label; DCLM (arXiv:2406.11794) trains on 200,000 of each."""
+    """At most this many of each label. DCLM (arXiv:2406.11794) trains on 200,000 of each."""
     validation_fraction: float = versioned(0.1)
-    """Share of the pages that is only scored."""
+    """Share of the pages that are not trained on, but scored."""
     lowercase: bool = versioned(True)
     dim: int = versioned(32)
     word_ngrams: int = versioned(2)
-    """Words in a row that are a feature together: 2 is words and pairs."""
+    """Longest run of words that is a feature: 2 uses words and pairs."""
     bucket: int = versioned(65536)
-    """Places for the hashes of word n-grams; not used with word_ngrams 1."""
+    """Rows of the table for hashed word n-grams; unused if word_ngrams is 1."""
     min_count: int = versioned(1)
-    """A rarer word is no feature of its own."""
+    """Rarer words are not features of their own."""
     epochs: int = versioned(5)
     learning_rate: float = versioned(0.1)
     seed: int = versioned(0)
 
 
 def train_fasttext(config: TrainFastTextConfig) -> dict[str, Any]:
-    """Train a classifier, and score it on the pages that it did not see.
+    """Train a classifier, and score it on the held-out pages.
 
     Returns documents, examples, train_examples and validation_examples (and each of these by label, as
     examples_<label>), accuracy with accuracy_lower95 and accuracy_upper95, majority_share (the accuracy of always
-    saying the most common label), precision_<label>, recall_<label>, words, bytes. Raises TrainingError.
+    predicting the most common label), precision_<label>, recall_<label>, words, bytes. Raises TrainingError.
     """
     _check(config)
     counts = map_shards(sample_shard, _sample_shards(config), output_path=config.output_path)
@@ -97,7 +97,7 @@ def train_fasttext(config: TrainFastTextConfig) -> dict[str, Any]:
     held_out = [example for example in examples if example.held_out]
     _require_every_label(config, {"training": train, "validation": held_out})
     size = _fit(config, train)
-    classifier = load_classifier(*_own(config.output_path))
+    classifier = load_classifier(*_trained(config.output_path))
     result = {
         "documents": counts["examples_read"],
         **_by_label("examples", examples, config.examples),
@@ -108,7 +108,7 @@ def train_fasttext(config: TrainFastTextConfig) -> dict[str, Any]:
         "bytes": size,
     }
     write_json(join(config.output_path, METRICS), result)
-    log.info("accuracy %.4f on %d examples held out", result["accuracy"], len(held_out))
+    log.info("accuracy %.4f on %d held-out examples", result["accuracy"], len(held_out))
     return result
 
 
@@ -119,20 +119,20 @@ def _check(config: TrainFastTextConfig) -> None:
             f"The labels are {list(config.examples)!r}, expected two or more names of letters and digits. "
             'Pass examples={"positive": …, "negative": …}.'
         )
-    for name, least in LEAST.items():
-        if getattr(config, name) < least:
-            raise TrainingError(f"{name} is {getattr(config, name)!r}, expected at least {least}. Raise it.")
+    for name, minimum in MINIMUMS.items():
+        if getattr(config, name) < minimum:
+            raise TrainingError(f"{name} is {getattr(config, name)!r}, expected at least {minimum}. Raise it.")
     for name in ("learning_rate", "validation_fraction"):
         if not getattr(config, name) > 0:
             raise TrainingError(f"{name} is {getattr(config, name)!r}, expected a number above 0. Raise it.")
 
 
 def _sample_shards(config: TrainFastTextConfig) -> list[FileShard]:
-    ask = SampleConfig(max_examples=config.max_examples, lowercase=config.lowercase, seed=config.seed)
+    sampling = SampleConfig(max_examples=config.max_examples, lowercase=config.lowercase, seed=config.seed)
     return [
         shard
         for label, path in config.examples.items()
-        for shard in document_shards(path, _samples(config, label), ask)
+        for shard in document_shards(path, _samples(config, label), sampling)
     ]
 
 
@@ -146,15 +146,15 @@ def _require_every_label(config: TrainFastTextConfig, sides: Mapping[str, Sequen
             if not any(example.label == label for example in examples):
                 raise TrainingError(
                     f"The label {label!r} ({path!r}) has no example on the {side} side at validation_fraction="
-                    f"{config.validation_fraction!r}, expected at least one. Give more examples, or another fraction."
+                    f"{config.validation_fraction!r}, expected at least one. Pass more examples, or another fraction."
                 )
 
 
 def _fit(config: TrainFastTextConfig, examples: Sequence[Example]) -> int:
-    """Train on the examples in their order; publish model.bin and model.json. Returns the model's bytes."""
+    """Train on the examples in their order; write model.bin and model.json. Returns the model's size in bytes."""
     import fasttext
 
-    published = join(config.output_path, MODEL)
+    model_path = join(config.output_path, MODEL)
     with tempfile.TemporaryDirectory() as folder:
         text, local = f"{folder}/examples.txt", f"{folder}/{MODEL}"
         with open(text, "w", encoding="utf-8", newline="\n") as file:
@@ -168,21 +168,21 @@ def _fit(config: TrainFastTextConfig, examples: Sequence[Example]) -> int:
                     "expected a finite loss. Lower the rate."
                 ) from error
             model.save_model(local)
-        with open(local, "rb") as made, open_atomic(published) as out:
-            shutil.copyfileobj(made, out)
-            size = made.tell()
+        with open(local, "rb") as trained, open_atomic(model_path) as out:
+            shutil.copyfileobj(trained, out)
+            size = trained.tell()
     about = {
         "format_version": FORMAT_VERSION,
         "lowercase": config.lowercase,
         "labels": sorted(config.examples),
-        "model_sha256": sha256_of(published),
+        "model_sha256": sha256_of(model_path),
     }
     write_json(join(config.output_path, ABOUT), about)
     return size
 
 
 def _parameters(config: TrainFastTextConfig) -> dict[str, Any]:
-    """Under fastText's names."""
+    """Return the parameters under fastText's names."""
     return {
         "dim": config.dim,
         "wordNgrams": config.word_ngrams,
@@ -196,14 +196,14 @@ def _parameters(config: TrainFastTextConfig) -> dict[str, Any]:
 
 @contextmanager
 def zeroed_memory() -> Iterator[None]:
-    """Let every allocation in the block begin as zeros.
+    """Zero every allocation in the block.
 
-    fastText from 0.9.3 on leaves its table uninitialised, and one thread sets a tenth of it to random numbers
-    (`DenseMatrix::uniformThread`). What was in memory before is the rest: in 7 of 8 trainings in one process a NaN.
+    fastText from 0.9.3 on does not initialise its table, and with one thread it sets only a tenth of it to random
+    numbers (`DenseMatrix::uniformThread`). The rest keeps old memory contents: a NaN in 7 of 8 trainings of a process.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
-        log.warning("this C library has no mallopt: fastText may read memory of before, and bytes may differ")
+        log.warning("this C library has no mallopt: fastText may read uninitialised memory, and model.bin may differ")
         yield
         return
     mallopt(M_PERTURB, 255)
@@ -213,7 +213,7 @@ def zeroed_memory() -> Iterator[None]:
         mallopt(M_PERTURB, 0)
 
 
-def _own(output_path: str) -> tuple[str, str]:
+def _trained(output_path: str) -> tuple[str, str]:
     file, sha256 = find_model(output_path)
     return file.removesuffix(f"/{MODEL}"), sha256
 

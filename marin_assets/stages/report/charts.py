@@ -1,4 +1,4 @@
-"""Charts as inline SVG, coloured by the page's style sheet, so that they follow its light or dark theme."""
+"""Draw charts as inline SVG. The page's style sheet colours them, so they follow its light or dark theme."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from html import escape
 from typing import Any
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 300, 46, 12, 12, 40
-MOST_POINTS = 600
-"""Points of a curve; a longer run is thinned, which 860 pixels cannot show."""
+MAX_POINTS = 600
+"""Most points of a curve. Longer runs are thinned, which is invisible at 860 pixels."""
 SMOOTHING = 0.9
 BAR, CHARACTER = 34, 8
 
@@ -18,7 +18,7 @@ Points = list[tuple[float, float]]
 
 
 def draw_losses(rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """Training loss, as it was and smoothed, and validation loss, by step; None if there is no loss in the rows."""
+    """Draw training loss, raw and smoothed, and validation loss, by step. Returns None if the rows have no loss."""
     rows = list(rows)
     train = [(float(row["step"]), float(row["train/loss"])) for row in rows if "train/loss" in row]
     held_out = [(float(row["step"]), float(row["eval/loss"])) for row in rows if "eval/loss" in row]
@@ -27,7 +27,7 @@ def draw_losses(rows: Iterable[Mapping[str, Any]]) -> str | None:
     losses = [y for _, y in train + held_out]
     x_ticks = ticks(0, max(x for x, _ in train + held_out), 8)
     y_ticks = ticks(min(losses), max(losses), 6)
-    # The untrained model is step -1; it is drawn where the axis begins.
+    # The untrained model is step -1; it is drawn at the origin of the axis.
     at = scales(0, max(x_ticks[-1], *(x for x, _ in train + held_out), 1), y_ticks[0], y_ticks[-1])
     axes = "".join(
         f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at(0, y)[1]:.1f}" y2="{at(0, y)[1]:.1f}"/>'
@@ -48,6 +48,8 @@ def draw_losses(rows: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def scales(x0: float, x1: float, y0: float, y1: float) -> Callable[[float, float], tuple[float, float]]:
+    """Return the function from (x, y) of the data to pixels, for axes from x0 to x1 and y0 to y1."""
+
     def at(x: float, y: float) -> tuple[float, float]:
         across, up = (max(x, x0) - x0) / (x1 - x0), (y - y0) / (y1 - y0)
         return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
@@ -56,7 +58,7 @@ def scales(x0: float, x1: float, y0: float, y1: float) -> Callable[[float, float
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
-    """Round numbers (1, 2 or 5 times a power of ten apart) around `low` to `high`."""
+    """Return round numbers (1, 2 or 5 times a power of ten apart) that enclose `low` to `high`."""
     rough = max(high - low, 1e-9) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -65,7 +67,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
 
 
 def smoothed(points: Points) -> Points:
-    """Exponential moving average, corrected for its start (Kingma and Ba 2015)."""
+    """Return the exponential moving average, with bias correction (Kingma and Ba 2015)."""
     mean, found = 0.0, []
     for number, (x, y) in enumerate(points, 1):
         mean = SMOOTHING * mean + (1 - SMOOTHING) * y
@@ -74,7 +76,7 @@ def smoothed(points: Points) -> Points:
 
 
 def thinned(points: Points) -> Points:
-    stride = -(-len(points) // MOST_POINTS) if points else 1
+    stride = -(-len(points) // MAX_POINTS) if points else 1
     return [*points[:-1:stride], *points[-1:]]
 
 
@@ -102,9 +104,9 @@ def draw_legend(entries: Sequence[tuple[str, str]]) -> str:
 def draw_score_bars(
     task: str, scores: Mapping[str, float], number: Callable[[str, str], str], interval: float = 1.96
 ) -> str | None:
-    """Each accuracy of a task with its 95% confidence interval and what guessing scores; None if it has none.
+    """Draw each accuracy of a task with its 95% confidence interval, and the accuracy of guessing.
 
-    `number(metric, attributes)` gives the text element that shows a metric.
+    `number(metric, attributes)` returns the text element of a metric. Returns None if the task has no accuracy.
     """
     metrics = [m for m in scores if f"{m}_stderr" in scores and 0 <= scores[m] <= 1]
     if not metrics:

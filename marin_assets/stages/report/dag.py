@@ -1,7 +1,7 @@
-"""A DAG as inline SVG: layers from top to bottom, each node a link. No library, no network, the same bytes each time.
+"""Draw a DAG as inline SVG: layers from top to bottom, each node a link. No library, no network, reproducible bytes.
 
-Sugiyama, Tagawa and Toda (1981) in small: longest-path layers, a waypoint wherever an edge passes a layer, orders by
-barycentre, then positions as near to the neighbours' mean as the widths allow.
+A small version of Sugiyama, Tagawa and Toda (1981): longest-path layers, a waypoint where an edge crosses a layer,
+order by barycentre, then positions as close to the neighbours' mean as the widths allow.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ SWEEPS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class DagNode:
     key: str
     name: str
-    """Of the step, shown when it is pointed at."""
+    """Name of the step, shown as a tooltip."""
     title: str
     subtitle: str
     link: str
     state: str
-    """Its CSS class: "held", "failed" or "plain"."""
+    """CSS class: "held", "failed" or "plain"."""
     parents: tuple[str, ...]
 
     @property
@@ -37,13 +37,13 @@ class Layout:
     layers: list[list[str]]
     widths: dict[str, float]
     edges: list[tuple[str, str]]
-    """Between neighbouring layers, waypoints among the ends."""
+    """Edges between adjacent layers. Their ends include waypoints."""
     x: dict[str, float] = field(default_factory=dict)
-    """Centres."""
+    """Horizontal centre of each node and waypoint."""
 
 
-def draw_dag(nodes: Sequence[Node]) -> str:
-    """The SVG element. Parents that are not among the nodes are left out."""
+def draw_dag(nodes: Sequence[DagNode]) -> str:
+    """Return the SVG element. Parents that are not among the nodes are left out."""
     layout = lay_out(nodes)
     left = min(layout.x[key] - layout.widths[key] / 2 for key in layout.x)
     width = max(layout.x[key] + layout.widths[key] / 2 for key in layout.x) - left + 4
@@ -55,11 +55,11 @@ def draw_dag(nodes: Sequence[Node]) -> str:
     boxes = "".join(draw_node(node, centre[node.key], top[node.key]) for node in nodes)
     return (
         f'<svg class="dag" viewBox="0 0 {width:.0f} {height}" style="max-width:{width:.0f}px" role="img" '
-        f'aria-label="The steps and what they read">{edges}{boxes}</svg>'
+        f'aria-label="Steps and their inputs">{edges}{boxes}</svg>'
     )
 
 
-def lay_out(nodes: Sequence[Node]) -> Layout:
+def lay_out(nodes: Sequence[DagNode]) -> Layout:
     known = {node.key for node in nodes}
     parents = {node.key: [p for p in node.parents if p in known] for node in nodes}
     depth = depths(parents)
@@ -80,7 +80,7 @@ def lay_out(nodes: Sequence[Node]) -> Layout:
 
 
 def depths(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Longest path from a source; a source itself stands just above what first reads it."""
+    """Return the layer of each node: the longest path from a source. A source is one layer above its first reader."""
     depth: dict[str, int] = {}
 
     def of(key: str) -> int:
@@ -107,7 +107,7 @@ def neighbours_of(layout: Layout) -> tuple[dict[str, list[str]], dict[str, list[
 
 
 def order_layers(layout: Layout) -> None:
-    """Sweep down and up, each layer sorted by the mean place of its neighbours; fewer edges cross."""
+    """Sort each layer by the mean place of its neighbours, in sweeps down and up, so that fewer edges cross."""
     above, below = neighbours_of(layout)
     for sweep in range(SWEEPS):
         neighbours = above if sweep % 2 == 0 else below
@@ -119,7 +119,7 @@ def order_layers(layout: Layout) -> None:
 
 
 def place(layout: Layout) -> None:
-    """Pull every node towards the mean of its neighbours, keeping the order and the gaps of its layer."""
+    """Move every node towards the mean of its neighbours, and keep the order and the gaps of its layer."""
     above, below = neighbours_of(layout)
     for layer in layout.layers:
         spread(layer, layout, dict.fromkeys(layer, 0.0))
@@ -130,7 +130,7 @@ def place(layout: Layout) -> None:
 
 
 def spread(layer: Sequence[str], layout: Layout, wanted: Mapping[str, float]) -> None:
-    """As near to the wanted places as the widths allow: the mean of pushing to the right and pushing to the left."""
+    """Place a layer as close to the wanted places as widths allow: the mean of shifting right and shifting left."""
     rightwards: dict[str, float] = {}
     leftwards: dict[str, float] = {}
     for keys, found, sign in ((layer, rightwards, 1), (layer[::-1], leftwards, -1)):
@@ -151,14 +151,14 @@ def mean(values: Sequence[float], otherwise: float) -> float:
 def draw_edge(a: str, b: str, centre: Mapping[str, float], top: Mapping[str, int], waypoints: set[str]) -> str:
     begin, end = top[a] + NODE_HEIGHT, top[b]
     x1, x2, middle = centre[a], centre[b], (begin + end) / 2
-    # A waypoint is as high as a node: the line runs straight through it, and the arrow is at the true end.
+    # A waypoint has a node's height: the line crosses it vertically, and the arrow is only at the last part.
     onwards = f" V{end + NODE_HEIGHT}" if b in waypoints else ""
     path = f"M{x1:.1f},{begin} C{x1:.1f},{middle:.1f} {x2:.1f},{middle:.1f} {x2:.1f},{end}{onwards}"
     arrow = "" if b in waypoints else f'<path class="arrow" d="M{x2 - 4:.1f},{end - 7} l4,7 l4,-7 z"/>'
     return f'<path class="edge" d="{path}"/>{arrow}'
 
 
-def draw_node(node: Node, x: float, y: int) -> str:
+def draw_node(node: DagNode, x: float, y: int) -> str:
     left, name = x - node.width / 2, escape(f"{node.name}-{node.subtitle}")
     return (
         f'<a href="{escape(node.link)}"><g class="node {node.state}"><title>{name}</title>'

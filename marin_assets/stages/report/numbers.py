@@ -1,7 +1,7 @@
-"""Numbers as people read them, each tagged with the step and the place in its record that it comes from.
+"""Format numbers for readers, each tagged with its step and its place in the step's record.
 
-`check_numbers` reads a finished page back and compares what it shows with the records: an attribute with the exact
-value, and the text, which must be that value to the last digit shown.
+`check_numbers` parses a finished page and compares its numbers with the records: the attribute with the exact value,
+and the text, which must equal that value to the last digit shown.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from html.parser import HTMLParser
 from marin_assets.stages.report.records import StepRecord
 
 ALL = "*"
-"""In place of a step: the sum over all of them."""
+"""Stands for the sum over all steps."""
 UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "s": 1, "min": 60, "h": 3600}
 SHOWN = re.compile(r"(-?[\d,]+)(?:\.(\d+))?(?:e([+-]\d+))?(?: (\w+))?")
 
 
 def lookup(records: Mapping[str, StepRecord], step: str, metric: str) -> float | int | None:
-    """The number at `metric` ("result.acc") of one step's record, or of all of them added up."""
+    """Return the number at `metric` ("result.acc") in one step's record, or the sum over all records.
+
+    Returns None if no record has it.
+    """
     values = [records[label].value(metric) for label in (records if step == ALL else [step]) if label in records]
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return sum(numbers) if numbers else None
@@ -30,16 +33,16 @@ def lookup(records: Mapping[str, StepRecord], step: str, metric: str) -> float |
 def tagged(
     records: Mapping[str, StepRecord], step: str, metric: str, *, tag: str = "data", attributes: str = ""
 ) -> str:
-    """An element that shows the number; without one, a word that says so."""
+    """Return an element that shows the number, or "not recorded"."""
     value = lookup(records, step, metric)
     if value is None:
         return f'<{tag} class="none" {attributes}>not recorded</{tag}>'
     place = f'data-step="{escape(step)}" data-metric="{escape(metric)}" data-value="{json.dumps(value)}"'
-    return f"<{tag} {place} {attributes}>{show(value, metric)}</{tag}>"
+    return f"<{tag} {place} {attributes}>{format_number(value, metric)}</{tag}>"
 
 
-def show(value: float | int, metric: str) -> str:
-    """ "5.54 MB", "37.2 s", "3,103", "0.745": the unit by the metric's name, about four digits of a float."""
+def format_number(value: float | int, metric: str) -> str:
+    """Return "5.54 MB", "37.2 s", "3,103", "0.745": the metric's name gives the unit; floats have about four digits."""
     name = metric.rpartition(".")[2]
     if name == "bytes" or name.endswith("_bytes"):
         return scaled(value, ("B", "kB", "MB", "GB", "TB"), minimum=1)
@@ -54,7 +57,7 @@ def show(value: float | int, metric: str) -> str:
 
 
 def scaled(value: float, units: tuple[str, ...], minimum: float) -> str:
-    """In the largest unit of which there is `minimum` or more."""
+    """Return the value in the largest unit in which it is at least `minimum`."""
     unit = next((unit for unit in reversed(units) if abs(value) >= minimum * UNITS[unit]), units[0])
     size = value / UNITS[unit]
     return (
@@ -64,8 +67,8 @@ def scaled(value: float, units: tuple[str, ...], minimum: float) -> str:
     )
 
 
-def read(text: str) -> tuple[float, float]:
-    """The number that a text shows, and half a unit of its last digit. Raises ValueError if it shows none."""
+def parse_number(text: str) -> tuple[float, float]:
+    """Return the number that a text shows, and half a unit of its last digit. Raises ValueError for other text."""
     match = SHOWN.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} does not show a number.")
@@ -75,28 +78,28 @@ def read(text: str) -> tuple[float, float]:
 
 
 def check_numbers(html: str, records: Mapping[str, StepRecord]) -> tuple[int, list[str]]:
-    """How many numbers the page shows, and a sentence for each that is not what the records say."""
+    """Return how many numbers the page shows, and a sentence for each that differs from the records."""
     page = TaggedNumbers()
     page.feed(html)
     page.close()
     wrong = []
     for step, metric, exact, text in page.found:
         value = lookup(records, step, metric)
-        if value is None or exact != json.dumps(value) or not shows(text, value):
-            wrong.append(f"{step} {metric} shows {text!r} (exactly {exact}); the record says {value!r}")
+        if value is None or exact != json.dumps(value) or not is_shown_by(text, value):
+            wrong.append(f"{step} {metric} shows {text!r} (exactly {exact}); the record has {value!r}")
     return len(page.found), wrong
 
 
-def shows(text: str, value: float) -> bool:
+def is_shown_by(text: str, value: float) -> bool:
     try:
-        number, tolerance = read(text)
+        number, tolerance = parse_number(text)
     except ValueError:
         return False
     return abs(number - value) <= tolerance * (1 + 1e-6)
 
 
 class TaggedNumbers(HTMLParser):
-    """Collects (step, metric, exact value, text shown) of every tagged element."""
+    """Collect (step, metric, exact value, shown text) of every tagged element."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The records of the steps that a report tells of: `<output>/.executor_info`, JSON that the worker wrote."""
+"""Read the records of the steps of a report: `<output>/.executor_info`, JSON that the worker wrote."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECORD = ".executor_info"
 
 
 class ReportError(ValueError):
-    """Something that the report cannot tell of: one sentence with the step and the way out."""
+    """A step cannot be reported. The message names it, and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class StepRecord:
 
     @property
     def version(self) -> str:
-        """The hash at the end of the output path; empty for a path that was chosen by hand."""
+        """The hash at the end of the output path; empty for an override."""
         _, found, tail = self.path.rpartition(f"{self.name}-")
         return tail if found and "/" not in tail else ""
 
@@ -41,13 +41,13 @@ class StepRecord:
 
     @property
     def dependencies(self) -> list[str]:
-        """The paths of what the step read: where they lie now, if the whole prefix was moved since."""
+        """The paths of the step's inputs, relocated if the whole prefix was moved since."""
         then, now = _roots(str(self.record.get("output_path") or self.path).rstrip("/"), self.path)
         recorded = (str(path).rstrip("/") for path in self.record.get("dependencies") or [])
         return [now + path.removeprefix(then) if path.startswith(then) else path for path in recorded]
 
     def value(self, dotted: str) -> Any:
-        """What the record has at "manifest.bytes" or "result.scores.arc.acc"; None if it has nothing there."""
+        """Return the record's value at "manifest.bytes" or "result.scores.arc.acc"; None if absent."""
         value: Any = self.record
         for part in dotted.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
@@ -58,7 +58,7 @@ class StepRecord:
         return "not recorded" if value is None else str(value)
 
     def time(self, dotted: str) -> str:
-        """A moment to the second, "2025-11-21 06:20:14 UTC"."""
+        """Return a time to the second, as "2025-11-21 06:20:14 UTC"."""
         value = self.value(dotted)
         return "not recorded" if value is None else f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M:%S} UTC"
 
@@ -66,7 +66,7 @@ class StepRecord:
         return exists(join(self.path, name))
 
     def rows(self, name: str) -> Iterator[dict[str, Any]]:
-        """The rows of a JSONL file in the output."""
+        """Yield the rows of a JSONL file in the output."""
         fs, path = filesystem_of(join(self.path, name))
         with fs.open(path, "r", encoding="utf-8") as file:
             for line in file:
@@ -74,9 +74,9 @@ class StepRecord:
 
 
 def read_records(inputs: Mapping[str, str]) -> dict[str, StepRecord]:
-    """Each label's record, those that read others after them. Raises ReportError for a step without one."""
+    """Read each label's record, in the order of dependencies. Raises ReportError for a step without a record."""
     if not inputs:
-        raise ReportError("The report has no inputs. Pass the output path of each step that it should tell of.")
+        raise ReportError("The report has no inputs. Pass the output path of each step to report.")
     found = {}
     for label, path in inputs.items():
         if not exists(join(path, RECORD)):
@@ -88,7 +88,7 @@ def read_records(inputs: Mapping[str, str]) -> dict[str, StepRecord]:
 
 
 def in_order(records: Mapping[str, StepRecord]) -> dict[str, StepRecord]:
-    """Inputs before what reads them; else as given."""
+    """Sort records by dependency: inputs first, otherwise in the given order."""
     ordered: dict[str, StepRecord] = {}
 
     def add(step: StepRecord) -> None:
@@ -103,12 +103,12 @@ def in_order(records: Mapping[str, StepRecord]) -> dict[str, StepRecord]:
 
 
 def parents_of(step: StepRecord, records: Mapping[str, StepRecord]) -> list[str]:
-    """Labels of the steps whose outputs `step` reads."""
+    """Return the labels of the steps whose outputs `step` reads."""
     return [label for label, other in records.items() if other.path in step.dependencies and label != step.label]
 
 
 def _roots(then: str, now: str) -> tuple[str, str]:
-    """What two places of one output begin with: all but the names at their ends that they share."""
+    """Return two paths of one output without their common trailing names."""
     old, new = then.split("/"), now.split("/")
     while old and new and old[-1] == new[-1]:
         old.pop()
@@ -117,7 +117,7 @@ def _roots(then: str, now: str) -> tuple[str, str]:
 
 
 def flat_numbers(values: Mapping[str, Any], at: str) -> dict[str, float | int]:
-    """Every number in nested dicts, by its dotted place."""
+    """Return every number in nested dicts, by its dotted place."""
     found: dict[str, float | int] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):

@@ -1,14 +1,14 @@
-"""Tell of a chain of steps on one HTML page that needs nothing else: no network, no script, no file beside it.
+"""Report a chain of steps on one self-contained HTML page: no network, no script, no other file.
 
-In:  the outputs of the steps, each by a label: their records (`.executor_info`), and where there are any, the
-     training metrics (`metrics.jsonl`), the questions answered (`samples.jsonl`), the waterfalls of consolidations
-     (`waterfall.json`, `rejected.json`) and the plots that their results name.
-Out: `report.html`: the DAG, what was expected and whether it held, counts, times and sizes of each step, what was kept
-     and what was rejected, with documents to read, the loss curve, scores with their confidence intervals, sample
-     questions, and where all of it comes from.
+In:  the outputs of the steps, each with a label: their records (`.executor_info`), and if present, the training metrics
+     (`metrics.jsonl`), the answered questions (`samples.jsonl`), the waterfalls of consolidations (`waterfall.json`,
+     `rejected.json`) and the plots that their results name.
+Out: `report.html`: the DAG, the expectations and whether each held, counts, times and sizes of each step, waterfalls
+     with rejected documents to read, the loss curve, scores with their confidence intervals, sample questions, and
+     provenance.
 
-Every number shown is tagged with its step and its place in the record. The finished page is read back and compared with
-the records, read again: `mismatches` counts the numbers that differ.
+Every number on the page is tagged with its step and its place in the record. The finished page is parsed and compared
+with the records, which are read again: `mismatches` counts the numbers that differ.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from marin_assets.stages.report.charts import draw_losses, draw_score_bars
-from marin_assets.stages.report.dag import Node, draw_dag
+from marin_assets.stages.report.dag import DagNode, draw_dag
 from marin_assets.stages.report.numbers import ALL, check_numbers, tagged
 from marin_assets.stages.report.records import ReportError, StepRecord, flat_numbers, parents_of, read_records
 from marin_assets.stages.report.waterfall import rejected_documents, waterfall_charts
@@ -38,7 +38,7 @@ from marin_resources.storage.paths import join
 
 REPORT = "report.html"
 METRICS, SAMPLES = "metrics.jsonl", "samples.jsonl"
-LARGEST_PLOT_BYTES = 500_000
+MAX_PLOT_BYTES = 500_000
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +46,19 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, kw_only=True)
 class ReportConfig:
     inputs: dict[str, str]
-    """Output path of each step, by the label that it has on the page."""
+    """Label on the page -> output path of the step."""
     output_path: str = THIS_OUTPUT_PATH
     title: str = versioned("Report")
     expectations: dict[str, list[Expectation]] = field(default_factory=dict)
-    """What the results must show, by the labels."""
+    """Label -> expectations of the step's result."""
     sample_questions: int = versioned(6)
+    """Questions to show of each evaluation."""
     sample_rejected: int = versioned(3)
-    """Rejected documents to read, of each reason."""
+    """Rejected documents to show of each reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class CheckedExpectation:
     """One expectation and whether it held."""
 
     label: str
@@ -68,12 +69,12 @@ class Verdict:
 def write_report(config: ReportConfig) -> dict[str, Any]:
     """Write one page about a whole experiment: its steps, counts, loss, scores and expectations.
 
-    Returns steps, numbers (shown on the page), mismatches (of them with the records), bytes, expectations and
-    expectations_failed. Raises ReportError for a step without a record.
+    Returns steps, numbers (on the page), mismatches (numbers that differ from the records), bytes, report, expectations
+    and expectations_failed. Raises ReportError for a step without a record.
     """
     records = read_records(config.inputs)
-    verdicts = judge(config.expectations, records)
-    html = render(config, records, verdicts)
+    checked = check_expectations(config.expectations, records)
+    html = render(config, records, checked)
     numbers, wrong = check_numbers(html, read_records(config.inputs))
     for sentence in wrong:
         log.error("The report is wrong: %s", sentence)
@@ -84,23 +85,27 @@ def write_report(config: ReportConfig) -> dict[str, Any]:
         "mismatches": len(wrong),
         "bytes": len(html.encode()),
         "report": REPORT,
-        "expectations": len(verdicts),
-        "expectations_failed": sum(not verdict.held for verdict in verdicts),
+        "expectations": len(checked),
+        "expectations_failed": sum(not one.held for one in checked),
     }
 
 
-def judge(expectations: Mapping[str, Sequence[Expectation]], records: Mapping[str, StepRecord]) -> list[Verdict]:
+def check_expectations(
+    expectations: Mapping[str, Sequence[Expectation]], records: Mapping[str, StepRecord]
+) -> list[CheckedExpectation]:
+    """Check all expectations, in the order of the records. Raises ReportError for a label that is no input."""
     for label in expectations:
         if label not in records:
-            raise ReportError(f"There are expectations of {label!r}, which is not among the inputs {sorted(records)}.")
+            raise ReportError(f"Expectations name {label!r}, expected one of the inputs {sorted(records)}. Rename it.")
     return [
-        Verdict(label=label, expectation=expectation, held=expectation.holds(step.result))
+        CheckedExpectation(label=label, expectation=expectation, held=expectation.holds(step.result))
         for label, step in records.items()
         for expectation in expectations.get(label, [])
     ]
 
 
-def render(config: ReportConfig, records: Mapping[str, StepRecord], verdicts: Sequence[Verdict]) -> str:
+def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Sequence[CheckedExpectation]) -> str:
+    """Return the page as HTML."""
     import jinja2
     from markupsafe import Markup
 
@@ -111,7 +116,7 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], verdicts: Se
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    states = {label: state_of([verdict for verdict in verdicts if verdict.label == label]) for label in records}
+    states = {label: state_of([one for one in checked if one.label == label]) for label in records}
     return environment.get_template("report.html.j2").render(
         title=config.title,
         records=records,
@@ -119,7 +124,7 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], verdicts: Se
         dag=Markup(draw_dag([node_of(step, records, states[label]) for label, step in records.items()])),
         number=lambda *place: Markup(tagged(records, *place)),
         ALL=ALL,
-        verdicts=verdicts,
+        expectations=checked,
         counts={label: main_counts(step) for label, step in records.items()},
         details={label: details_of(step) for label, step in records.items()},
         parents={label: parents_of(step, records) for label, step in records.items()},
@@ -137,16 +142,16 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], verdicts: Se
     )
 
 
-def state_of(verdicts: Sequence[Verdict]) -> str:
-    return "plain" if not verdicts else "held" if all(verdict.held for verdict in verdicts) else "failed"
+def state_of(checked: Sequence[CheckedExpectation]) -> str:
+    return "plain" if not checked else "held" if all(one.held for one in checked) else "failed"
 
 
-def node_of(step: StepRecord, records: Mapping[str, StepRecord], state: str) -> Node:
-    return Node(
+def node_of(step: StepRecord, records: Mapping[str, StepRecord], state: str) -> DagNode:
+    return DagNode(
         key=step.label,
         name=step.name,
         title=step.label,
-        subtitle=step.version or "path of its own",
+        subtitle=step.version or "override",
         link=f"#step-{step.label}",
         state=state,
         parents=tuple(parents_of(step, records)),
@@ -154,13 +159,13 @@ def node_of(step: StepRecord, records: Mapping[str, StepRecord], state: str) -> 
 
 
 def main_counts(step: StepRecord) -> list[tuple[str, str]]:
-    """Name and place of the whole numbers at the top of a result: what went through the step."""
+    """Return name and place of the first three whole numbers at the top level of a result: its main counts."""
     counts = [name for name, value in step.result.items() if type(value) is int and not name.endswith("bytes")]
     return [(words(name), f"result.{name}") for name in counts[:3]]
 
 
 def details_of(step: StepRecord) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Name and place of every number of the result: those at the top, and those in nested dicts."""
+    """Return name and place of every number of the result: those at the top level, and those in nested dicts."""
     places = list(flat_numbers(step.result, "result"))
     top = [(words(place.removeprefix("result.")), place) for place in places if place.count(".") == 1]
     nested = [(place.removeprefix("result."), place) for place in places if place.count(".") > 1]
@@ -172,7 +177,7 @@ def words(name: str) -> str:
 
 
 def shares_of_time(records: Mapping[str, StepRecord]) -> dict[str, float]:
-    """Percent of the longest step's duration, for the bars."""
+    """Return each step's duration as a percentage of the longest, for the bars."""
     durations = {label: step.value("duration_s") or 0.0 for label, step in records.items()}
     longest = max([*durations.values(), 1e-9])
     return {label: round(100 * duration / longest, 1) for label, duration in durations.items()}
@@ -184,7 +189,7 @@ def loss_charts(records: Mapping[str, StepRecord]) -> dict[str, str]:
 
 
 def score_charts(step: StepRecord, records: Mapping[str, StepRecord]) -> list[tuple[str, str]]:
-    """A chart for each task of an evaluation that has accuracies."""
+    """Return (task, chart) of each task of an evaluation that has accuracies."""
     found = []
     for task, scores in (step.result.get("scores") or {}).items():
         place = f"result.scores.{task}"
@@ -198,7 +203,7 @@ def number_in_chart(records: Mapping[str, StepRecord], label: str, place: str, m
 
 
 def sample_questions(step: StepRecord, count: int) -> list[dict[str, Any]]:
-    """The first questions with choices: the true one, the one picked, and how the others compared to that."""
+    """Return the first multiple-choice questions: the true choice, the picked one, and the likelihood of each."""
     if not step.has(SAMPLES):
         return []
     rows = (row for row in step.rows(SAMPLES) if len(row.get("choices", ())) > 1)
@@ -219,12 +224,12 @@ def question_of(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plots_of(step: StepRecord) -> list[tuple[str, str]]:
-    """Name and data URL of the plots that the page does not draw itself."""
+    """Return name and data URL of the plots that the page does not draw itself."""
     if step.has(METRICS) or step.has(SAMPLES):
         return []
     found = []
     for name in step.result.get("plots") or []:
         fs, path = filesystem_of(join(step.path, name))
-        if name.endswith(".png") and fs.exists(path) and fs.size(path) <= LARGEST_PLOT_BYTES:
+        if name.endswith(".png") and fs.exists(path) and fs.size(path) <= MAX_PLOT_BYTES:
             found.append((name, f"data:image/png;base64,{base64.b64encode(fs.cat_file(path)).decode()}"))
     return found

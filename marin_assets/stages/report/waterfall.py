@@ -1,7 +1,7 @@
-"""The waterfall of a consolidation: documents and tokens that came in, what each reason took, what is kept.
+"""Draw the waterfall of a consolidation: incoming documents and tokens, those removed by each reason, those kept.
 
-Drawn from `waterfall.json` and the step's record. Consolidations of which one reads the other's documents are one
-waterfall. Rejected documents to read come from `rejected.json`.
+Sources are `waterfall.json` and the step's record. Consolidations that read each other's documents are one waterfall.
+Rejected documents to read come from `rejected.json`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from marin_resources.storage.paths import join
 
 WATERFALL, REJECTED = "waterfall.json", "rejected.json"
 WIDTH, ROW, TOP, LABEL, PANEL, NUMBER = 860, 26, 26, 284, 190, 95
-LONGEST_TITLE = 36
+MAX_TITLE_CHARACTERS = 36
 DOCUMENTS = "documents"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One bar: from what was left after it to what was left before it."""
+    """One bar of the waterfall."""
 
     kind: str
     """ "total", "reject", "cut" or "kept"."""
@@ -34,16 +34,16 @@ class Row:
     places: Mapping[str, str]
     """Unit -> place in the record."""
     span: Mapping[str, tuple[float, float]]
-    """Unit -> left after and before."""
+    """Unit -> (amount left after it, amount left before it): the ends of the bar."""
 
 
 def waterfall_charts(records: Mapping[str, StepRecord]) -> list[tuple[str, str]]:
-    """(labels of the steps, chart) of each chain of consolidations, in order."""
+    """Return (labels of the steps, chart) of each chain of consolidations, in order."""
     return [(", ".join(chain), draw_waterfall(records, chain)) for chain in chains(records)]
 
 
 def chains(records: Mapping[str, StepRecord]) -> list[list[str]]:
-    """Labels of consolidations, each chain from the first that reads documents to the last."""
+    """Return the labels of each chain of consolidations, from its first to its last."""
     found: list[list[str]] = []
     for label, step in records.items():
         if not step.has(WATERFALL):
@@ -68,7 +68,7 @@ def draw_waterfall(records: Mapping[str, StepRecord], chain: Sequence[str]) -> s
     bars = "".join(draw_row(records, row, TOP + ROW * number, units, totals) for number, row in enumerate(rows))
     return (
         f'<svg class="chart waterfall" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label="What was kept and what was not">{heads}{bars}</svg>'
+        f'aria-label="Kept and rejected documents">{heads}{bars}</svg>'
     )
 
 
@@ -112,15 +112,15 @@ def rows_of(records: Mapping[str, StepRecord], chain: Sequence[str]) -> Iterator
 
 
 def title_of(step: Mapping[str, Any]) -> str:
-    """ "quality: low_quality"; the attribute alone where the reason says no more, the reason alone where it is long."""
+    """Return "quality: low_quality"; only the attribute if it contains the reason, only the reason if both are long."""
     attribute, reason = str(step["attribute"]), str(step["reason"])
     if reason in attribute:
         return attribute
-    return both if len(both := f"{attribute}: {reason}") <= LONGEST_TITLE else reason
+    return both if len(both := f"{attribute}: {reason}") <= MAX_TITLE_CHARACTERS else reason
 
 
 def rejected_documents(step: StepRecord, count: int) -> list[dict[str, Any]]:
-    """For each reason of a consolidation: attribute, reason, documents, and `count` samples to read."""
+    """Return, for each reason of a consolidation: attribute, reason, documents, and `count` samples to read."""
     if not step.has(REJECTED):
         return []
     groups = read_json(join(step.path, REJECTED))["rejected"]

@@ -1,8 +1,8 @@
 """Count documents, by source.
 
-In:  documents, and a tokenizer folder if tokens are to be counted too.
+In:  documents, and the folder of a tokenizer to count tokens too.
 Out: counts.json: {"format_version": 1, "total": {…}, "by_source": {source: {…}}}, each with documents, characters,
-     bytes (UTF-8), words (runs of anything but whitespace) and, with a tokenizer, tokens (no special ones).
+     bytes (UTF-8), words (runs of non-whitespace characters) and, with a tokenizer, tokens (without special tokens).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from marin_resources.storage.paths import join
 
 FORMAT_VERSION = 1
 BATCH = 256
-"""Documents that are held and tokenized together."""
-BETWEEN = "\t"
-"""Between what is counted and the source, in the counts of a shard."""
+"""Documents that are read and tokenized together."""
+SEPARATOR = "\t"
+"""Separates a unit from the source in the counts of a shard."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,21 +38,24 @@ class CountDocumentsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Counting:
+    """Config of a shard of `count_shard`."""
+
     tokenizer_path: str | None
 
 
 def count_documents(config: CountDocumentsConfig) -> dict[str, int | float]:
-    """Returns documents, characters, bytes, words, sources, shards; with a tokenizer tokens and bytes_per_token."""
+    """Count documents. Returns documents, characters, bytes, words, sources, shards; with a tokenizer, also tokens and
+    bytes_per_token."""
     shards = document_shards(config.documents_path, config.output_path, Counting(tokenizer_path=config.tokenizer_path))
-    # What is made is counts, not a file for each shard: they are in the notes of the shards.
-    asked = [FileShard(inputs=shard.inputs, outputs=(), config=shard.config) for shard in shards]
-    found = map_shards(count_shard, asked, output_path=config.output_path)
+    # The shards have no output files: their counts are in their notes.
+    without_outputs = [FileShard(inputs=shard.inputs, outputs=(), config=shard.config) for shard in shards]
+    found = map_shards(count_shard, without_outputs, output_path=config.output_path)
     by_source: dict[str, dict[str, int | float]] = {}
     for key, number in found.items():
-        what, between, source = key.partition(BETWEEN)
-        if between:
-            by_source.setdefault(source, {})[what] = number
-    total = {key: number for key, number in found.items() if BETWEEN not in key}
+        unit, separator, source = key.partition(SEPARATOR)
+        if separator:
+            by_source.setdefault(source, {})[unit] = number
+    total = {key: number for key, number in found.items() if SEPARATOR not in key}
     counts = {"format_version": FORMAT_VERSION, "total": total, "by_source": dict(sorted(by_source.items()))}
     write_json(join(config.output_path, "counts.json"), counts)
     files = sum(len(shard.inputs) for shard in shards)
@@ -60,8 +63,8 @@ def count_documents(config: CountDocumentsConfig) -> dict[str, int | float]:
 
 
 def count_shard(shard: FileShard) -> Counts:
-    asked: Counting = shard.config
-    count_tokens = token_counter(asked.tokenizer_path) if asked.tokenizer_path else None
+    config: Counting = shard.config
+    count_tokens = token_counter(config.tokenizer_path) if config.tokenizer_path else None
     names = ("documents", "characters", "bytes", "words", *(("tokens",) if count_tokens else ()))
     counts: Counter[str] = Counter(dict.fromkeys(names, 0))
     for file in shard.inputs:
@@ -73,7 +76,7 @@ def count_shard(shard: FileShard) -> Counts:
                 rows = [numbers | {"tokens": n} for numbers, n in zip(rows, tokens, strict=True)]
             for document, numbers in zip(batch, rows, strict=True):
                 counts.update(numbers)
-                counts.update({f"{what}{BETWEEN}{document.source}": number for what, number in numbers.items()})
+                counts.update({f"{unit}{SEPARATOR}{document.source}": number for unit, number in numbers.items()})
     return dict(counts)
 
 

@@ -1,10 +1,10 @@
-"""Sorted runs of documents: the file between the two phases of a shuffle.
+"""Sorted runs of documents: the files between the two phases of a shuffle.
 
-    <name>.runs        frames of zstd one after the other, run after run, in each run a frame for each bucket
+    <name>.runs        zstd frames, run after run; a run has one frame for each bucket
     <name>.runs.json   {"format_version": 1, "runs": [[start of each frame, …, end]], "bytes": [of each bucket]}
 
-A line of a frame is 16 hex digits, the document's position, and its row as JSON: sorted as bytes they are in the
-order of positions, and twins of one id in that of their rows. A bucket is an equal range of positions.
+A line of a frame is the document's position as 16 hex digits, then its row as JSON. Sorting lines as bytes sorts them
+by position, and documents of one id by row. A bucket is an equal range of positions.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ RUNS = ".runs"
 INDEX = ".json"
 FORMAT_VERSION = 1
 RUN_BYTES = 64 * 1024**2
-"""Rows that are held and sorted together."""
+"""Size of the lines that are sorted together in memory."""
 DIGITS = 16
 
 
 def row_line(document: Document, salt: str) -> bytes:
-    """The document's position and row, a line that ends in a newline."""
+    """Return the document's position and row as a line, with its newline."""
     return f"{position(document.id, salt):016x}{json.dumps(document.row(), ensure_ascii=False)}\n".encode()
 
 
 def write_run_file(path: str, lines: Iterable[bytes], buckets: int) -> None:
-    """Write lines as runs, and then the index, in flat memory."""
+    """Write lines as runs, then their index, in flat memory."""
     runs: list[list[int]] = []
     sizes = [0] * buckets
     with open_atomic(path, replace=False) as out:
@@ -47,7 +47,7 @@ def read_index(path: str) -> dict[str, Any]:
 
 
 def read_bucket(path: str, bucket: int) -> Iterator[bytes]:
-    """The lines of one bucket, run after run."""
+    """Yield the lines of one bucket, run after run."""
     import zstandard
 
     fs, p = filesystem_of(path)
@@ -59,7 +59,7 @@ def read_bucket(path: str, bucket: int) -> Iterator[bytes]:
 
 
 def write_lines(path: str, lines: Iterable[bytes]) -> None:
-    """Write the rows of lines as a shard of documents."""
+    """Write lines without their positions, as a shard of documents."""
     import zstandard
 
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
@@ -82,7 +82,7 @@ def _runs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _write_run(out: IO[bytes], run: Sequence[bytes], start: int, sizes: list[int]) -> list[int]:
-    """Write one run; returns where its frames start, and the end of the last."""
+    """Write one run. Returns the start of each of its frames, and the end of the last."""
     import zstandard
 
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)

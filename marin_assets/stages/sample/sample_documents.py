@@ -1,11 +1,12 @@
-"""A sample of documents: a share of them, or exactly so many.
+"""Sample documents: a fraction of them, or an exact number.
 
 In:  documents.
 Out: the sampled documents, shard for shard under the same names, in the documents' order.
 
-Those with the smallest hash are taken, so the sample does not depend on the shards, and a smaller one is a part of a
-larger one with the same seed. `count` is two phases: each shard writes its smallest hashes to `.marin/smallest`, the
-smallest of all are found by one process that holds `count` numbers, then each shard writes its documents.
+The sample is the documents with the smallest hashes, so it does not depend on the shards, and a smaller sample is part
+of a larger one with the same seed. `count` takes two phases: each shard writes its smallest hashes to
+`.marin/smallest`, one process that holds `count` numbers finds the smallest of all, then each shard writes its
+documents.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from marin_resources.storage.paths import join
 SMALLEST = ".marin/smallest"
 NOT_SAMPLED = "rejected_not_sampled"
 Order = tuple[int, int, int]
-"""(hash of the key, hash of the id, row): which document is taken first. Twins of one id differ by their row."""
+"""(hash of the key, hash of the id, row): the order of sampling. Documents with the same id differ by row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,24 +37,24 @@ class SampleDocumentsConfig:
     """Documents to sample."""
     output_path: str = THIS_OUTPUT_PATH
     fraction: float | None = versioned(None)
-    """The share of the names that is taken; this or `count`."""
+    """The share of the keys to sample. Pass this or `count`."""
     count: int | None = versioned(None)
-    """How many documents are taken; this or `fraction`."""
+    """The number of documents to sample. Pass this or `fraction`."""
     key: str = versioned(ID)
-    """Whose hash decides: "id", "page" (metadata["page"], or the id), or another key of the metadata."""
+    """The key to hash: "id", "page" (metadata["page"], or the id), or another key of the metadata."""
     seed: int = versioned(0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """What one group of shards is asked."""
+    """Config of a shard."""
 
     key: str
     seed: int
     fraction: float = 1.0
     count: int = 0
     take: tuple[int, ...] = ()
-    """Of each input's smallest hashes, how many are among the smallest of all."""
+    """For each input, how many of its smallest hashes are among the smallest of all."""
     smallest: tuple[str, ...] = ()
     """For each input, the file of its smallest hashes."""
 
@@ -64,24 +65,24 @@ class Sampling:
 def sample_documents(config: SampleDocumentsConfig) -> Counts:
     """Write a sample. Returns documents, kept, rejected, rejected_not_sampled, bytes_in, bytes_kept.
 
-    Raises SampleError for a fraction or count that is none, and if there are fewer documents than `count`.
+    Raises SampleError for an invalid fraction or count, and for fewer documents than `count`.
     """
     _check(config)
-    asked = Sampling(key=config.key, seed=config.seed)
+    sampling = Sampling(key=config.key, seed=config.seed)
     if config.fraction is not None:
-        asked = dataclasses.replace(asked, fraction=config.fraction)
-        shards = document_shards(config.documents_path, config.output_path, asked)
+        sampling = dataclasses.replace(sampling, fraction=config.fraction)
+        shards = document_shards(config.documents_path, config.output_path, sampling)
         return map_shards(sample_share, shards, output_path=config.output_path)
-    asked = dataclasses.replace(asked, count=config.count or 0)
-    first = document_shards(config.documents_path, join(config.output_path, SMALLEST), asked)
+    sampling = dataclasses.replace(sampling, count=config.count or 0)
+    first = document_shards(config.documents_path, join(config.output_path, SMALLEST), sampling)
     found = map_shards(find_smallest, first, output_path=config.output_path)
-    if found["documents"] < asked.count:
+    if found["documents"] < sampling.count:
         raise SampleError(
-            f"There are {found['documents']} documents below {config.documents_path!r}, expected at least "
-            f"count={asked.count}. Ask for fewer."
+            f"{config.documents_path!r} has {found['documents']} documents, expected at least "
+            f"count={sampling.count}. Lower the count."
         )
-    second = document_shards(config.documents_path, config.output_path, asked)
-    return map_shards(take_smallest, _with_shares(second, first, asked), output_path=config.output_path)
+    second = document_shards(config.documents_path, config.output_path, sampling)
+    return map_shards(take_smallest, _with_shares(second, first, sampling), output_path=config.output_path)
 
 
 def _check(config: SampleDocumentsConfig) -> None:
@@ -96,57 +97,57 @@ def _check(config: SampleDocumentsConfig) -> None:
 
 
 def sample_share(shard: FileShard) -> Counts:
-    asked: Sampling = shard.config
-    limit = asked.fraction * POSITIONS
-    return _write(shard, lambda file, row, document: asked.position(document) < limit)
+    sampling: Sampling = shard.config
+    limit = sampling.fraction * POSITIONS
+    return _write(shard, lambda file, row, document: sampling.position(document) < limit)
 
 
 def find_smallest(shard: FileShard) -> Counts:
-    """Write the `count` smallest orders of each file. Memory is that of `count` numbers."""
-    asked: Sampling = shard.config
+    """Write the `count` smallest orders of each file, in memory of `count` numbers."""
+    sampling: Sampling = shard.config
     documents = 0
     for file, output in zip(shard.inputs, shard.outputs, strict=True):
         counted = Counter[str]()
-        smallest = heapq.nsmallest(asked.count, _orders(file.path, asked, counted))
+        smallest = heapq.nsmallest(sampling.count, _orders(file.path, sampling, counted))
         write_rows(output, ({"order": order} for order in smallest), replace=False)
         documents += counted["documents"]
     return {"documents": documents}
 
 
-def _orders(path: str, asked: Sampling, counted: Counter[str]) -> Iterator[Order]:
+def _orders(path: str, sampling: Sampling, counted: Counter[str]) -> Iterator[Order]:
     for row, document in enumerate(read_documents(path)):
         counted["documents"] += 1
-        yield asked.position(document), position(document.id, f"sample/{asked.seed}/"), row
+        yield sampling.position(document), position(document.id, f"sample/{sampling.seed}/"), row
 
 
-def _with_shares(shards: Sequence[FileShard], found: Sequence[FileShard], asked: Sampling) -> list[FileShard]:
-    """Each group told how many of its files' smallest are taken: they are sorted, so a number says which."""
+def _with_shares(shards: Sequence[FileShard], found: Sequence[FileShard], sampling: Sampling) -> list[FileShard]:
+    """Set how many of each file's smallest orders to take. They are sorted, so a number identifies them."""
     paths = [path for shard in found for path in shard.outputs]
-    of_all = heapq.nsmallest(asked.count, ((*order[:2], i) for i, path in enumerate(paths) for order in _read(path)))
+    of_all = heapq.nsmallest(sampling.count, ((*order[:2], i) for i, path in enumerate(paths) for order in _read(path)))
     taken = Counter(i for *_, i in of_all)
-    told, start = [], 0
+    configured, start = [], 0
     for shard in shards:
         numbers = range(start, start + len(shard.inputs))
         start += len(shard.inputs)
         config = dataclasses.replace(
-            asked, take=tuple(taken[i] for i in numbers), smallest=tuple(paths[i] for i in numbers)
+            sampling, take=tuple(taken[i] for i in numbers), smallest=tuple(paths[i] for i in numbers)
         )
-        told.append(dataclasses.replace(shard, config=config))
-    return told
+        configured.append(dataclasses.replace(shard, config=config))
+    return configured
 
 
 def _read(path: str) -> Iterator[Order]:
     for number, row in read_rows(path):
         if isinstance(row, BadRow):
-            raise SampleError(f"{path!r} line {number} is no order of a document ({row.detail}). Remove the file.")
+            raise SampleError(f"{path!r} line {number} is not the order of a document ({row.detail}). Remove the file.")
         yield tuple(row["order"])  # type: ignore[misc]
 
 
 def take_smallest(shard: FileShard) -> Counts:
-    asked: Sampling = shard.config
+    sampling: Sampling = shard.config
     rows = [
         {order[2] for order, _ in zip(_read(path), range(take), strict=False)}
-        for path, take in zip(asked.smallest, asked.take, strict=True)
+        for path, take in zip(sampling.smallest, sampling.take, strict=True)
     ]
     return _write(shard, lambda file, row, document: row in rows[file])
 

@@ -1,13 +1,13 @@
 """Shuffle all documents together.
 
 In:  documents.
-Out: the same documents in `shards` shards, in the order of a hash of their ids: it is that of the documents and the
-     seed, whatever shards they came in.
+Out: the same documents in `shards` shards, in the order of a hash of their ids. The order depends on the documents and
+     the seed, not on the shards of the input.
 
-Two phases. Each shard of documents is written to `.marin/shuffle` as runs that are sorted, a frame of zstd for each
-shard to come (`runs.py`); then each shard to come reads its frames, sorts and writes. The first phase holds 64 MB of
-documents, the second a whole shard: ask for so many shards that one is some 100 to 500 MB of text. On disk there are
-the documents once more, until the end.
+Two phases. First, each shard of documents is written to `.marin/shuffle` as sorted runs, with a zstd frame for each
+output shard (`runs.py`). Then each output shard reads its frames, sorts them and writes the documents. The first phase
+holds 64 MB of documents in memory, the second a whole output shard: choose `shards` so that one has 100 to 500 MB of
+text. The runs take the disk space of the documents once more, until the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from marin_resources.storage.paths import join
 
 FOLDER = ".marin/shuffle"
 MAX_SHARD_BYTES = 4 * 1024**3
-"""A larger shard is refused: it is sorted in memory."""
+"""A larger output shard is refused, because it is sorted in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,25 +37,29 @@ class ShuffleDocumentsConfig:
     """Documents to shuffle."""
     output_path: str = THIS_OUTPUT_PATH
     shards: int = versioned(64)
-    """How many shards are written. The order of all documents does not depend on it."""
+    """Number of output shards. The order of all documents does not depend on it."""
     seed: int = versioned(0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scatter:
+    """Config of a shard of `scatter_shard`."""
+
     shards: int
     seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
+    """Config of a shard of `write_shard`."""
+
     index: int
 
 
 def shuffle_documents(config: ShuffleDocumentsConfig) -> Counts:
-    """Write all documents in another order. Returns documents, bytes, shards, shards_empty, documents_unaccounted (0).
+    """Write all documents in a new order. Returns documents, bytes, shards, shards_empty, documents_unaccounted (0).
 
-    Raises SampleError if a shard would be too large to sort.
+    Raises SampleError if a shard would be too large to sort in memory.
     """
     if isinstance(config.shards, bool) or not isinstance(config.shards, int) or config.shards < 1:
         raise SampleError(f"A shuffle has shards={config.shards!r}, expected a whole number of at least 1.")
@@ -80,10 +84,10 @@ def shuffle_documents(config: ShuffleDocumentsConfig) -> Counts:
 
 def scatter_shard(shard: FileShard) -> Counts:
     """Write one file of runs for each file of documents."""
-    asked: Scatter = shard.config
+    scatter: Scatter = shard.config
     counts = {"documents": 0, "bytes": 0}
     for file, output in zip(shard.inputs, shard.outputs, strict=False):
-        write_run_file(output, _lines(file.path, asked.seed, counts), asked.shards)
+        write_run_file(output, _lines(file.path, scatter.seed, counts), scatter.shards)
     return dict(counts)
 
 
@@ -95,7 +99,7 @@ def _lines(path: str, seed: int, counts: dict[str, int]) -> Iterator[bytes]:
 
 
 def _shards(config: ShuffleDocumentsConfig, folder: str) -> Iterator[FileShard]:
-    """The shards to come. What each reads is all runs, named by one digest of them."""
+    """Yield the output shards. The input of each is the folder of all runs, with one digest of them as its stamp."""
     files = stored_files(folder)
     digest = hashlib.sha256(repr([(file.name, file.size_bytes, file.stamp) for file in files]).encode()).hexdigest()
     sizes = [0] * config.shards
@@ -105,7 +109,7 @@ def _shards(config: ShuffleDocumentsConfig, folder: str) -> Iterator[FileShard]:
     if max(sizes) > MAX_SHARD_BYTES:
         raise SampleError(
             f"A shard of the shuffle would have {max(sizes):,} bytes, expected at most {MAX_SHARD_BYTES:,}, as it is "
-            f"sorted in memory. Ask for more than shards={config.shards}: {sum(sizes) // 2**28 + 1} make 256 MB each."
+            f"sorted in memory. Pass more than shards={config.shards}: {sum(sizes) // 2**28 + 1} make 256 MB each."
         )
     for index, size in enumerate(sizes):
         yield FileShard(
@@ -116,10 +120,10 @@ def _shards(config: ShuffleDocumentsConfig, folder: str) -> Iterator[FileShard]:
 
 
 def write_shard(shard: FileShard) -> Counts:
-    """Sort the documents of one shard to come, and write them."""
-    asked: Bucket = shard.config
+    """Sort the documents of one output shard, and write them."""
+    bucket: Bucket = shard.config
     [folder], [output] = shard.inputs, shard.outputs
     runs = [file.path for file in stored_files(folder.path) if file.path.endswith(RUNS)]
-    lines = sorted(line for path in runs for line in read_bucket(path, asked.index))
+    lines = sorted(line for path in runs for line in read_bucket(path, bucket.index))
     write_lines(output, lines)
     return {"documents": len(lines), "shards_empty": int(not lines)}

@@ -1,11 +1,11 @@
-"""Divide documents into named parts, for example for training, validation and test.
+"""Split documents into named parts, for example for training, validation and test.
 
 In:  documents.
 Out: `<output>/<part>/…`, each part with shards of the same names as the documents'.
 
-A hash of the page (or of another name) decides, so the pieces of one page stay together, and a document that is added
-moves no other. Parts are ranges of the hash in the order in which they are given: ("validation", 0.05) first is the
-side that `tokenize` and `train_tokenizer` keep for validation with validation_fraction=0.05.
+A hash of the page (or of another key) decides, so the pieces of one page stay together, and an added document moves no
+other. Parts are ranges of the hash, in the given order: ("validation", 0.05) as the first part is the side that
+`tokenize` and `train_tokenizer` keep for validation with validation_fraction=0.05.
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ SUM_TOLERANCE = 1e-9
 @dataclass(frozen=True, kw_only=True)
 class SplitDocumentsConfig:
     documents_path: str
-    """Documents to divide."""
+    """Documents to split."""
     output_path: str = THIS_OUTPUT_PATH
     parts: Sequence[tuple[str, float]] = versioned((("validation", 0.05), ("train", 0.95)))
-    """(name, share of the names) of each part, in order; the shares add up to 1."""
+    """(name, share of the keys) of each part, in order; the shares add up to 1."""
     key: str = versioned(PAGE)
-    """Whose hash decides: "page" (metadata["page"], or the id), "id", or another key of the metadata."""
+    """The key to hash: "page" (metadata["page"], or the id), "id", or another key of the metadata."""
     seed: int | None = versioned(None)
-    """Another number divides otherwise; None divides as `tokenize` does."""
+    """Seed of the hash. None gives the split that `tokenize` uses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
+    """Config of a shard of `split_shard`."""
+
     parts: tuple[tuple[str, float], ...]
     key: str
     seed: int | None
@@ -61,7 +63,7 @@ class Split:
 def split_documents(config: SplitDocumentsConfig) -> Counts:
     """Write each part's documents. Returns documents, documents_<part>, bytes, bytes_<part>, documents_unaccounted (0).
 
-    Raises SampleError for parts that do not add up to 1, or documents without the key (as a ShardError).
+    Raises SampleError for invalid parts, or for a document without the key (as a ShardError).
     """
     split = Split(parts=tuple(map(tuple, config.parts)), key=config.key, seed=config.seed)  # type: ignore[arg-type]
     check_parts(split.parts)
@@ -82,19 +84,19 @@ def split_documents(config: SplitDocumentsConfig) -> Counts:
 
 
 def check_parts(parts: Sequence[tuple[str, float]]) -> None:
-    """Raises SampleError for names that are no folders, and shares that do not add up to 1."""
+    """Raise SampleError for invalid names of folders, and for shares that do not add up to 1."""
     names = [name for name, _ in parts]
     if len(set(names)) < len(names) or not all(isinstance(name, str) and PART.fullmatch(name) for name in names):
         raise SampleError(f"The parts are named {names!r}, expected letters, digits, '_' and '-', each name once.")
     if not all(0 < fraction <= 1 for _, fraction in parts) or abs(sum(f for _, f in parts) - 1) > SUM_TOLERANCE:
         raise SampleError(
-            f"The parts have the shares {dict(parts)!r}, expected numbers above 0 that add up to 1. To leave documents "
-            "out, sample them."
+            f"The parts have the shares {dict(parts)!r}, expected numbers above 0 that add up to 1. To leave out "
+            "documents, use sample_documents."
         )
 
 
 def split_shard(shard: FileShard) -> Counts:
-    """Each part reads the shard anew: one file is written at a time, in flat memory, on any store."""
+    """Write each part of a shard. Each part reads the shard again, so one file is written at a time, in flat memory."""
     split: Split = shard.config
     names = [name for name, _ in split.parts]
     totals = [f"{what}_{name}" for what in ("documents", "bytes") for name in names]

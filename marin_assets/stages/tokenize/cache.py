@@ -1,12 +1,12 @@
-"""Levanter's token caches, written and read with tensorstore alone.
+"""Levanter's token caches, written and read with tensorstore only.
 
-    <cache>/<split>/shard_ledger.json           names the shards below it ("sharded" layout: nothing is copied)
-    <cache>/<split>/<shard>/shard_ledger.json   how many documents and tokens, and by which tokenizer
-    <cache>/<split>/<shard>/input_ids/data      int32 (tokens,): documents one after the other
-    <cache>/<split>/<shard>/input_ids/offsets   int64 (documents + 1,): their number, then the end of each
+    <cache>/<split>/shard_ledger.json           names of the shards below it ("sharded" layout: nothing is copied)
+    <cache>/<split>/<shard>/shard_ledger.json   number of documents and tokens, digest of the tokenizer
+    <cache>/<split>/<shard>/input_ids/data      int32 (tokens,): the documents, concatenated
+    <cache>/<split>/<shard>/input_ids/offsets   int64 (documents + 1,): number of documents, then the end of each
     <cache>/<split>/<shard>/names.json          {"ids", "pages"}: of each document, in the same order
 
-`import levanter` takes 3 s and 350 MB in every process that tokenizes; the caches are the same row for row.
+`import levanter` would take 3 s and 350 MB in every process that tokenizes; the caches are identical row for row.
 The format is that of `levanter.store` (marin-levanter 0.2.20): zarr3, blosc.
 """
 
@@ -32,18 +32,18 @@ NAMES = "names.json"
 STATS = ".stats.json"
 FIELD = "input_ids"
 CHUNK = 256 * 1024
-"""Elements that are compressed together: 1 MiB of int32, as in Levanter."""
+"""Elements of a compressed chunk: 1 MiB of int32, as in Levanter."""
 CHUNKS_PER_FILE = 512
 READ_CACHE_BYTES = 64 * 1024**2
 
 
 class CacheError(ValueError):
-    """A cache that cannot be written or read: one sentence."""
+    """The cache cannot be written or read."""
 
 
 @dataclass
 class Names:
-    """The documents of one shard, in order."""
+    """Ids and pages of the documents of one shard, in order."""
 
     ids: list[str] = field(default_factory=list)
     pages: list[str] = field(default_factory=list)
@@ -52,8 +52,8 @@ class Names:
 def write_shard(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, metadata: Mapping[str, Any]) -> None:
     """Write one shard, which appears at `path` by a rename (in a bucket: by its ledger, which is written last).
 
-    `tokens` is int32 (tokens,), `ends` int64 (documents,): where each document ends in it. In a bucket a shard that is
-    finished stays as it is: raises FileExistsError if it is another one.
+    `tokens` is int32 (tokens,), `ends` int64 (documents,), the end of each document in `tokens`. In a bucket, a
+    finished shard is never overwritten: raises FileExistsError if its ledger differs.
     """
     name = os.path.basename(path)
     ledger = _ledger({name: len(ends)}, {name: {FIELD: len(tokens)}}, metadata, layout="consolidated")
@@ -69,7 +69,7 @@ def write_shard(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, m
 
 
 def _write_parts(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, ledger: Mapping[str, Any]) -> None:
-    """Removes nothing: a writer that was given up, and comes late, takes nothing from what another has written."""
+    """Write the files of a shard. It removes nothing, so a stale writer cannot delete another writer's files."""
     import numpy as np
 
     if not exists(join(path, LEDGER)):
@@ -80,9 +80,9 @@ def _write_parts(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, 
 
 
 def write_split(path: str, shards: Sequence[str], metadata: Mapping[str, Any]) -> dict[str, int]:
-    """Write the ledger over the shards of one split, and Marin's `.stats.json`; returns {"tokens", "documents"}.
+    """Write the ledger of all shards of one split, and Marin's `.stats.json`. Returns {"tokens", "documents"}.
 
-    Shards without a document of this split are left out.
+    Shards without documents of this split are left out.
     """
     rows: dict[str, int] = {}
     counts: dict[str, dict[str, int]] = {}
@@ -99,7 +99,7 @@ def write_split(path: str, shards: Sequence[str], metadata: Mapping[str, Any]) -
 
 
 def read_documents_of(path: str, indices: Sequence[int]) -> list[np.ndarray]:
-    """The tokens of some documents of the shard at `path`, as they lie in the store."""
+    """Return the stored tokens of some documents of the shard at `path`."""
     data, offsets = _open(join(path, FIELD, "data")), _open(join(path, FIELD, "offsets"))
     number = int(offsets[0].read().result())
     ends = offsets[: number + 1].read().result()
@@ -108,7 +108,7 @@ def read_documents_of(path: str, indices: Sequence[int]) -> list[np.ndarray]:
 
 
 def read_names(split_path: str, shards: Sequence[str]) -> Iterator[Names]:
-    """The documents that were written to a split, shard for shard."""
+    """Yield the ids and pages of the documents of a split, shard for shard."""
     return (Names(**read_json(join(split_path, shard, NAMES))) for shard in shards)
 
 
@@ -133,7 +133,7 @@ def _write_array(path: str, values: np.ndarray) -> None:
     codecs = [{"name": "blosc", "configuration": {"clevel": 5}}]
     sharding = {"name": "sharding_indexed", "configuration": {"chunk_shape": [CHUNK], "codecs": codecs}}
     grid = {"name": "regular", "configuration": {"chunk_shape": [CHUNK * CHUNKS_PER_FILE]}}
-    # The shape is Levanter's, which appends; what is in use is told by the offsets.
+    # Levanter's shape: it appends to the array, and the offsets record which part is in use.
     metadata = {"data_type": values.dtype.name, "shape": [2**54], "chunk_grid": grid, "codecs": [sharding]}
     spec = {"driver": "zarr3", "kvstore": _kvstore(path), "metadata": metadata}
     ts.open(spec, create=True, open=True).result()[: len(values)].write(values).result()
@@ -144,25 +144,27 @@ def _open(path: str) -> ts.TensorStore:
 
     from marin_resources.storage.mirror import local_path_of
 
-    # Without a pool of memory every document read would unpack its chunk anew.
+    # Without a cache pool, each document read would decompress its chunk again.
     context = ts.Context({"cache_pool": {"total_bytes_limit": READ_CACHE_BYTES}})
     kvstore = _kvstore(local_path_of(path))
     return ts.open({"driver": "zarr3", "kvstore": kvstore}, open=True, read=True, context=context).result()
 
 
 def _kvstore(path: str) -> dict[str, str]:
-    """Where tensorstore finds `path`."""
+    """Return tensorstore's spec of the key-value store at `path`."""
     if is_local(path):
         return {"driver": "file", "path": os.path.abspath(path.removeprefix("file://")) + "/"}
     url = urlparse(path)
     drivers = {"gs": "gcs", "s3": "s3"}
     if url.scheme not in drivers:
-        raise CacheError(f"A cache cannot lie at {path!r}: tensorstore knows local paths, gs:// and s3://. Use one.")
+        raise CacheError(
+            f"A cache cannot be stored at {path!r}, expected a local path, gs:// or s3://. Change the path."
+        )
     place = {"driver": drivers[url.scheme], "bucket": url.netloc, "path": url.path.lstrip("/") + "/"}
     return {**place, **_s3_settings()} if url.scheme == "s3" else place
 
 
 def _s3_settings() -> dict[str, str]:
-    """What tensorstore does not read from the environment, and everything else that speaks to S3 does."""
+    """Return the settings that tensorstore, unlike other S3 clients, does not read from the environment."""
     names = {"endpoint": "AWS_ENDPOINT_URL", "aws_region": "AWS_DEFAULT_REGION"}
     return {setting: os.environ[name] for setting, name in names.items() if os.environ.get(name)}

@@ -1,12 +1,12 @@
 """Train a tokenizer: byte-level BPE with the special tokens <|bos|>, <|eos|> and <|pad|>.
 
-In:  documents, of which the train side is used (`split.py`).
-Out: a tokenizer folder as Hugging Face writes it, at the output path:
-     tokenizer.json         the tokenizer; it puts <|bos|> in front, as Llama's does
+In:  documents, of which it uses the train side of the split (`documents/split.py`).
+Out: a tokenizer folder in Hugging Face's format, at the output path:
+     tokenizer.json         the tokenizer; it prepends <|bos|>, as Llama's does
      tokenizer_config.json  names of the special tokens
-     config.json            the model family, so that an export of a model with this tokenizer asks no hub
+     config.json            the model family, so that exporting a model with this tokenizer needs no hub
 
-Every byte is in the alphabet, so every text survives text -> tokens -> text unchanged. That is checked.
+Every byte is a token, so text -> tokens -> text loses nothing. The stage checks that.
 """
 
 from __future__ import annotations
@@ -47,33 +47,33 @@ HARD_TEXTS = (
     f"{BOS}special tokens written in a text{EOS}{PAD}",
     "\u0120\u010a looks like the byte alphabet",
 )
-"""Texts that tokenizers are known to change. All are valid Unicode: a lone surrogate is no text."""
+"""Texts that some tokenizers change. All are valid Unicode, so there are no lone surrogates."""
 
 log = logging.getLogger(__name__)
 
 
 class TokenizerError(ValueError):
-    """A tokenizer that cannot be trained as asked: one sentence."""
+    """The tokenizer cannot be trained with this config."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainTokenizerConfig:
     documents_path: str
-    """Documents to learn from."""
+    """Documents to train on."""
     output_path: str = THIS_OUTPUT_PATH
     vocab_size: int = versioned(4096)
-    """Tokens, the special ones and the 256 bytes included."""
+    """Number of tokens, including the special tokens and the 256 bytes."""
     validation_fraction: float = versioned(0.05)
-    """The share of pages that is not looked at. Give the tokenized steps the same."""
+    """The share of pages that are not trained on. Use the same fraction in the tokenized steps."""
     roundtrip_documents: int = 10_000
-    """Documents to check text -> tokens -> text on, evenly spaced over all; every one if there are fewer."""
+    """Number of documents to check text -> tokens -> text on, evenly spaced; at most all of them."""
 
 
 def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
     """Train a byte-level BPE tokenizer on the train side, write its folder, and read it back to check it.
 
     Returns vocab_size, documents and bytes trained on, roundtrip_documents, roundtrip_failures, and bytes_per_token
-    (of the documents checked). Raises TokenizerError if the text does not fill the vocabulary.
+    (of the checked documents). Raises TokenizerError if the text is too short to fill the vocabulary.
     """
     from tokenizers import Tokenizer
 
@@ -89,7 +89,7 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
     if tokenizer.get_vocab_size() != config.vocab_size:
         raise TokenizerError(
             f"{config.documents_path!r} has text ({seen['bytes']:,} bytes) for {tokenizer.get_vocab_size()} tokens, "
-            f"expected vocab_size={config.vocab_size}. Ask for fewer tokens or give more text."
+            f"expected vocab_size={config.vocab_size}. Lower vocab_size, or pass more text."
         )
     log.info("trained %d tokens on %s in %.1f s", config.vocab_size, seen, time.monotonic() - started)
     _write_folder(tokenizer, config.output_path)
@@ -112,7 +112,7 @@ def _train(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     tokenizer = Tokenizer(models.BPE(unk_token=None))
-    # No normalizer: it would change texts, and with one Levanter cuts long documents apart.
+    # No normalizer: it would change texts, and Levanter would split long documents.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

@@ -1,6 +1,6 @@
-"""The checkpoints of a training run: `<checkpoints>/step-N/…`, each finished by its metadata.json, written last.
+"""The checkpoints of a training run: `<checkpoints>/step-N/…`, each complete once its metadata.json exists.
 
-A run that is killed while it writes one, or takes one away, leaves files of a checkpoint that nobody can read.
+metadata.json is written last. A run that is killed while it writes or removes a checkpoint leaves unreadable files.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ log = logging.getLogger(__name__)
 
 
 def last_checkpoint_step(path: str) -> int | None:
-    """The step of the newest complete checkpoint below `path`, or None."""
+    """Return the step of the newest complete checkpoint below `path`, or None."""
     return max((metadata["step"] for metadata in _complete(path, _names_below(path)).values()), default=None)
 
 
 def remove_unfinished(path: str, *, also_temporary: bool = False) -> list[str]:
-    """Remove what is below `path` of checkpoints that are not complete; returns the names of their folders.
+    """Remove incomplete checkpoints below `path`. Returns the names of their folders.
 
-    `also_temporary`: those too that stood for a while only, until the next one. Nothing else may write below `path`.
+    `also_temporary` removes Levanter's temporary checkpoints too. Nothing else may write below `path` meanwhile.
     """
     names = _names_below(path)
     complete = _complete(path, names)
     kept = {folder for folder, metadata in complete.items() if not (also_temporary and metadata.get("is_temporary"))}
-    gone = sorted({name.partition("/")[0] for name in names if name.startswith(FOLDER)} - kept)
-    for folder in gone:
-        log.info("removing what is left of the checkpoint %s", join(path, folder))
-        with suppress(FileNotFoundError):  # Levanter removes temporary ones in a thread of its own
+    removed = sorted({name.partition("/")[0] for name in names if name.startswith(FOLDER)} - kept)
+    for folder in removed:
+        log.info("removing the incomplete or temporary checkpoint %s", join(path, folder))
+        with suppress(FileNotFoundError):  # Levanter removes temporary checkpoints in a thread of its own
             remove_folder(join(path, folder))
-    return gone
+    return removed
 
 
 def _complete(path: str, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Folder -> metadata of the complete checkpoints."""
+    """Return folder -> metadata of the complete checkpoints."""
     written = (name for name in names if name.endswith(f"/{METADATA}"))
     return {name.removesuffix(f"/{METADATA}"): read_json(join(path, name)) for name in written}
 

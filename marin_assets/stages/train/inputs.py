@@ -1,6 +1,6 @@
-"""The inputs of a training run, looked at before anything expensive is loaded.
+"""Check the inputs of a training run, before jax and Levanter are loaded (3 s).
 
-In:  paths of token caches and of a tokenizer folder.   Out: one sentence if they do not fit each other.
+In:  paths of token caches and of a tokenizer folder.   Out: an InputError if they do not match.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
 
 
 class InputError(ValueError):
-    """Caches, weights or a tokenizer that do not fit: one sentence."""
+    """Caches, weights and tokenizer do not match."""
 
 
 def check_inputs(
     components: Mapping[str, str], weights: Mapping[str, float] | None, tokenizer_path: str, sequence_length: int
 ) -> None:
-    """Raises InputError unless every component has both caches, made by this tokenizer, and a weight."""
+    """Raise InputError unless every component has both caches, tokenized with this tokenizer, and a weight."""
     if not components:
         raise InputError("components is empty, expected at least one name with the path of a tokenized output.")
     if weights is not None:
         _check_weights(components, weights)
     tokenizer = join(tokenizer_path, "tokenizer.json")
     if not exists(tokenizer):
-        raise InputError(f"There is no tokenizer.json at {tokenizer_path!r}. Give the folder of a tokenizer.")
+        raise InputError(f"No tokenizer.json exists at {tokenizer_path!r}. Pass the folder of a tokenizer.")
     digest = hashlib.sha256(_read(tokenizer)).hexdigest()
     for name, path in components.items():
         for split in SPLITS:
@@ -41,12 +41,12 @@ def check_inputs(
 
 
 def count_tokens(path: str, split: str) -> int:
-    """Tokens in the cache of one split."""
+    """Return the number of tokens in the cache of one split."""
     return read_json(join(path, split, LEDGER))["field_counts"]["input_ids"]
 
 
 def stage_tokenizer(path: str, folder: str) -> str:
-    """A local copy of a tokenizer folder, with the config.json that Levanter's export reads; returns the copy."""
+    """Copy a tokenizer folder to the local `folder`, with the config.json that Levanter's export reads. Returns it."""
     os.makedirs(folder)
     for file in list_files(path):
         with open(os.path.join(folder, os.path.basename(file)), "wb") as copy:
@@ -68,19 +68,19 @@ def _check_weights(components: Mapping[str, str], weights: Mapping[str, float]) 
 
 def _check_cache(name: str, path: str, digest: str, tokenizer_path: str, sequence_length: int) -> None:
     if not exists(join(path, LEDGER)):
-        raise InputError(f"Component {name!r} has no cache at {path!r}. Give the output of a tokenized step.")
+        raise InputError(f"Component {name!r} has no cache at {path!r}. Pass the output of a tokenized step.")
     ledger = read_json(join(path, LEDGER))
     metadata: dict[str, Any] = (ledger.get("metadata") or {}).get("preprocessor_metadata") or {}
     if metadata.get("tokenizer_sha256") != digest:
         raise InputError(
-            f"Component {name!r} at {path!r} was made with another tokenizer than {tokenizer_path!r}. "
-            "Tokenize the documents with the tokenizer that the model is to have."
+            f"Component {name!r} at {path!r} was tokenized with another tokenizer than {tokenizer_path!r}. "
+            "Tokenize the documents with the model's tokenizer."
         )
     tokens = ledger["field_counts"]["input_ids"]
     if tokens < sequence_length:
         raise InputError(
             f"Component {name!r} has {tokens} tokens at {path!r}, expected at least one sequence of {sequence_length}. "
-            "Give more documents, another validation_fraction, or a smaller max_seq_len."
+            "Pass more documents, another validation_fraction, or a smaller max_seq_len."
         )
 
 

@@ -1,12 +1,11 @@
-"""One run of Levanter's `train_lm`, configured by ours. Importing this imports jax and Levanter (3 s).
+"""One run of Levanter's `train_lm`, with our config. Importing this module imports jax and Levanter (3 s).
 
-What we add to Levanter, all by its own points of extension:
-* a tracker, which writes the metrics and tells the progress;
-* an adaptor, which it calls once with the trainer before the first step: evaluates the untrained model, and exports
-  at the end to one stable place;
-* a checkpointer config, for two things: a checkpoint is begun after the evaluation of its step, and after the metrics
-  are saved, so that a run that goes on from it has lost no number; and the last one, written in the background, can be
-  waited for.
+It extends Levanter at its own extension points:
+* a tracker, which writes the metrics and logs the progress;
+* an adaptor, which Levanter calls once with the trainer before the first step: it evaluates the untrained model, and
+  exports the trained model to a fixed path at the end;
+* a checkpointer config. A checkpoint begins after the evaluation of its step and after the metrics are saved, so a
+  resumed run loses no metrics; and the run can wait for the last checkpoint, which is written in the background.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fsspec
 import haliax as hax
@@ -40,50 +39,48 @@ from levanter.tracker.tracker import NoopTracker, Tracker, TrackerConfig
 from levanter.trainer import TrainerConfig
 from rigging.log_setup import configure_logging
 
+from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.inputs import count_tokens
-from marin_assets.stages.train.metrics import TRAIN_ONLY, UNTRAINED_STEP, MetricsFile, Progress, numbers
+from marin_assets.stages.train.metrics import TRAIN_ONLY, UNTRAINED_STEP, MetricsFile, Progress, finite_numbers
 from marin_resources.storage.paths import join
 
-if TYPE_CHECKING:
-    from marin_assets.stages.train.train_lm import TrainLmConfig
-
 JAX_CONFIG = {
-    "jax_threefry_partitionable": True,  # Levanter's two defaults, which this replaces
+    "jax_threefry_partitionable": True,  # Levanter's two defaults, which this dict replaces
     "jax_softmax_custom_jvp": True,
-    # By default only what took over 1 s to compile is kept, 3 of the 60 functions of a nano run.
+    # The default caches only functions that compile for over 1 s: 3 of the 60 of a nano run.
     "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": -1,
 }
 
 BUCKETS = ("gs", "gcs", "s3", "s3a")
-"""As fsspec names their kinds."""
+"""fsspec's names of the protocols."""
 
-QUIET = {
-    # It compares what a cache says of its tokenizer with a path. Ours name its digest, which was checked.
+LOG_LEVELS = {
+    # It warns that a cache does not name the tokenizer's path. Ours name its digest, which check_inputs compares.
     "levanter.store.cache": logging.ERROR,
-    "tqdm_loggable.tqdm_logging": logging.ERROR,  # progress bars as log lines; we tell the progress
+    "tqdm_loggable.tqdm_logging": logging.ERROR,  # progress bars as log lines; `Progress` logs the progress
     "jax.experimental.array_serialization.serialization": logging.WARNING,  # six lines a checkpoint
 }
 
 
 def run(config: TrainLmConfig, metrics: MetricsFile, *, tokenizer: str, log_dir: str, resumed_at: int | None) -> int:
-    """Train and export; returns the number of parameters. `resumed_at` is the step of the checkpoint there is."""
+    """Train and export. Returns the number of parameters. `resumed_at` is the step of the last checkpoint, or None."""
     levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
     levanter_config.trainer.checkpointer.before_each = metrics.save
     progress = Progress(config.num_train_steps, config.train_batch_size * config.model.max_seq_len)
     tracker = MetricsTracker(metrics, progress, finished=resumed_at == config.num_train_steps - 1)
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
     levanter_config.adapter = ExportAndEvaluate(levanter_config, join(config.output_path, "hf"), resumed_at is None)
-    with _logging_as_it_is(), listings_not_remembered(), warnings.catch_warnings():
-        # The second run in one process. Levanter has no way to take the first one's tracker away.
+    with _logging_preserved(), listings_cache_disabled(), warnings.catch_warnings():
+        # For a second run in one process: Levanter cannot remove the tracker of the first.
         warnings.filterwarnings("ignore", message="Global tracker is already set")
         train_lm.main(levanter_config)
-        levanter_config.trainer.checkpointer.made.wait_until_finished()
+        levanter_config.trainer.checkpointer.created.wait_until_finished()
     return tracker.parameters
 
 
 def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> train_lm.TrainLmConfig:
-    """Levanter's config: what is not said here is Levanter's default."""
+    """Return Levanter's config. Fields that are not set here keep Levanter's defaults."""
     model, optimizer = config.model, config.optimizer
     weights = config.train_weights or {n: float(count_tokens(p, "train")) for n, p in config.components.items()}
     cache_dir = config.compilation_cache_dir
@@ -106,7 +103,7 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
             num_kv_heads=model.num_kv_heads,
             tie_word_embeddings=model.tie_word_embeddings,
             gradient_checkpointing=False,
-            # A local folder, or the export asks the hub for Llama 2.
+            # A local folder: without one, the export loads Llama 2 from the hub.
             reference_checkpoint=tokenizer,
             tokenizer=tokenizer,
         ),
@@ -144,21 +141,21 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
 
 @dataclass
 class LateCheckpointerConfig(CheckpointerConfig):
-    """Makes a checkpointer for `ExportAndEvaluate` to use; the trainer's own hook, which comes too early, gets none."""
+    """Create a checkpointer for `ExportAndEvaluate`. The trainer's own hook runs too early, so it gets a no-op."""
 
     def create(self, run_id: str) -> Any:
-        self.made: Checkpointer = super().create(run_id)
-        save = self.made.save_checkpoint
+        self.created: Checkpointer = super().create(run_id)
+        save = self.created.save_checkpoint
 
         def save_after_metrics(*args: Any, **kwargs: Any) -> None:
             self.before_each()
             save(*args, **kwargs)
 
-        self.made.save_checkpoint = save_after_metrics  # type: ignore[method-assign]
+        self.created.save_checkpoint = save_after_metrics  # type: ignore[method-assign]
         return NoCheckpointer()
 
     def before_each(self) -> None:
-        """Called before a checkpoint is begun; `run` puts its own here, which is no field that Levanter would copy."""
+        """Called before each checkpoint. `run` replaces it; it is not a field, because Levanter copies fields."""
 
 
 class NoCheckpointer:
@@ -166,7 +163,7 @@ class NoCheckpointer:
 
 
 class MetricsTracker(Tracker):
-    """Levanter's metrics into a MetricsFile."""
+    """Write Levanter's metrics to a MetricsFile."""
 
     name = "marin"
 
@@ -175,9 +172,9 @@ class MetricsTracker(Tracker):
         self.parameters = 0
 
     def log(self, metrics: Mapping[str, Any], *, step: int | None, commit: bool | None = None) -> None:
-        kept = numbers(metrics)
+        kept = finite_numbers(metrics)
         if self.finished:
-            # A run that finds its last checkpoint does no step, and tells that the loss of the last one was 0.
+            # A run that resumes from its last checkpoint trains no step, but logs a loss of 0 for the last one.
             kept = {name: value for name, value in kept.items() if not name.startswith(TRAIN_ONLY)}
         if step is None or not kept:
             return
@@ -198,7 +195,7 @@ class MetricsTracker(Tracker):
 @TrackerConfig.register_subclass("marin")
 @dataclass(init=False)
 class MetricsTrackerConfig(TrackerConfig):
-    """No field of the dataclass: Levanter copies these, and writes them out as YAML."""
+    """The tracker is not a field of the dataclass: Levanter copies fields, and writes them as YAML."""
 
     def __init__(self, tracker: MetricsTracker) -> None:
         self.tracker = tracker
@@ -209,7 +206,7 @@ class MetricsTrackerConfig(TrackerConfig):
 
 @AdaptorConfig.register_subclass("marin")
 class ExportAndEvaluate(NoAdaptorConfig):
-    """Adapts nothing: trains all parameters from scratch."""
+    """Add hooks for checkpoints, the export and the first evaluation. Adapts nothing: all parameters are trained."""
 
     def __init__(self, config: train_lm.TrainLmConfig, hf_path: str, evaluate_untrained: bool) -> None:
         self.config, self.hf_path, self.evaluate_untrained = config, hf_path, evaluate_untrained
@@ -219,19 +216,19 @@ class ExportAndEvaluate(NoAdaptorConfig):
             _evaluate_untrained(self.config, trainer, tokenizer)
 
         def checkpoint(info: Any, force: bool = False) -> None:
-            saved = self.config.trainer.checkpointer.made
-            saved.on_step(tree=info.state.saveable_state, step=info.step, force=force)
+            checkpointer = self.config.trainer.checkpointer.created
+            checkpointer.on_step(tree=info.state.saveable_state, step=info.step, force=force)
 
         def export_at_the_end(info: Any, force: bool = False) -> None:
             if force:
                 converter.save_pretrained(info.eval_model, self.hf_path, generation_config=export.generation_config)
 
-        trainer.add_hook(checkpoint, every=1)  # it knows itself which steps to save
+        trainer.add_hook(checkpoint, every=1)  # the checkpointer decides which steps to save
         trainer.add_hook(export_at_the_end, every=trainer.num_train_steps + 1)
 
 
 def _evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any) -> None:
-    """Log the validation loss of the model that training will begin with: Levanter's hooks begin at step 2."""
+    """Log the validation loss of the untrained model: Levanter's hooks begin at step 2."""
     settings = trainer.config
     model_key = jax.random.split(jax.random.PRNGKey(settings.seed), 4)[2]  # as train_lm.main splits it
     Vocab = round_axis_for_partitioning(hax.Axis("vocab", len(tokenizer)), trainer.parameter_axis_mapping)
@@ -253,10 +250,10 @@ def _evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer:
 
 
 @contextmanager
-def listings_not_remembered() -> Iterator[None]:
-    """Let Levanter see what is in a bucket: its file systems are fsspec's own, which remember a listing for ever.
+def listings_cache_disabled() -> Iterator[None]:
+    """Disable fsspec's listings cache for buckets: it never expires, and Levanter uses fsspec's file systems.
 
-    A process that has looked there before would not know what another one has done to the checkpoints since.
+    With it, a process that has listed the checkpoints before would not see the changes of another process.
     """
     before = {store: dict(fsspec.config.conf.get(store, {})) for store in BUCKETS}
     for store in BUCKETS:
@@ -268,13 +265,14 @@ def listings_not_remembered() -> Iterator[None]:
 
 
 @contextmanager
-def _logging_as_it_is() -> Iterator[None]:
-    """Keep the process's log handlers: Levanter's set-up clears them the first time, and adds a file each time."""
+def _logging_preserved() -> Iterator[None]:
+    """Keep the process's log handlers: Levanter's set-up removes them at first, and adds a file handler each time."""
     root = logging.getLogger()
-    handlers, levels = root.handlers[:], {logger: logger.level for logger in (root, *map(logging.getLogger, QUIET))}
+    loggers = (root, *map(logging.getLogger, LOG_LEVELS))
+    handlers, levels = root.handlers[:], {logger: logger.level for logger in loggers}
     configure_logging(root.level)
     root.handlers[:] = handlers
-    for name, level in QUIET.items():
+    for name, level in LOG_LEVELS.items():
         logging.getLogger(name).setLevel(level)
     try:
         yield

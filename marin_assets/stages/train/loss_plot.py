@@ -1,4 +1,4 @@
-"""A picture of the losses of a training run.
+"""Plot the losses of a training run.
 
 In:  rows of metrics (`metrics.py`).   Out: a PNG with train and validation loss by step.
 """
@@ -13,11 +13,11 @@ from marin_resources.storage.files import write_bytes
 
 
 def plot_losses(rows: Sequence[Row], path: str) -> None:
-    """Write the picture, whole or not at all."""
+    """Write the PNG, atomically."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # Figure and canvas by hand, not pyplot: no window system and no state that other code in the process shares.
+    # Figure and canvas instead of pyplot: they use no window system and no state shared with other code.
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
     axes.plot(*_series(rows, "train/loss"), color="0.7", linewidth=1, label="train")
@@ -31,6 +31,6 @@ def plot_losses(rows: Sequence[Row], path: str) -> None:
 
 
 def _series(rows: Sequence[Row], name: str) -> tuple[list[int], list[float]]:
-    """Steps done and values; the untrained model stands at 0."""
+    """Return the numbers of finished steps and the values; the untrained model is at 0."""
     points = [(row["step"] + 1, row[name]) for row in rows if name in row]
     return [step for step, _ in points], [value for _, value in points]

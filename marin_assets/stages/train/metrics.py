@@ -1,10 +1,10 @@
-"""The metrics of a training run: one JSON object a step, in a file that a resumed run goes on with.
+"""The metrics of a training run: one JSON object a step, in a file that a resumed run continues.
 
     {"step": 12, "train/loss": 5.1, "optim/learning_rate": 0.007, "throughput/tokens_per_second": 33000.0, …}
     {"step": 100, …, "eval/loss": 4.6, "eval/<component>/loss": 4.4}
 
 Names and steps are Levanter's: `step` counts from 0, and checkpoint `step-12` is the state after it. Step -1 is the
-untrained model. Levanter tells no loss for steps 0 and 1. A step has at most one row, whatever was killed when.
+untrained model. Levanter logs no loss for steps 0 and 1. A step has at most one row, even after a kill.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ KEPT = (
 )
 TRAIN_ONLY = ("train/", "throughput/")
 UPLOAD_EVERY_S = 60
-TELL_EVERY_S = 5
+LOG_EVERY_S = 5
 
 Row = dict[str, Any]
 log = logging.getLogger(__name__)
 
 
 class MetricsFile:
-    """Rows by step. On a local disk a row is in the file at once; in a bucket, the file is sent once a minute, and by
-    `save`, which is to be called before each checkpoint: a run that goes on from it has the rows up to its step."""
+    """Rows by step. On a local disk each row is written at once; in a bucket, the file is uploaded once a minute, and
+    by `save`. Call `save` before each checkpoint, so that a run resumed from it has the rows up to its step."""
 
     def __init__(self, path: str, *, keep_up_to: int | None = None) -> None:
-        """Keep the rows up to and including the step `keep_up_to` of an earlier run, and drop what follows."""
+        """Open the file. Keep an earlier run's rows up to and including step `keep_up_to`, and drop the others."""
         self.path = path
         self.rows = [row for row in read_metrics(path) if keep_up_to is not None and row["step"] <= keep_up_to]
         self._upload()
@@ -51,7 +51,7 @@ class MetricsFile:
         self._last_row_at = self._end_before_last_row()
 
     def add(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Add to the row of the last step, or begin the next row. What a step has stays: the first value counts."""
+        """Add to the row of the last step, or begin the next row. A metric keeps the first value of a step."""
         if not self.rows or self.rows[-1]["step"] != step:
             self.rows.append({"step": step})
             if self._file:
@@ -62,7 +62,7 @@ class MetricsFile:
             self._save_row()
 
     def save(self) -> None:
-        """See to it that the rows so far are where a run that goes on finds them."""
+        """Upload the rows so far, so that a resumed run finds them. On a local disk they are in the file already."""
         if not self._file:
             self._upload()
 
@@ -88,21 +88,21 @@ class MetricsFile:
 
 
 class Progress:
-    """A log line every five seconds: step, loss, tokens a second, time left."""
+    """Log every 5 s: step, loss, tokens a second, time left."""
 
     def __init__(self, steps: int, tokens_per_step: int) -> None:
         self.steps, self.tokens_per_step = steps, tokens_per_step
         self.first: tuple[int, float] | None = None
-        self.last, self.told = UNTRAINED_STEP, 0.0
+        self.last, self.logged_at = UNTRAINED_STEP, 0.0
 
     def advance(self, step: int, loss: float) -> None:
         now = time.monotonic()
         if self.first is None:
-            self.first, self.last, self.told = (step, now), step, now
-        is_due = now - self.told >= TELL_EVERY_S or step + 1 == self.steps
-        if step == self.last or not is_due:  # Levanter tells the last step twice
+            self.first, self.last, self.logged_at = (step, now), step, now
+        is_due = now - self.logged_at >= LOG_EVERY_S or step + 1 == self.steps
+        if step == self.last or not is_due:  # Levanter reports the last step twice
             return
-        self.last, self.told = step, now
+        self.last, self.logged_at = step, now
         rate = (step - self.first[0]) / max(now - self.first[1], 1e-9)
         left_s = (self.steps - step - 1) / rate
         tokens = rate * self.tokens_per_step
@@ -110,16 +110,16 @@ class Progress:
 
 
 def read_metrics(path: str) -> list[Row]:
-    """The rows of a metrics file, by step; none if there is no file. A last line cut short by a kill is left out."""
+    """Return the rows of a metrics file, by step; none if it does not exist. A line truncated by a kill is left out."""
     if not exists(path):
         return []
     fs, p = filesystem_of(path)
-    *lines, _torn = fs.cat_file(p).split(b"\n")
+    *lines, _truncated = fs.cat_file(p).split(b"\n")
     return [json.loads(line) for line in lines]
 
 
-def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics that are kept, as finite floats."""
+def finite_numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return the metrics to keep that are finite, as floats."""
     found = {name: value for name, value in metrics.items() if name.startswith(KEPT) and _is_scalar(value)}
     return {name: float(value) for name, value in found.items() if math.isfinite(float(value))}
 

@@ -1,4 +1,4 @@
-"""Real text with attributes of it: topics of Python's own documentation, judged by their length and by a hash."""
+"""Real text with attributes: topics of Python's own documentation, judged by their length and by a hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes applied: every document is kept or has one reason, every byte is accounted for, no misfit passes."""
+"""Applied attributes: every document is kept or has one reason, every byte is accounted for, mismatches are errors."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_without_attributes_every_document_is_kept(small: Corpus) -> None:
     assert small.json("waterfall")["steps"] == small.json("rejected")["rejected"] == []
 
 
-def test_the_waterfall_tells_what_each_attribute_took_and_adds_up(corpus: Corpus) -> None:
+def test_the_waterfall_has_the_documents_each_attribute_removed_and_adds_up(corpus: Corpus) -> None:
     result = corpus.consolidate("length", "case", "lines", "quotes")
     waterfall = corpus.json("waterfall")
     assert waterfall["format_version"] == 1
@@ -105,7 +105,7 @@ def test_the_waterfall_tells_what_each_attribute_took_and_adds_up(corpus: Corpus
     assert result["by_reason"] == {name: {u: s[u] for u in ("documents", "bytes")} for name, s in steps.items()}
 
 
-def test_with_a_tokenizer_tokens_are_told_beside_bytes(corpus: Corpus, documents: list[Document]) -> None:
+def test_with_a_tokenizer_tokens_are_counted_beside_bytes(corpus: Corpus, documents: list[Document]) -> None:
     from tokenizers import Tokenizer
 
     path = f"{corpus.folder}/tokenizer"
@@ -133,7 +133,7 @@ def test_a_threshold_decides_in_place_of_the_stage(corpus: Corpus, documents: li
     assert stricter["rejected_length/below_at_least"] == sum(len(d.text) < 200 for d in documents)
     assert stricter["rejected_length/above_at_most"] == sum(len(d.text) > 1000 for d in documents)
     looser = corpus.apply(Applied(name="length", path=path, at_least=0), out="looser")
-    assert looser["kept"] == len(documents)  # also those that the stage rejected
+    assert looser["kept"] == len(documents)  # including those that the stage rejected
     assert corpus.json("waterfall")["attributes"][0]["at_least"] == 200
 
 
@@ -146,7 +146,7 @@ def test_under_a_threshold_a_rejection_without_a_value_stays_and_a_keep_without_
         small.apply(Applied(name="case", path=f"{small.folder}/case", at_least=0), out="other")
 
 
-def test_a_document_of_which_cuts_leave_nothing_is_rejected(small: Corpus) -> None:
+def test_a_document_that_is_empty_after_its_cuts_is_rejected(small: Corpus) -> None:
     rows = [(id, Verdict(True, cut=((0, 7), (6, 99)))) for id in ("0", "2", "4")]
     texts = {d.id: d.text for d in read_documents(f"{small.folder}/documents/{shard_name(0, 2)}")}
     rows = [(id, Verdict(True, value=0.5, cut=((0, 7), (6, len(texts[id]))))) for id, _ in rows]
@@ -161,7 +161,7 @@ def test_a_cut_beyond_the_text_is_an_error(small: Corpus) -> None:
     rows = small.rows("lines", shard_name(0, 2))
     small.write("lines", shard_name(0, 2), [rows[0], (rows[1][0], Verdict(True, cut=((3, 500),))), rows[2]])
     with pytest.raises(
-        ShardError, match="'lines' of document '2' cuts characters 3 to 500 of a text of 29: it was made"
+        ShardError, match="'lines' of document '2' cuts characters 3 to 500 of a text of 29: it was computed"
     ):
         small.consolidate("lines")
 
@@ -170,7 +170,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda s:
 
 
 @given(text=st.text(min_size=30, max_size=40), spans=SPANS)
-def test_the_union_of_cuts_is_what_a_mask_of_characters_says(text: str, spans: list[tuple[int, int]]) -> None:
+def test_the_union_of_cuts_matches_a_mask_of_characters(text: str, spans: list[tuple[int, int]]) -> None:
     merged = union(spans)
     mask = {i for a, b in spans for i in range(a, b)}
     assert without(text, merged) == "".join(c for i, c in enumerate(text) if i not in mask)
@@ -188,18 +188,18 @@ def test_formats_may_differ_between_documents_and_attributes(small: Corpus) -> N
 
 
 @pytest.mark.parametrize("output_format", FORMATS)
-def test_what_is_kept_is_written_in_the_format_that_is_asked(small: Corpus, output_format: str) -> None:
+def test_kept_documents_are_written_in_the_output_format(small: Corpus, output_format: str) -> None:
     expected = small.consolidate("case"), small.kept()
     assert (small.consolidate("case", out="other", output_format=output_format), small.kept("other")) == expected
     assert all(shard.endswith(output_format) for shard in list_shards(f"{small.folder}/other"))
 
 
-def test_a_format_that_there_is_not_is_an_error(small: Corpus) -> None:
+def test_an_unknown_format_is_an_error(small: Corpus) -> None:
     with pytest.raises(DocumentError, match=r"output_format is '\.csv', expected one of \.jsonl, "):
         small.consolidate("case", output_format=".csv")
 
 
-def test_rejects_are_shown_the_same_for_any_number_of_shards_and_any_order(
+def test_the_sample_is_the_same_for_any_number_of_shards_and_any_order(
     tmp_path: Path, documents: list[Document]
 ) -> None:
     shown = []
@@ -219,7 +219,7 @@ def test_rejects_are_shown_the_same_for_any_number_of_shards_and_any_order(
     assert rejected["rejected"][0]["samples"][0]["value"] < 80
 
 
-def test_rejects_may_be_left_out(small: Corpus) -> None:
+def test_the_sample_may_be_empty(small: Corpus) -> None:
     result = small.consolidate("length", rejected_per_reason=0)
     assert result["rejected"] == 6
     assert [group["samples"] for group in small.json("rejected")["rejected"]] == [[]]
@@ -253,18 +253,18 @@ def test_the_output_is_the_same_here_and_on_ray_and_with_a_shard_that_was_finish
     assert data_below(corpus.folder / "here") == before
 
 
-def test_attributes_that_were_made_anew_are_applied_anew(small: Corpus) -> None:
+def test_recomputed_attributes_are_applied_again(small: Corpus) -> None:
     assert small.consolidate("case")["kept"] == 6
     small.write("case", shard_name(0, 2), [(id, Verdict(False, "all")) for id in ("0", "2", "4")])
     assert small.consolidate("case")["kept"] == 3
 
 
-def test_readers_of_documents_see_the_kept_ones_alone(small: Corpus) -> None:
+def test_readers_of_documents_see_only_the_kept_ones(small: Corpus) -> None:
     small.consolidate("length")
     assert [Path(path).name for path in list_shards(f"{small.folder}/out")] == [shard_name(0, 2), shard_name(1, 2)]
 
 
-def test_all_of_an_attribute_counts_for_the_version() -> None:
+def test_all_fields_of_an_attribute_enter_the_version() -> None:
     judged = Step(name="judged", fn=consolidate, config=ConsolidateConfig(documents_path="raw", attributes=[]))
 
     def version(*attributes: Applied, **changes: Any) -> str:
@@ -299,7 +299,7 @@ applied = [Applied(name=name, path=f"{folder}/{name}") for name in ("length", "q
 config = ConsolidateConfig(documents_path=f"{folder}/documents", attributes=applied, output_path=f"{folder}/out")
 documents = consolidate(unwrap_versioned_value(config))["documents"]
 status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-print(documents, status["VmHWM"].split()[0])  # getrusage would tell the peak of the process that started this one
+print(documents, status["VmHWM"].split()[0])  # getrusage would return the peak of the parent process
 """
 
 
@@ -316,7 +316,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, documents: list[Doc
 
 
 def write_many(folder: Path, documents: Sequence[Document], times: int) -> None:
-    """One shard that holds the documents so many times."""
+    """One shard that repeats the documents."""
 
     def all_of_them() -> Iterator[Document]:
         for n in range(times):

@@ -20,23 +20,23 @@ from marin_resources.ray_tpu.shards.map_shards import ShardError
     [
         (
             lambda rows: [rows[0], rows[2]],
-            "has no row for document '2' of '.*documents/part-00000.*'. Make it of these",
+            "has no row for document '2' of '.*documents/part-00000.*'. Compute it from",
         ),
         (lambda rows: rows[:2], "has no row for document '4' of"),
         (lambda rows: [*rows, ("9", KEPT)], "has a row for '9', which is no document of '.*part-00000"),
         (lambda rows: [("9", KEPT), *rows], "has a row for '9', which is no document of"),
         (lambda rows: rows[::-1], "has the row of '4' where document '0' was expected of '.*': it is in another order"),
-        (lambda rows: [*rows, rows[1]], "has the row of '2' after the last document of .* or a row is there twice"),
+        (lambda rows: [*rows, rows[1]], "has the row of '2' after the last document of .* or a row occurs twice"),
         (lambda rows: [rows[0], rows[0], *rows[1:]], "has the row of '0' where document '2' was expected"),
     ],
 )
-def test_rows_that_do_not_fit_are_an_error_that_says_which(small: Corpus, damage: Any, sentence: str) -> None:
+def test_rows_that_do_not_match_are_an_error_that_names_them(small: Corpus, damage: Any, sentence: str) -> None:
     small.write("length", shard_name(0, 2), damage(small.rows("length", shard_name(0, 2))))
     with pytest.raises(ShardError, match=f"Attribute 'length' in '.*/length/part-00000-of-00002.jsonl.zst' {sentence}"):
         small.consolidate("length", "case")
 
 
-def test_twins_of_one_id_have_a_row_each(tmp_path: Path) -> None:
+def test_documents_of_one_id_have_a_row_each(tmp_path: Path) -> None:
     corpus = Corpus(tmp_path, [Document(id="a", text="x" * 100), Document(id="a", text="short")], shards=1)
     assert corpus.consolidate("length")["rejected_length/too_short"] == 1
     corpus.write("length", shard_name(0, 1), corpus.rows("length", shard_name(0, 1))[:1])
@@ -72,13 +72,13 @@ def test_a_folder_of_other_documents_is_an_error_even_if_missing_rows_are_allowe
     with pytest.raises(ConsolidateError, match=r"has no file .* lack theirs"):
         small.apply(Applied(name="elsewhere", path=f"{small.folder}/elsewhere", missing="keep"))
     small.write("case", "part-00009-of-00002.jsonl.zst", [("0", KEPT)])
-    with pytest.raises(ConsolidateError, match=r"has '.*part-00009.*', for which there is no shard of documents"):
+    with pytest.raises(ConsolidateError, match=r"has '.*part-00009.*', which matches no shard of documents"):
         small.consolidate("case")
     with pytest.raises(FileNotFoundError, match=r"nothing at '.*/nowhere'"):
         small.consolidate("nowhere")
 
 
-def test_a_line_that_is_no_attribute_is_an_error(small: Corpus) -> None:
+def test_a_line_that_is_not_an_attribute_is_an_error(small: Corpus) -> None:
     write_rows(f"{small.folder}/case/{shard_name(0, 2)}", [{"id": "0", "score": 1}])
     with pytest.raises(ShardError, match=r"part-00000-of-00002.jsonl.zst' line 1 is not an attribute"):
         small.consolidate("case")
@@ -93,7 +93,7 @@ def test_a_line_that_is_no_attribute_is_an_error(small: Corpus) -> None:
         ({"at_least": 2, "at_most": 1}, "at_least=2 above at_most=1"),
     ],
 )
-def test_a_config_that_says_nothing_is_an_error(small: Corpus, changes: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_config_is_an_error(small: Corpus, changes: dict[str, Any], sentence: str) -> None:
     applied = Applied(**{"name": "length", "path": f"{small.folder}/length", **changes})
     with pytest.raises(ConsolidateError, match=re.escape(sentence)):
         small.apply(Applied(name="case", path=f"{small.folder}/case"), applied)

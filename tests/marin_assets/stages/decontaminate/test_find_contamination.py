@@ -1,4 +1,4 @@
-"""A document that holds 13 words of a question in a row is found, one with 12 is not; and what is left is clean."""
+"""A document with 13 consecutive words of a question is found, one with 12 is not; the kept documents are clean."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_true_choice_counts_with_its_context_and_the_wrong_one_does_not(tmp_
     assert [found(tmp_path)[str(i)].keep for i in range(3)] == [True, True, False]
 
 
-def test_the_report_tells_what_was_found_where(tmp_path: Path) -> None:
+def test_the_report_lists_the_questions_and_their_documents(tmp_path: Path) -> None:
     other = question(7, noise(30, 5))
     whole = f"{CTX} {TRUE}"
     part = " ".join(whole.split()[2:16])
@@ -114,7 +114,7 @@ def test_the_report_tells_what_was_found_where(tmp_path: Path) -> None:
     assert report["rule"]["ngram"] == 13
 
 
-def test_a_phrase_may_be_forgiven_by_matches_or_by_share(tmp_path: Path) -> None:
+def test_a_common_phrase_is_tolerated_by_matches_or_by_share(tmp_path: Path) -> None:
     whole = f"{CTX} {TRUE}".split()
     documents = texts(" ".join(whole[:14]), " ".join(whole[:22]))  # 2 and 10 of 18 n-grams
     rules: dict[str, dict[str, Any]] = {"a": {"min_matches": 3}, "b": {"min_share": 0.5}, "c": {"min_share": 10 / 18}}
@@ -125,7 +125,7 @@ def test_a_phrase_may_be_forgiven_by_matches_or_by_share(tmp_path: Path) -> None
     assert [verdict.value for verdict in found(tmp_path / "d").values()] == [round(2 / 18, 6), round(10 / 18, 6)]
 
 
-def test_a_short_question_is_looked_for_as_a_whole_and_a_shorter_one_is_counted(tmp_path: Path) -> None:
+def test_a_short_question_is_matched_as_a_whole_and_a_shorter_one_is_counted(tmp_path: Path) -> None:
     eight, seven = noise(8, 3), noise(7, 4)
     rows = [question(0, eight, [""], 0), question(1, seven, [""], 0)]
     result = find(tmp_path, texts(f"{noise(20)} {eight} {seven}", " ".join(eight.split()[1:])), rows, min_matches=5)
@@ -133,7 +133,7 @@ def test_a_short_question_is_looked_for_as_a_whole_and_a_shorter_one_is_counted(
     assert (result["questions_contaminated"], result["questions_too_short"]) == (1, 1)
 
 
-def test_common_ngrams_are_ignored_and_the_questions_of_nothing_else_are_counted(tmp_path: Path) -> None:
+def test_common_ngrams_are_ignored_and_questions_without_others_are_counted(tmp_path: Path) -> None:
     licence = noise(13, 8)
     rows = [question(0, licence, [""], 0), question(1, f"{licence} {noise(20, 9)}", [""], 0)]
     documents = texts(*(f"{noise(30, i)} {licence}" for i in range(4)), f"{noise(12, 8)} {noise(20, 9)}")
@@ -175,8 +175,8 @@ def pydoc_documents() -> list[Document]:
     ]
 
 
-def test_real_questions_and_documents_once_consolidated_are_clean(tmp_path: Path) -> None:
-    """Questions of held-out pages; some training pages quote them, others share a phrase that many have."""
+def test_real_documents_are_clean_after_consolidation(tmp_path: Path) -> None:
+    """Questions of held-out pages. Some training pages quote them, others share a common phrase."""
     documents = pydoc_documents()
     phrase = "see the section on the standard type hierarchy of the reference manual for all of the details"
     documents += [Document(id=f"boiler/{i}", text=f"{noise(40, i)} {phrase}") for i in range(30)]
@@ -240,7 +240,7 @@ def data_of(folder: Path) -> dict[str, bytes]:
     return {str(name): path.read_bytes() for name, path in named if not str(name).startswith(".")}
 
 
-def test_the_index_finds_what_a_plain_search_finds() -> None:
+def test_the_index_finds_the_same_as_a_plain_search() -> None:
     """Words of two letters: n-grams repeat, overlap, and share words; documents longer than one block."""
     rng = random.Random(3)
 
@@ -255,8 +255,8 @@ def test_the_index_finds_what_a_plain_search_finds() -> None:
         rows, holders = index.holders_of(match.ngrams)
         got = {(int(holder), int(match.places[row])) for row, holder in zip(rows, holders, strict=True)}
         expected = set()
-        for number, asked in enumerate(questions):
-            own = asked.text.split()
+        for number, one in enumerate(questions):
+            own = one.text.split()
             n = min(5, len(own))
             for gram in {tuple(own[i : i + n]) for i in range(len(own) - n + 1)} if n >= 3 else ():
                 places = [i for i in range(len(words) - n + 1) if tuple(words[i : i + n]) == gram]
@@ -301,22 +301,22 @@ def test_time_is_linear_in_the_document(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "sentence"),
     [
         (b'{"question": "?"}', r"line 2 has the fields \['question'\], expected the text 'ctx'"),
         (b'{"ctx": "a", "choices": ["b"], "gold": 1}', "line 2 has gold 1, expected the index of one of its 1 choices"),
         (b"{", "line 2 is no question .invalid_json"),
     ],
 )
-def test_a_row_that_is_no_question_is_a_sentence(row: bytes, said: str, tmp_path: Path) -> None:
+def test_a_row_that_is_not_a_question_is_an_error(row: bytes, sentence: str, tmp_path: Path) -> None:
     path = f"{tmp_path}/quiz.jsonl"
     write_bytes(path, json.dumps(question()).encode() + b"\n" + row + b"\n")
-    with pytest.raises(QuestionError, match=said):
+    with pytest.raises(QuestionError, match=sentence):
         find(tmp_path, texts("x"), evaluations={"quiz": path})
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "sentence"),
     [
         ({"evaluations": {}}, "evaluations is empty"),
         ({"ngram": 5}, "ngram is 5 and min_ngram 8"),
@@ -324,15 +324,15 @@ def test_a_row_that_is_no_question_is_a_sentence(row: bytes, said: str, tmp_path
         ({"min_matches": 0}, "min_matches is 0"),
         ({"ignore_more_than": 0}, "ignore_more_than is 0"),
         ({"ignore_more_than": 5, "ignored_path": "x"}, "ignore_more_than is 5 and ignored_path 'x'"),
-        ({"ignored_path": "nowhere"}, "There is no 'nowhere/ignored.npy'"),
+        ({"ignored_path": "nowhere"}, "'nowhere/ignored.npy' does not exist"),
         ({"validation_fraction": 2}, "validation_fraction is 2"),
         ({"fields": {"other": ["text"]}}, "fields has 'other', expected one of the evaluations"),
         ({"fields": {"quiz": ["gold"]}}, "line 1 has 'gold' = 1, expected a text or a list of texts"),
         ({"min_ngram": 40, "ngram": 40}, "None of the 1 questions has 40 words"),
     ],
 )
-def test_a_config_that_finds_nothing_is_a_sentence(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_a_config_that_finds_nothing_is_an_error(changes: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         find(tmp_path, texts("x"), **changes)
 
 
@@ -348,7 +348,7 @@ config = FindContaminationConfig(
 )
 documents = find_contamination(unwrap_versioned_value(config))["documents"]
 status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-print(documents, status["VmHWM"].split()[0])  # getrusage would tell the peak of the process that started this one
+print(documents, status["VmHWM"].split()[0])  # getrusage would return the peak of the parent process
 """
 
 

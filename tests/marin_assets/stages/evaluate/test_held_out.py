@@ -48,7 +48,7 @@ def test_every_text_is_held_out_and_every_held_out_document_is_there(
     assert texts == {(d.id, d.text) for d in corpus if split_of(d, FRACTION) == VALIDATION}
 
 
-def test_the_true_choice_goes_on_from_the_context_and_the_others_are_of_other_pages(
+def test_the_true_choice_continues_the_context_and_the_others_are_from_other_pages(
     held_out: tuple[Path, dict[str, Any]],
 ) -> None:
     pages: dict[str, str] = {}
@@ -61,14 +61,14 @@ def test_the_true_choice_goes_on_from_the_context_and_the_others_are_of_other_pa
             assert other == true or any(other in text for page, text in pages.items() if page != question["page"])
 
 
-def test_questions_have_the_lengths_asked_and_four_different_choices(held_out: tuple[Path, dict[str, Any]]) -> None:
+def test_questions_have_the_given_lengths_and_four_different_choices(held_out: tuple[Path, dict[str, Any]]) -> None:
     for question in read(held_out[0] / "questions.jsonl"):
         assert 260 <= len(question["ctx"]) <= 300
         assert all(88 <= len(choice) <= 130 for choice in question["choices"])
         assert len(set(question["choices"])) == 4
 
 
-def test_the_true_choice_stands_in_every_place_equally_often(held_out: tuple[Path, dict[str, Any]]) -> None:
+def test_the_true_choice_is_in_every_place_equally_often(held_out: tuple[Path, dict[str, Any]]) -> None:
     places = [question["gold"] for question in read(held_out[0] / "questions.jsonl")]
     assert all(90 <= places.count(place) <= 160 for place in range(4))
 
@@ -83,21 +83,21 @@ def test_the_same_documents_in_other_shards_and_another_order_are_the_same_bytes
         assert (tmp_path / "out" / name).read_bytes() == (held_out[0] / name).read_bytes()
 
 
-def test_another_seed_asks_other_questions(
+def test_another_seed_gives_other_questions(
     held_out: tuple[Path, dict[str, Any]], documents_path: str, tmp_path: Path
 ) -> None:
     make(documents_path, tmp_path, seed=1)
     assert read(tmp_path / "questions.jsonl") != read(held_out[0] / "questions.jsonl")
 
 
-def test_no_more_documents_than_asked_are_sampled(documents_path: str, tmp_path: Path) -> None:
+def test_at_most_max_documents_are_sampled(documents_path: str, tmp_path: Path) -> None:
     assert make(documents_path, tmp_path, max_documents=30, questions=20)["texts"] == 30
 
 
-def test_too_few_held_out_documents_are_one_sentence(documents_path: str, tmp_path: Path) -> None:
+def test_too_few_held_out_documents_are_an_error(documents_path: str, tmp_path: Path) -> None:
     with pytest.raises(
-        HeldOutError, match=r"Only \d+ of the 50000 questions asked .* Raise validation_fraction \(now 0.6\)"
+        HeldOutError, match=r"give \d+ questions, expected 50000. Raise validation_fraction \(now 0.6\)"
     ):
         make(documents_path, tmp_path, questions=50_000)
-    with pytest.raises(HeldOutError, match="Only 0 of the 500 questions asked can be made of the 0 held-out documents"):
+    with pytest.raises(HeldOutError, match=r"The 0 held-out documents .* give 0 questions, expected 500"):
         make(documents_path, tmp_path / "none", validation_fraction=0.0)

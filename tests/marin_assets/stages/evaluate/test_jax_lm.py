@@ -25,7 +25,7 @@ def reference(model_path: str) -> NumpyLlama:
 
 
 class NumpyLlama:
-    """Llama (Touvron et al. 2023) in numpy, in float64, from the exported files alone."""
+    """Llama (Touvron et al. 2023) in numpy, in float64, from the exported files only."""
 
     def __init__(self, folder: str) -> None:
         from safetensors.numpy import load_file
@@ -74,7 +74,7 @@ class NumpyLlama:
         return x * cos + np.concatenate([-x[..., half:], x[..., :half]], -1) * sin
 
     def score(self, ids: list[int], count: int) -> tuple[float, bool]:
-        """The last `count` of `ids`: their log-likelihood, and whether each is the likeliest."""
+        """Return the log-likelihood of the last `count` ids, and whether each is the likeliest."""
         rows = self.logprobs(ids[:-1])[-count:]
         targets = ids[-count:]
         return float(rows[range(count), targets].sum()), bool((rows.argmax(-1) == targets).all())
@@ -100,14 +100,14 @@ def test_loglikelihoods_are_those_of_an_independent_computation(lm: JaxLM, refer
         assert greedy == likeliest
 
 
-def test_a_greedy_continuation_is_told_apart(lm: JaxLM, reference: NumpyLlama) -> None:
+def test_a_greedy_continuation_is_recognised(lm: JaxLM, reference: NumpyLlama) -> None:
     context = [0, *reference.encode("The class has")]
     likeliest = int(reference.logprobs(context)[-1].argmax())
     requests = [(None, context, [likeliest]), (None, context, [(likeliest + 1) % 512])]
     assert [greedy for _, greedy in lm._loglikelihood_tokens(requests)] == [True, False]
 
 
-def test_a_long_context_loses_its_beginning(lm: JaxLM, reference: NumpyLlama) -> None:
+def test_a_long_context_is_truncated_on_the_left(lm: JaxLM, reference: NumpyLlama) -> None:
     context, continuation = "A statement is executed in order. " * 40, " The end."
     [(logprob, _)] = lm.loglikelihood([ask("loglikelihood", context, continuation)])
     ids = [0, *reference.encode(context + continuation)]
@@ -116,8 +116,8 @@ def test_a_long_context_loses_its_beginning(lm: JaxLM, reference: NumpyLlama) ->
     assert logprob == pytest.approx(reference.score(ids[-(WINDOW + 1) :], count)[0], abs=2e-4)
 
 
-def test_a_continuation_longer_than_the_window_is_one_sentence(lm: JaxLM) -> None:
-    with pytest.raises(ModelError, match=r"A continuation has \d+ tokens and the window 64"):
+def test_a_continuation_longer_than_the_window_is_an_error(lm: JaxLM) -> None:
+    with pytest.raises(ModelError, match=r"A continuation has \d+ tokens, expected at most the window of 64"):
         lm.loglikelihood([ask("loglikelihood", "a", " word" * 200)])
 
 
@@ -134,14 +134,14 @@ def test_rolling_windows_predict_every_token_once(lm: JaxLM, reference: NumpyLla
     assert totals[2] == 0.0
 
 
-def test_answers_come_in_the_order_of_the_requests_whatever_the_batches(lm: JaxLM, model_path: str) -> None:
+def test_answers_are_in_the_order_of_the_requests_for_any_batch_size(lm: JaxLM, model_path: str) -> None:
     requests = [ask("loglikelihood", "word " * (7 * i % 11 + 1), "next" * (5 * i % 7 + 1)) for i in range(13)]
     together = [logprob for logprob, _ in lm.loglikelihood(requests)]
     alone = [lm.loglikelihood([request])[0][0] for request in requests]
     assert together == pytest.approx(alone, abs=2e-4)
 
 
-def test_greedy_generation_says_the_likeliest_token_each_time(lm: JaxLM, reference: NumpyLlama) -> None:
+def test_greedy_generation_takes_the_likeliest_token_each_time(lm: JaxLM, reference: NumpyLlama) -> None:
     contexts = ["The class has", "An object of this kind is iterated over by the for statement"]
     counts = [9, 5]
     asked = [
@@ -165,10 +165,10 @@ def test_generation_stops_before_its_stop_text(lm: JaxLM) -> None:
     assert cut == whole.split(stop)[0]
 
 
-def test_what_generation_cannot_do_is_one_sentence(lm: JaxLM) -> None:
+def test_unsupported_generation_is_an_error(lm: JaxLM) -> None:
     with pytest.raises(ModelError, match="JaxLM decodes greedily"):
         lm.generate_until([ask("generate_until", "a", {"do_sample": True, "temperature": 0.7})])
-    with pytest.raises(ModelError, match="A task asks for 64 new tokens, but the window is 64"):
+    with pytest.raises(ModelError, match="A task generates 64 tokens, expected fewer than the window of 64"):
         lm.generate_until([ask("generate_until", "a", {"max_gen_toks": 64})])
 
 
@@ -177,11 +177,11 @@ def test_a_text_has_one_bos_in_front(lm: JaxLM) -> None:
     assert lm.tok_encode("a") == [0, *lm.tok_encode("a", add_special_tokens=False)]
 
 
-def test_a_folder_that_is_not_an_export_is_one_sentence(tmp_path: Path, model_path: str) -> None:
-    with pytest.raises(ModelError, match=r"There is no 'config.json' in"):
+def test_a_folder_that_is_not_an_export_is_an_error(tmp_path: Path, model_path: str) -> None:
+    with pytest.raises(ModelError, match=r"has no 'config.json', expected the folder"):
         load_model(str(tmp_path))
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_bytes(Path(model_path, name).read_bytes())
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(ModelError, match=r"holds a model of type 'bert', expected one that Levanter has: .*'llama'"):
+    with pytest.raises(ModelError, match=r"has a model of type 'bert', expected one that Levanter has: .*'llama'"):
         load_model(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Documents are kept by their score: from a number on, or so many of them, exactly."""
+"""Documents are kept by their score: from a threshold on, or an exact share of them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_share_that_is_kept_is_exact(
     assert result["score_mean"] == pytest.approx(math.fsum(scores) / 100)
 
 
-def test_documents_with_the_last_score_are_all_kept(tmp_path: Path, model: str, prose: list[Document]) -> None:
+def test_documents_that_tie_at_the_threshold_are_all_kept(tmp_path: Path, model: str, prose: list[Document]) -> None:
     same = [Document(id=str(i), text=prose[0].text) for i in range(10)]
     result = judge(tmp_path, model, same, keep_fraction=0.1)
     assert (result["kept"], result["rejected"], result["rejected_low_quality"]) == (10, 0, 0)
@@ -105,7 +105,7 @@ def test_the_bytes_are_the_same_here_and_on_ray_and_the_kept_set_for_any_shards(
     assert verdicts(tmp_path / "five") == verdicts(tmp_path / "here")
 
 
-def test_a_bare_fasttext_file_will_do_and_nothing_is_printed(
+def test_a_bare_fasttext_file_is_accepted_and_nothing_is_printed(
     tmp_path: Path, model: str, prose: list[Document], capfd: pytest.CaptureFixture[str]
 ) -> None:
     result = judge(tmp_path, f"{model}/model.bin", prose[:20], at_least=0.018112)
@@ -113,14 +113,14 @@ def test_a_bare_fasttext_file_will_do_and_nothing_is_printed(
     assert capfd.readouterr() == ("", "")
 
 
-def test_empty_shards_and_empty_texts_have_their_verdicts(tmp_path: Path, model: str, prose: list[Document]) -> None:
+def test_empty_shards_and_empty_texts_get_verdicts(tmp_path: Path, model: str, prose: list[Document]) -> None:
     result = judge(tmp_path, model, [prose[0], Document(id="none", text="")], shards=4, at_least=0.5)
     assert result["documents"] == 2
     assert len(list_shards(f"{tmp_path}/judged")) == 4
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "sentence"),
     [
         ({}, "at_least is None and keep_fraction None, expected exactly one"),
         ({"at_least": 0.5, "keep_fraction": 0.5}, "expected exactly one"),
@@ -130,15 +130,15 @@ def test_empty_shards_and_empty_texts_have_their_verdicts(tmp_path: Path, model:
         ({"label": "good", "at_least": 0.5}, "has no label 'good', expected one of"),
     ],
 )
-def test_a_threshold_that_is_none_is_a_sentence(
-    changes: dict[str, Any], said: str, tmp_path: Path, model: str, prose: list[Document]
+def test_an_invalid_threshold_is_an_error(
+    changes: dict[str, Any], sentence: str, tmp_path: Path, model: str, prose: list[Document]
 ) -> None:
-    with pytest.raises((ThresholdError, ClassifierError), match=said):
+    with pytest.raises((ThresholdError, ClassifierError), match=sentence):
         judge(tmp_path, model, prose[:3], **changes)
 
 
-def test_no_document_is_a_sentence(tmp_path: Path, model: str) -> None:
-    with pytest.raises(ThresholdError, match="There is no document in"):
+def test_no_documents_are_an_error(tmp_path: Path, model: str) -> None:
+    with pytest.raises(ThresholdError, match="has no documents to judge"):
         judge(tmp_path, model, [], keep_fraction=0.5)
 
 
@@ -153,7 +153,7 @@ config = JudgeQualityConfig(
 )
 documents = judge_quality(unwrap_versioned_value(config))["documents"]
 status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-print(documents, status["VmHWM"].split()[0])  # getrusage would tell the peak of the process that started this one
+print(documents, status["VmHWM"].split()[0])  # getrusage would return the peak of the parent process
 """
 
 

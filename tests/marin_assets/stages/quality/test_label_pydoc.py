@@ -1,4 +1,4 @@
-"""What is sure to be prose is one thing, what is sure to be a listing the other; the rest is neither."""
+"""Unambiguous prose is positive, unambiguous listings are negative; the rest has no label."""
 
 from __future__ import annotations
 
@@ -113,6 +113,6 @@ def test_the_bytes_are_the_same_here_and_on_ray(
     assert data_of(tmp_path / "here/labels") == data_of(tmp_path / "ray/labels")
 
 
-def test_bounds_that_contradict_each_other_are_an_error(tmp_path: Path) -> None:
+def test_contradictory_bounds_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="min_words is 9 and max_words 8"):
         label(tmp_path, [Document(id="p", text=PAGE)], min_words=9, max_words=8)

@@ -1,4 +1,4 @@
-"""A classifier is the same bytes for the same examples, and its score is one on pages that it never saw."""
+"""The same examples give the same bytes of a classifier, and its accuracy is measured on held-out pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def train(folder: Path, positive: list[Document], negative: list[Document], **ch
     return train_fasttext(unwrap_versioned_value(config))
 
 
-def test_prose_is_told_from_names(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
+def test_prose_is_distinguished_from_names(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
     result = train(tmp_path, prose, names)
     assert result["accuracy_lower95"] > max(0.95, result["majority_share"])
     assert result["recall_positive"] > 0.95
@@ -47,7 +47,7 @@ def test_prose_is_told_from_names(tmp_path: Path, prose: list[Document], names: 
 def test_the_same_examples_are_the_same_bytes(
     where: str, tmp_path: Path, prose: list[Document], names: list[Document]
 ) -> None:
-    """Whatever their order, their shards, the parallelism, and what was in memory before."""
+    """In any order, shards, parallelism, and for any previous contents of the memory."""
     shuffled = random.Random(0).sample(prose, len(prose))
     train(tmp_path / "a", prose, names)
     train(tmp_path / "b", prose, names)
@@ -78,14 +78,14 @@ def test_a_text_with_two_labels_is_no_example(tmp_path: Path, prose: list[Docume
     assert alone["examples_negative"] == doubled["examples_negative"]
 
 
-def test_at_most_so_many_examples_of_a_label_are_taken(
+def test_at_most_max_examples_of_a_label_are_sampled(
     tmp_path: Path, prose: list[Document], names: list[Document]
 ) -> None:
     result = train(tmp_path, prose, names, max_examples=60)
     assert (result["examples_positive"], result["examples_negative"]) == (60, 60)
 
 
-def test_a_sample_is_the_smallest_whatever_the_order() -> None:
+def test_a_sample_has_the_smallest_hashes_in_any_order() -> None:
     offers = [(f"{i % 7:02x}", f"id{i}") for i in range(30)]
     for seed in range(5):
         chosen = Smallest(3)
@@ -94,7 +94,7 @@ def test_a_sample_is_the_smallest_whatever_the_order() -> None:
         assert [(rank, id) for rank, id, _ in chosen.rows()] == [("00", "id0"), ("01", "id1"), ("02", "id16")]
 
 
-def test_a_label_or_an_end_in_a_text_is_text(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
+def test_a_label_or_an_end_mark_in_a_text_is_text(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
     assert one_line("a __label__positive\n\tb </s> \0 c", lowercase=False) == "a __label _positive b < /s> c"
     assert one_line("A\u2028B", lowercase=True) == "a b"
     poisoned = [dataclasses.replace(d, text=f"__label__positive __label__new </s>\n{d.text}") for d in names]
@@ -104,7 +104,7 @@ def test_a_label_or_an_end_in_a_text_is_text(tmp_path: Path, prose: list[Documen
     assert load_classifier(f"{tmp_path}/model", sha256).labels == ("negative", "positive")
 
 
-def test_scores_are_those_of_the_textbook() -> None:
+def test_scores_match_the_textbook() -> None:
     result = scores([("a", "a")] * 6 + [("a", "b")] * 2 + [("b", "b")] * 2)
     assert result["accuracy"] == 0.8
     assert result["majority_share"] == 0.8
@@ -115,7 +115,7 @@ def test_scores_are_those_of_the_textbook() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "sentence"),
     [
         ({"validation_fraction": 0}, "validation_fraction is 0, expected a number above 0"),
         ({"validation_fraction": 1.5}, "validation_fraction is 1.5, expected a number from 0 to below 1"),
@@ -126,27 +126,27 @@ def test_scores_are_those_of_the_textbook() -> None:
         ({"examples": {"one": "x", "t wo": "x"}}, "expected two or more names"),
     ],
 )
-def test_what_cannot_be_trained_is_a_sentence(
-    changes: dict[str, Any], said: str, tmp_path: Path, prose: list[Document], names: list[Document]
+def test_an_invalid_config_is_an_error(
+    changes: dict[str, Any], sentence: str, tmp_path: Path, prose: list[Document], names: list[Document]
 ) -> None:
     if "examples" in changes:
-        with pytest.raises(TrainingError, match=said):
+        with pytest.raises(TrainingError, match=sentence):
             train_fasttext(unwrap_versioned_value(TrainFastTextConfig(output_path=str(tmp_path), **changes)))
         return
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=sentence):
         train(tmp_path, prose[:200], names[:100], **changes)
 
 
-def test_a_label_without_examples_is_a_sentence(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
+def test_a_label_without_examples_is_an_error(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
     with pytest.raises(TrainingError, match=r"The label 'negative' .* has no example on the validation side"):
         train(tmp_path, prose, names[:3])
 
 
-def test_a_model_that_was_changed_is_a_sentence(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
+def test_a_changed_model_is_an_error(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
     train(tmp_path, prose, names)
     with open(f"{tmp_path}/model/model.bin", "ab") as file:
         file.write(b"x")
-    with pytest.raises(ClassifierError, match=r"is not the model that 'model.json' beside it speaks of"):
+    with pytest.raises(ClassifierError, match=r"is not the model that 'model.json' beside it describes"):
         find_model(f"{tmp_path}/model")
-    with pytest.raises(ClassifierError, match="There is no model at"):
+    with pytest.raises(ClassifierError, match="No model exists at"):
         find_model(f"{tmp_path}/positive")

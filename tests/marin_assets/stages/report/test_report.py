@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marin_assets.stages.report.dag import NODE_HEIGHT, Node, depths, draw_dag, lay_out
-from marin_assets.stages.report.numbers import check_numbers, read, show
+from marin_assets.stages.report.dag import NODE_HEIGHT, DagNode, depths, draw_dag, lay_out
+from marin_assets.stages.report.numbers import check_numbers, format_number, parse_number
 from marin_assets.stages.report.records import ReportError, flat_numbers, parents_of, read_records
 from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.step.expectation import expect
@@ -140,7 +140,7 @@ def test_a_number_of_a_step_that_has_none_is_a_mismatch(outputs: dict[str, str])
     ]
 
 
-def test_expectations_are_judged_by_the_records(outputs: dict[str, str], tmp_path: Path) -> None:
+def test_expectations_are_checked_against_the_records(outputs: dict[str, str], tmp_path: Path) -> None:
     expectations = {
         "raw": [expect("pages", at_least=500)],
         "scores": [
@@ -183,11 +183,11 @@ def test_every_link_leads_somewhere_and_every_step_is_a_node_with_its_version(
     assert nodes == {f"{name}-{index:06x}" for index, (name, *_) in enumerate(CHAIN.values())}
 
 
-def test_steps_stand_after_what_they_read(outputs: dict[str, str]) -> None:
+def test_steps_come_after_their_inputs(outputs: dict[str, str]) -> None:
     assert list(read_records(outputs)) == ["raw", "documents", "model", "held out", "scores"]
 
 
-def test_steps_know_what_they_read_after_their_prefix_was_moved(outputs: dict[str, str], tmp_path: Path) -> None:
+def test_steps_know_their_inputs_after_their_prefix_was_moved(outputs: dict[str, str], tmp_path: Path) -> None:
     moved = {}
     for label, path in outputs.items():
         moved[label] = str(tmp_path / "moved" / Path(path).relative_to(tmp_path))
@@ -234,19 +234,17 @@ def test_the_config_crosses_to_the_worker_and_the_report_is_written_in_a_bucket(
     assert fsspec.filesystem("memory").size("/report/report.html") == result["bytes"]
 
 
-def test_a_record_of_marins_without_our_fields_is_told_as_not_recorded(tmp_path: Path) -> None:
+def test_missing_fields_of_a_marin_record_are_shown_as_not_recorded(tmp_path: Path) -> None:
     write(tmp_path / "raw/old-123456/.executor_info", json.dumps({"name": "raw/old", "dependencies": []}))
     result, html = report({"old": str(tmp_path / "raw/old-123456")}, tmp_path / "report")
     assert (result["numbers"], result["mismatches"]) == (0, 0)
     assert "not recorded" in Elements(html).text
 
 
-def test_what_is_missing_is_one_sentence(outputs: dict[str, str], tmp_path: Path) -> None:
+def test_missing_inputs_are_an_error(outputs: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"The step 'x' has no record '.executor_info' in '.*/nothing'. Run the step"):
         report({"x": str(tmp_path / "nothing")}, tmp_path)
-    with pytest.raises(
-        ReportError, match=r"There are expectations of 'x', which is not among the inputs \['documents'"
-    ):
+    with pytest.raises(ReportError, match=r"Expectations name 'x', expected one of the inputs \['documents'"):
         report(outputs, tmp_path, expectations={"x": [expect("a", at_least=1)]})
     with pytest.raises(ReportError, match="The report has no inputs"):
         report({}, tmp_path)
@@ -256,8 +254,8 @@ def test_what_is_missing_is_one_sentence(outputs: dict[str, str], tmp_path: Path
     value=st.integers(-(10**15), 10**15) | st.floats(-1e15, 1e15, allow_nan=False),
     metric=st.sampled_from(["result.count", "manifest.bytes", "duration_s"]),
 )
-def test_what_is_shown_reads_as_the_number_to_the_last_digit(value: float, metric: str) -> None:
-    number, tolerance = read(show(value, metric))
+def test_a_shown_number_equals_the_value_to_the_last_digit(value: float, metric: str) -> None:
+    number, tolerance = parse_number(format_number(value, metric))
     assert abs(number - value) <= tolerance * (1 + 1e-6)
 
 
@@ -275,12 +273,12 @@ def test_what_is_shown_reads_as_the_number_to_the_last_digit(value: float, metri
         (7230, "duration_s", "2.01 h"),
     ],
 )
-def test_numbers_are_shown_as_people_read_them(value: float, metric: str, text: str) -> None:
-    assert show(value, metric) == text
+def test_numbers_are_formatted_for_readers(value: float, metric: str, text: str) -> None:
+    assert format_number(value, metric) == text
 
 
-def node(key: str, *parents: str) -> Node:
-    return Node(key=key, name=key, title=key * 9, subtitle="abc123", link=f"#{key}", state="plain", parents=parents)
+def node(key: str, *parents: str) -> DagNode:
+    return DagNode(key=key, name=key, title=key * 9, subtitle="abc123", link=f"#{key}", state="plain", parents=parents)
 
 
 NODES = [
@@ -293,7 +291,7 @@ NODES = [
 ]
 
 
-def test_a_node_stands_below_all_that_it_reads_and_a_source_just_above_its_reader() -> None:
+def test_a_node_is_below_its_inputs_and_a_source_just_above_its_reader() -> None:
     depth = depths({n.key: [p for p in n.parents if p != "elsewhere"] for n in NODES})
     assert depth == {"a": 0, "b": 1, "c": 1, "d": 2, "e": 3, "t": 2}
 
@@ -309,7 +307,7 @@ def test_nodes_do_not_overlap_and_edges_go_from_layer_to_layer() -> None:
     assert len(layout.edges) == 7 + 2  # a -> e passes two layers
 
 
-def test_all_of_the_dag_lies_within_its_picture() -> None:
+def test_the_whole_dag_is_inside_its_view_box() -> None:
     svg = draw_dag(NODES)
     [(width, height)] = [(float(w), float(h)) for w, h in re.findall(r'viewBox="0 0 (\S+) (\S+)"', svg)]
     boxes = re.findall(r'<rect x="(\S+)" y="(\S+)" width="(\S+)"', svg)

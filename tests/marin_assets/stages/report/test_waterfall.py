@@ -23,7 +23,7 @@ DOCUMENTS = [Document(id=f"d{i}", text=f"{i} <b>words</b> and more " * (i + 1)) 
 
 @pytest.fixture
 def outputs(tmp_path: Path) -> dict[str, str]:
-    """Documents judged by their number, consolidated, and what is left judged and consolidated again."""
+    """Documents judged by their number and consolidated; the kept documents judged and consolidated again."""
     write_documents(f"{tmp_path}/documents/a.jsonl.zst", DOCUMENTS)
     few = Verdict(keep=False, reason="few", value=1.5)
     judge(tmp_path / "length", {d.id: few for d in DOCUMENTS[:3]} | {"d4": Verdict(keep=True, cut=((0, 5),))})
@@ -67,7 +67,7 @@ def records(outputs: dict[str, str]) -> dict[str, StepRecord]:
     return read_records(outputs)
 
 
-def test_consolidations_of_which_one_reads_the_other_are_one_waterfall(records: dict[str, StepRecord]) -> None:
+def test_consolidations_that_read_each_other_are_one_waterfall(records: dict[str, StepRecord]) -> None:
     assert chains(records) == [["consolidated", "clean"]]
     rows = list(rows_of(records, ["consolidated", "clean"]))
     assert [(row.title, row.kind) for row in rows] == [
@@ -80,7 +80,7 @@ def test_consolidations_of_which_one_reads_the_other_are_one_waterfall(records: 
     assert [row.span["documents"] for row in rows] == [(0, 10), (7, 10), (7, 7), (6, 7), (0, 6)]
 
 
-def test_what_is_left_after_each_reason_ends_at_what_is_kept(records: dict[str, StepRecord]) -> None:
+def test_the_amounts_left_end_at_the_kept_amounts(records: dict[str, StepRecord]) -> None:
     rows = list(rows_of(records, ["consolidated", "clean"]))
     for unit in ("documents", "bytes"):
         assert rows[0].span[unit][1] == rows[1].span[unit][1]
@@ -89,7 +89,9 @@ def test_what_is_left_after_each_reason_ends_at_what_is_kept(records: dict[str, 
         assert rows[-2].span[unit][0] == rows[-1].span[unit][1]
 
 
-def test_the_page_shows_every_number_of_it_as_the_records_have_it(outputs: dict[str, str], tmp_path: Path) -> None:
+def test_the_page_shows_every_number_of_the_waterfall_as_in_the_records(
+    outputs: dict[str, str], tmp_path: Path
+) -> None:
     config = ReportConfig(inputs=outputs, output_path=str(tmp_path / "report"))
     result = write_report(unwrap_versioned_value(config))
     assert result["mismatches"] == 0
@@ -111,7 +113,7 @@ def test_rejected_documents_can_be_read_and_their_markup_is_text(outputs: dict[s
     assert "9 <b>words</b>" not in html
 
 
-def test_a_step_that_rejects_nothing_has_nothing_to_read(records: dict[str, StepRecord], tmp_path: Path) -> None:
+def test_a_step_that_rejects_nothing_has_no_samples(records: dict[str, StepRecord], tmp_path: Path) -> None:
     plain = StepRecord(label="other", path=str(tmp_path), record={})
     assert rejected_documents(plain, 3) == []
     assert chains({"other": plain}) == []

@@ -25,7 +25,7 @@ def documents() -> list[Document]:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[list[Document], int], str]:
-    """Write documents into so many shards, dealt out like cards."""
+    """Write documents into shards, round robin."""
 
     def write(documents: list[Document], shards: int) -> str:
         for i in range(shards):
@@ -47,7 +47,7 @@ def read() -> Callable[[Path], list[Document]]:
 
 @pytest.fixture(scope="session")
 def data_below() -> Callable[[Path], dict[str, bytes]]:
-    """The bytes of every file but the notes, which tell seconds."""
+    """The bytes of every file except the notes, which have durations."""
 
     def data_below(folder: Path) -> dict[str, bytes]:
         found = {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

@@ -1,4 +1,4 @@
-"""Counts of documents: those of a loop over the texts."""
+"""Counts of documents equal those of a loop over the texts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_tokens_are_counted_if_there_is_a_tokenizer(tmp_path: Path, documents: l
     assert sum(numbers["tokens"] for numbers in by_source.values()) == tokens
 
 
-def test_a_tokenizer_that_is_not_there_is_an_error(tmp_path: Path, documents: list[Document], write: Write) -> None:
+def test_a_missing_tokenizer_is_an_error(tmp_path: Path, documents: list[Document], write: Write) -> None:
     with pytest.raises(ShardError, match=r"FileNotFoundError.*nowhere/tokenizer\.json"):
         count(write(documents, 1), tmp_path / "out", f"{tmp_path}/nowhere")
 

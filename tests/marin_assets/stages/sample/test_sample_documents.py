@@ -1,4 +1,4 @@
-"""Samples: of the size that was asked for, and of the same documents whatever shards they lie in."""
+"""Samples have the given size, and the same documents for any shards."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_documents_keep_their_shard_and_order(tmp_path: Path, documents: list[Do
         assert kept == [d for d in documents[i::3] if d in kept]
 
 
-def test_a_smaller_sample_is_a_part_of_a_larger_one(
+def test_a_smaller_sample_is_part_of_a_larger_one(
     tmp_path: Path, documents: list[Document], write: Write, read: Read
 ) -> None:
     path = write(documents, 3)
@@ -80,20 +80,18 @@ def test_a_sample_by_page_holds_whole_pages(
     assert 3 < len(pages) < 25
 
 
-def test_exactly_so_many_also_of_twins_and_of_large_pages(tmp_path: Path, write: Write, read: Read) -> None:
+def test_a_count_is_exact_also_for_repeated_ids_and_large_pages(tmp_path: Path, write: Write, read: Read) -> None:
     twins = [Document(id="a", text=f"twin {i}", metadata={"page": "p"}) for i in range(20)]
     for shards, key in ((1, "id"), (3, "page")):
         assert sample(write(twins, shards), tmp_path / f"out{shards}", count=7, key=key)["kept"] == 7
         assert len(read(tmp_path / f"out{shards}")) == 7
 
 
-def test_all_may_be_asked_for_and_not_more(tmp_path: Path, documents: list[Document], write: Write) -> None:
+def test_all_documents_may_be_sampled_and_no_more(tmp_path: Path, documents: list[Document], write: Write) -> None:
     path = write(documents, 2)
     assert sample(path, tmp_path / "all", count=len(documents))["rejected"] == 0
     assert sample(path, tmp_path / "whole", fraction=1.0)["rejected"] == 0
-    with pytest.raises(
-        SampleError, match=rf"There are {len(documents)} documents below .* at least count=5000\. Ask for"
-    ):
+    with pytest.raises(SampleError, match=rf"has {len(documents)} documents, expected at least count=5000\. Lower"):
         sample(path, tmp_path / "more", count=5000)
 
 
@@ -107,7 +105,7 @@ def test_all_may_be_asked_for_and_not_more(tmp_path: Path, documents: list[Docum
         ({"count": 0}, "count=0, expected at least 1"),
     ],
 )
-def test_a_size_that_is_none_is_an_error(tmp_path: Path, write: Write, size: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_size_is_an_error(tmp_path: Path, write: Write, size: dict[str, Any], sentence: str) -> None:
     with pytest.raises(SampleError, match=sentence):
         sample(write([Document(id="a", text="b")], 1), tmp_path / "out", **size)
 

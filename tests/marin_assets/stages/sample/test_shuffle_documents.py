@@ -1,4 +1,4 @@
-"""A shuffle: the same documents, in an order that depends on them and the seed alone."""
+"""A shuffle has the same documents, in an order that depends only on them and the seed."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def test_a_shuffle_has_every_document_once_and_the_same_bytes_for_any_number_of_
         }
         found.append(data_below(tmp_path / str(shards)))
     assert found[0] == found[1] == found[2]
-    assert list(found[0]) == [shard_name(i, 4) for i in range(4)]  # nothing is left of the first phase
+    assert list(found[0]) == [shard_name(i, 4) for i in range(4)]  # the files of the first phase are removed
     shuffled = read(tmp_path / "1")
     assert rows(shuffled) == rows(documents)
     order = [documents.index(d) for d in shuffled]
     ascents = sum(a < b for a, b in itertools.pairwise(order))
-    assert abs(ascents / len(order) - 0.5) < 0.03  # as often up as down
+    assert abs(ascents / len(order) - 0.5) < 0.03  # as many ascents as descents
     assert max(abs(4 * len(list(read_rows(p))) / len(order) - 1) for p in list_shards(str(tmp_path / "1"))) < 0.2
 
 
@@ -64,7 +64,7 @@ def test_the_order_depends_on_the_seed_and_not_on_the_number_of_shards(
     assert rows(read(tmp_path / "one")) == rows(read(tmp_path / "seed"))
 
 
-def test_runs_that_are_full_are_merged(
+def test_full_runs_are_merged(
     tmp_path: Path,
     documents: list[Document],
     write: Write,
@@ -79,7 +79,7 @@ def test_runs_that_are_full_are_merged(
     assert data_below(tmp_path / "many_runs") == data_below(tmp_path / "one_run")
 
 
-def test_twins_hard_texts_and_empty_shards_come_through(tmp_path: Path, write: Write, read: Read) -> None:
+def test_repeated_ids_hard_texts_and_empty_shards_are_kept(tmp_path: Path, write: Write, read: Read) -> None:
     hard = ["\n\r\x0b\x0c\x1c\u2028\u2029\x85", "", "\U0010ffff", '"\\', "twin", "twin"]
     texts = [Document(id="a", text=text, metadata={"k": [1, {"é": None}]}) for text in hard]
     result = shuffle(write(texts, 3), tmp_path / "out", shards=5)
@@ -87,7 +87,7 @@ def test_twins_hard_texts_and_empty_shards_come_through(tmp_path: Path, write: W
     assert rows(read(tmp_path / "out")) == rows(texts)
 
 
-def test_a_shuffle_that_was_killed_goes_on_to_the_same_bytes(
+def test_a_killed_shuffle_resumes_to_the_same_bytes(
     tmp_path: Path,
     documents: list[Document],
     write: Write,
@@ -110,7 +110,7 @@ def test_a_shuffle_that_was_killed_goes_on_to_the_same_bytes(
     with pytest.raises(KeyboardInterrupt):
         shuffle(path, tmp_path / "killed", shards=4)
     assert shuffle(path, tmp_path / "killed", shards=4)["documents"] == len(documents)
-    assert len(written) == len(set(written)) + 1 == 5  # the two that were done are not done again
+    assert len(written) == len(set(written)) + 1 == 5  # the two finished ones are not written again
     assert data_below(tmp_path / "killed") == data_below(tmp_path / "whole")
 
 
@@ -125,7 +125,7 @@ def test_shards_too_large_to_sort_are_refused_before_they_are_read(
 
 
 @pytest.mark.parametrize("shards", [0, -1, 2.5, True])
-def test_a_number_of_shards_that_is_none_is_an_error(tmp_path: Path, write: Write, shards: Any) -> None:
+def test_an_invalid_number_of_shards_is_an_error(tmp_path: Path, write: Write, shards: Any) -> None:
     with pytest.raises(SampleError, match="expected a whole number of at least 1"):
         shuffle(write([Document(id="a", text="b")], 1), tmp_path / "out", shards=shards)
 

@@ -1,4 +1,4 @@
-"""Parts: every document is in one, decided by its name alone."""
+"""Every document is in one part, which depends only on its key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ids(documents: list[Document]) -> set[str]:
     return {d.id for d in documents}
 
 
-def test_every_document_is_in_one_part_as_it_was(
+def test_every_document_is_in_one_part_unchanged(
     tmp_path: Path, documents: list[Document], write: Write, read: Read
 ) -> None:
     parts = (("test", 0.1), ("validation", 0.2), ("train", 0.7))
@@ -45,7 +45,7 @@ def test_every_document_is_in_one_part_as_it_was(
     assert [Path(p).name for p in list_shards(str(tmp_path / "out/train"))] == [shard_name(i, 3) for i in range(3)]
 
 
-def test_validation_first_is_the_side_that_tokenize_keeps(
+def test_validation_as_the_first_part_is_the_side_that_tokenize_holds_out(
     tmp_path: Path, documents: list[Document], write: Write, read: Read
 ) -> None:
     split(write(documents, 2), tmp_path / "out")
@@ -53,7 +53,7 @@ def test_validation_first_is_the_side_that_tokenize_keeps(
     assert ids(read(tmp_path / "out/validation")) == expected != set()
 
 
-def test_the_pieces_of_a_page_stay_together_and_another_seed_divides_otherwise(
+def test_the_pieces_of_a_page_stay_together_and_another_seed_splits_differently(
     tmp_path: Path, documents: list[Document], write: Write, read: Read
 ) -> None:
     path, halves = write(documents, 2), (("a", 0.5), ("b", 0.5))
@@ -65,9 +65,7 @@ def test_the_pieces_of_a_page_stay_together_and_another_seed_divides_otherwise(
     assert ids(read(tmp_path / "other/a")) != ids(read(tmp_path / "out/a"))
 
 
-def test_documents_that_are_added_move_none(
-    tmp_path: Path, documents: list[Document], write: Write, read: Read
-) -> None:
+def test_added_documents_move_no_others(tmp_path: Path, documents: list[Document], write: Write, read: Read) -> None:
     split(write(documents[:500], 2), tmp_path / "few")
     split(write(documents, 5), tmp_path / "all")
     assert ids(read(tmp_path / "few/validation")) <= ids(read(tmp_path / "all/validation"))

@@ -1,4 +1,4 @@
-"""Token caches in a bucket: the bytes of a disk, whatever the store answers and whenever a writer dies."""
+"""Token caches in a bucket equal those on a disk, for any responses of the store and any death of a writer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METADATA = {"tokenizer_sha256": "0", "vocab_size": 9}
 
 
 def contents(path: str) -> dict[str, bytes]:
-    """Name -> bytes of every data file, but for the store's own marks."""
+    """Name -> bytes of every data file, except the store's own files."""
     fs, _ = filesystem_of(path)
     return {file.name: fs.cat_file(filesystem_of(file.path)[1]) for file in stored_files(path)}
 
@@ -64,7 +64,7 @@ def test_a_cache_in_another_region_is_read_from_a_copy(gcs_prefix: str, monkeypa
 
 
 @pytest.mark.parametrize("dies_before", ["names.json", "shard_ledger.json"])
-def test_what_a_killed_writer_left_becomes_the_same_shard(
+def test_a_shard_resumed_after_a_kill_is_the_same(
     disk_or_gcs_prefix: str, dies_before: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     straight, killed = join(disk_or_gcs_prefix, "straight/00000"), join(disk_or_gcs_prefix, "killed/00000")
@@ -87,7 +87,7 @@ def die_before(name: str, write: Any) -> Any:
     return dying
 
 
-def test_a_writer_that_comes_late_changes_nothing(gcs_prefix: str) -> None:
+def test_a_stale_writer_changes_nothing(gcs_prefix: str) -> None:
     path = join(gcs_prefix, "train/00000")
     write_shard(path, *shard_of(1), METADATA)
     before = stamps(path)
@@ -101,7 +101,7 @@ def stamps(path: str) -> Mapping[str, str]:
     return {file.name: file.stamp for file in stored_files(path)}
 
 
-def test_answers_that_fail_or_are_lost_do_not_change_a_shard(gcs_bucket: BucketForTests, tmp_path: Path) -> None:
+def test_failed_or_lost_responses_do_not_change_a_shard(gcs_bucket: BucketForTests, tmp_path: Path) -> None:
     tokens, ends, names = shard_of(1)
     write_shard(str(tmp_path / "00000"), tokens, ends, names, METADATA)
     gcs_bucket.fail(method="POST", match="data/zarr.json", status=429)

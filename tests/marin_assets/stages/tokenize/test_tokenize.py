@@ -88,7 +88,7 @@ def test_every_document_is_bos_tokens_eos_in_the_order_of_its_shard(
         assert tokens.tolist() == [0, *tokenizer.encode(document.text, add_special_tokens=False).ids, 1]
 
 
-@pytest.mark.filterwarnings("default")  # Levanter's own, on import
+@pytest.mark.filterwarnings("default")  # warnings of Levanter, on import
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_levanter_reads_the_cache(made: tuple[Path, dict[str, Any]], split: str) -> None:
     import numpy as np
@@ -143,7 +143,7 @@ def test_a_page_on_both_sides_is_counted(
     assert make(documents_path, tokenizer_path, output)["split_overlap"] == 1
 
 
-def test_a_store_that_does_not_hold_the_tokens_is_counted(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_stored_tokens_that_differ_are_counted(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     from tokenizers import Tokenizer, models
 
     from marin_assets.stages.tokenize.tokenize import _count_mismatches
@@ -152,7 +152,7 @@ def test_a_store_that_does_not_hold_the_tokens_is_counted(made: tuple[Path, dict
     assert _count_mismatches(str(made[0] / "train/00000"), {0: "a", 3: "aa"}, other, 0, 1) == 2
 
 
-def test_a_killed_stage_goes_on_with_the_shards_it_has_not_finished(
+def test_a_killed_stage_resumes_with_the_unfinished_shards(
     made: tuple[Path, dict[str, Any]], documents_path: Path, tokenizer_path: Path, tmp_path: Path
 ) -> None:
     program = (
@@ -178,13 +178,13 @@ def test_a_killed_stage_goes_on_with_the_shards_it_has_not_finished(
     assert data_files(output) == data_files(made[0])
 
 
-def test_an_empty_validation_side_is_told(tokenizer_path: Path, tmp_path: Path) -> None:
+def test_an_empty_validation_side_is_an_error(tokenizer_path: Path, tmp_path: Path) -> None:
     write_documents(str(tmp_path / "d.jsonl.zst"), [Document(id="a", text="one page")])
     with pytest.raises(TokenizeError, match=r"No document .* is on the validation side at validation_fraction=0.001"):
         make(tmp_path, tokenizer_path, tmp_path / "out", validation_fraction=0.001)
 
 
-def test_a_text_that_is_no_unicode_is_told_with_its_document(tokenizer_path: Path, tmp_path: Path) -> None:
+def test_a_text_that_is_not_unicode_is_an_error_that_names_its_document(tokenizer_path: Path, tmp_path: Path) -> None:
     import zstandard
 
     line = b'{"id": "broken", "text": "half a pair: \\ud83d", "metadata": {}}\n'
@@ -193,12 +193,12 @@ def test_a_text_that_is_no_unicode_is_told_with_its_document(tokenizer_path: Pat
         make(tmp_path, tokenizer_path, tmp_path / "out", validation_fraction=0.0)
 
 
-def test_a_folder_without_a_tokenizer_is_told(documents_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(TokenizeError, match=r"There is no tokenizer.json at"):
+def test_a_folder_without_a_tokenizer_is_an_error(documents_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(TokenizeError, match=r"No tokenizer.json exists at"):
         make(documents_path, tmp_path, tmp_path / "out")
 
 
-def test_a_store_that_tensorstore_does_not_know_is_told() -> None:
+def test_a_store_that_tensorstore_does_not_know_is_an_error() -> None:
     assert _kvstore("gs://bucket/a/b") == {"driver": "gcs", "bucket": "bucket", "path": "a/b/"}
     with pytest.raises(CacheError, match="'hdfs://x/y'"):
         _kvstore("hdfs://x/y")

@@ -32,12 +32,12 @@ def made(documents_path: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return output, make(documents_path, output, vocab_size=1000)
 
 
-def test_the_split_takes_about_the_fraction_asked_for() -> None:
+def test_the_split_takes_about_the_given_fraction() -> None:
     assert 0.04 < sum(split_of(page, 0.05) == VALIDATION for page in PAGES) / len(PAGES) < 0.06
     assert all(split_of(page, 0.0) == TRAIN for page in PAGES)
 
 
-def test_chunks_of_one_page_stand_on_one_side() -> None:
+def test_chunks_of_one_page_are_on_one_side() -> None:
     chunks = [Document(id=f"abc#{i}", text="", metadata={"page": "abc"}) for i in range(100)]
     assert len({split_of(chunk, 0.5) for chunk in chunks}) == 1
 
@@ -47,12 +47,12 @@ def test_a_larger_fraction_only_adds_pages_to_the_validation_side() -> None:
 
 
 @pytest.mark.parametrize("fraction", [-0.1, 1, 1.5, True, "0.1", None])
-def test_a_fraction_that_is_none_is_refused(fraction: Any) -> None:
+def test_an_invalid_fraction_is_refused(fraction: Any) -> None:
     with pytest.raises(SplitError, match="expected a number from 0"):
         check_fraction(fraction)
 
 
-def test_the_vocabulary_has_the_size_asked_for_and_every_text_comes_back(made: tuple[Path, dict[str, Any]]) -> None:
+def test_the_vocabulary_has_the_given_size_and_every_text_round_trips(made: tuple[Path, dict[str, Any]]) -> None:
     _, result = made
     assert result["vocab_size"] == 1000
     assert result["roundtrip_failures"] == 0
@@ -60,7 +60,7 @@ def test_the_vocabulary_has_the_size_asked_for_and_every_text_comes_back(made: t
     assert 1.5 < result["bytes_per_token"] < 6
 
 
-def test_hard_texts_come_back_from_the_folder_on_disk(made: tuple[Path, dict[str, Any]]) -> None:
+def test_hard_texts_round_trip_with_the_folder_on_disk(made: tuple[Path, dict[str, Any]]) -> None:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(made[0] / "tokenizer.json"))
@@ -91,7 +91,7 @@ def test_the_folder_loads_in_transformers_with_its_special_tokens(made: tuple[Pa
     assert len(tokenizer) == 1000
 
 
-def test_only_the_train_side_is_learned_from(documents_path: Path, tmp_path: Path) -> None:
+def test_only_the_train_side_is_trained_on(documents_path: Path, tmp_path: Path) -> None:
     documents = [d for shard in sorted(documents_path.iterdir()) for d in read_documents(str(shard))]
     train_side = [document for document in documents if split_of(document, 0.3) == TRAIN]
     write_documents(str(tmp_path / "train" / "a.jsonl.zst"), train_side)
@@ -103,7 +103,7 @@ def test_only_the_train_side_is_learned_from(documents_path: Path, tmp_path: Pat
     assert (tmp_path / "a" / "tokenizer.json").read_bytes() == (tmp_path / "b" / "tokenizer.json").read_bytes()
 
 
-def test_two_runs_give_equal_bytes_whatever_the_threads_and_the_hash_seed(documents_path: Path, tmp_path: Path) -> None:
+def test_two_runs_give_equal_bytes_for_any_threads_and_hash_seed(documents_path: Path, tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from marin_assets.step.values import unwrap_versioned_value as u\n"
@@ -117,12 +117,12 @@ def test_two_runs_give_equal_bytes_whatever_the_threads_and_the_hash_seed(docume
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b/elsewhere" / file).read_bytes()
 
 
-def test_too_little_text_for_the_vocabulary_is_told(tmp_path: Path) -> None:
+def test_too_little_text_for_the_vocabulary_is_an_error(tmp_path: Path) -> None:
     write_documents(str(tmp_path / "d.jsonl.zst"), [Document(id="a", text="a short text")])
-    with pytest.raises(TokenizerError, match=r"expected vocab_size=4096\. Ask for fewer tokens or give more text"):
+    with pytest.raises(TokenizerError, match=r"expected vocab_size=4096\. Lower vocab_size, or pass more text"):
         make(tmp_path, tmp_path / "out", validation_fraction=0.0)
 
 
-def test_a_vocabulary_smaller_than_the_bytes_is_told(documents_path: Path, tmp_path: Path) -> None:
+def test_a_vocabulary_smaller_than_the_bytes_is_an_error(documents_path: Path, tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="at least 259"):
         make(documents_path, tmp_path, vocab_size=100)

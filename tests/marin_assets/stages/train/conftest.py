@@ -1,4 +1,4 @@
-"""What a training run reads: a tokenizer of 512 tokens, and two token caches of pydoc's topics."""
+"""The inputs of a training run: a tokenizer of 512 tokens, and two token caches of pydoc's topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Inputs:
     tokenizer_path: str
     components: dict[str, str]
     tokens: dict[str, int]
-    """Of the train side."""
+    """Tokens of the train side."""
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ def folders_of(path: str) -> set[str]:
     return {file.name.partition("/")[0] for file in stored_files(path)}
 
 
-def test_the_last_checkpoint_is_the_newest_that_is_complete(disk_or_gcs_prefix: str) -> None:
+def test_the_last_checkpoint_is_the_newest_complete_one(disk_or_gcs_prefix: str) -> None:
     path = join(disk_or_gcs_prefix, "checkpoints")
     assert last_checkpoint_step(path) is None
     for step in (2, 10):
@@ -25,7 +25,7 @@ def test_the_last_checkpoint_is_the_newest_that_is_complete(disk_or_gcs_prefix: 
     assert last_checkpoint_step(path) == 10
 
 
-def test_what_a_killed_run_left_of_a_checkpoint_is_removed_and_nothing_else(disk_or_gcs_prefix: str) -> None:
+def test_only_incomplete_checkpoints_of_a_killed_run_are_removed(disk_or_gcs_prefix: str) -> None:
     path = join(disk_or_gcs_prefix, "checkpoints")
     assert remove_unfinished(path) == []
     write_checkpoint(path, 10)

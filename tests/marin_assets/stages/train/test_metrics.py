@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from marin_assets.stages.train.loss_plot import plot_losses
-from marin_assets.stages.train.metrics import MetricsFile, Progress, numbers, read_metrics
+from marin_assets.stages.train.metrics import MetricsFile, Progress, finite_numbers, read_metrics
 
 
 def write(path: Path, steps: range) -> None:
@@ -28,7 +28,7 @@ def test_a_step_has_one_row_and_it_is_on_disk_at_once(tmp_path: Path) -> None:
     metrics.close()
 
 
-def test_what_a_step_has_stays(tmp_path: Path) -> None:
+def test_a_metric_keeps_its_first_value_of_a_step(tmp_path: Path) -> None:
     metrics = MetricsFile(str(tmp_path / "metrics.jsonl"))
     metrics.add(2, {"train/loss": 8.0})
     metrics.add(2, {"train/loss": 0.0})
@@ -63,7 +63,7 @@ def test_a_run_from_the_start_keeps_no_row(tmp_path: Path) -> None:
     assert (tmp_path / "metrics.jsonl").read_bytes() == b""
 
 
-def test_a_line_cut_short_by_a_kill_is_left_out(tmp_path: Path) -> None:
+def test_a_line_truncated_by_a_kill_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     write(path, range(3))
     path.write_bytes(path.read_bytes()[:-7])
@@ -84,11 +84,17 @@ def test_in_a_bucket_the_rows_are_there_when_they_are_saved_and_at_the_end(gcs_p
 
 
 def test_only_finite_numbers_of_known_kinds_are_kept() -> None:
-    told = {"train/loss": 1, "eval/loss": float("nan"), "eval/name": "x", "global_step": 3, "throughput/hook_time": 1.0}
-    assert json.dumps(numbers(told)) == '{"train/loss": 1.0}'
+    logged = {
+        "train/loss": 1,
+        "eval/loss": float("nan"),
+        "eval/name": "x",
+        "global_step": 3,
+        "throughput/hook_time": 1.0,
+    }
+    assert json.dumps(finite_numbers(logged)) == '{"train/loss": 1.0}'
 
 
-def test_the_last_step_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_last_step_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     progress = Progress(steps=4, tokens_per_step=100)
     for step in (2, 3, 3):

@@ -1,4 +1,4 @@
-"""Caches, checkpoints, metrics and export in a bucket: what is the same as on a disk, and what a kill leaves."""
+"""Caches, checkpoints, metrics and export in a bucket: equal to those on a disk, also after a kill."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import encode
 
-pytestmark = pytest.mark.filterwarnings("default")  # Levanter's own, and those of what it stands on
+pytestmark = pytest.mark.filterwarnings("default")  # warnings of Levanter and its dependencies
 
 STEPS, KILLED_AT = 12, 10
 TINY = LlamaSpec(max_seq_len=32, hidden_dim=32, intermediate_dim=64, num_layers=1, num_heads=1)
@@ -82,7 +82,7 @@ def test_a_cache_in_another_region_is_trained_on(
 
 
 @pytest.mark.long
-def test_a_run_killed_in_a_bucket_goes_on_to_the_numbers_of_a_run_on_a_disk(
+def test_a_run_killed_in_a_bucket_resumes_to_the_numbers_of_a_run_on_a_disk(
     inputs: Any, inputs_in_a_bucket: Any, gcs_prefix: str, tmp_path: Path
 ) -> None:
     on_disk = train_lm(config_of(inputs, str(tmp_path / "straight")))
@@ -101,8 +101,8 @@ def test_a_run_killed_in_a_bucket_goes_on_to_the_numbers_of_a_run_on_a_disk(
 
 
 @pytest.mark.parametrize("store", ["gcs", "s3"])
-def test_checkpoints_of_the_clock_are_gone_at_the_end(inputs: Any, store: str) -> None:
-    """One every tenth of a second, each removed once the next is there."""
+def test_temporary_checkpoints_are_removed_at_the_end(inputs: Any, store: str) -> None:
+    """One every 0.1 s, each removed once the next is complete."""
     prefix = object_stores.gcs_prefix() if store == "gcs" else object_stores.s3_prefix()
     output = join(prefix, "clock")
     train_lm(config_of(inputs, output, checkpoint_interval_s=0.1, steps_per_checkpoint=1000))
@@ -111,11 +111,11 @@ def test_checkpoints_of_the_clock_are_gone_at_the_end(inputs: Any, store: str) -
 
 
 def test_levanter_sees_what_another_process_has_removed(gcs_prefix: str) -> None:
-    from marin_assets.stages.train.levanter_run import listings_not_remembered
+    from marin_assets.stages.train.levanter_run import listings_cache_disabled
 
     written = join(gcs_prefix, "checkpoints/step-4/metadata.json")
     write_bytes(written, b"{}")
-    with listings_not_remembered():
+    with listings_cache_disabled():
         fs, path = fsspec.core.url_to_fs(written)  # as Levanter does
         assert fs.ls(path.rpartition("/")[0]) == [path]
         remove(written)
@@ -128,12 +128,12 @@ def weights_of(output: str) -> bytes:
 
 
 def rows_of(output: str) -> list[dict[str, Any]]:
-    """Without what the clock has to do with."""
+    """Without the values that depend on the clock."""
     timed = ("throughput/tokens_per_second", "throughput/duration", "eval/loading_time", "eval/total_time")
     rows = read_metrics(join(output, "metrics.jsonl"))
     return [{name: value for name, value in row.items() if name not in timed} for row in rows]
 
 
 def files_of(output: str) -> set[str]:
-    """But for those that TensorStore gives a name of chance."""
+    """Without the files that TensorStore names at random."""
     return {file.name for file in stored_files(output) if "/d/" not in file.name}

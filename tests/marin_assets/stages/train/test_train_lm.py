@@ -59,7 +59,7 @@ def trained(inputs: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     return output, train_lm(config_of(inputs, output))
 
 
-pytestmark = pytest.mark.filterwarnings("default")  # Levanter's own, and those of what it stands on
+pytestmark = pytest.mark.filterwarnings("default")  # warnings of Levanter and its dependencies
 
 
 def test_the_untrained_model_knows_nothing_and_the_trained_one_more(trained: tuple[Path, dict[str, Any]]) -> None:
@@ -115,11 +115,11 @@ def test_the_process_keeps_its_log_handlers(trained: tuple[Path, dict[str, Any]]
     ]
 
 
-def test_a_finished_run_runs_no_step_again_and_keeps_its_numbers(
+def test_a_finished_run_trains_no_step_again_and_keeps_its_numbers(
     trained: tuple[Path, dict[str, Any]], inputs: Any, tmp_path: Path
 ) -> None:
     shutil.copytree(trained[0], tmp_path / "again")
-    (tmp_path / "again/hf/model.safetensors").unlink()  # killed before the export was whole
+    (tmp_path / "again/hf/model.safetensors").unlink()  # as if killed during the export
     result = train_lm(config_of(inputs, tmp_path / "again"))
     assert result == {**trained[1], "resumed_from_step": STEPS - 1}
     assert weights_of(tmp_path / "again") == weights_of(trained[0])
@@ -127,7 +127,7 @@ def test_a_finished_run_runs_no_step_again_and_keeps_its_numbers(
 
 
 @pytest.mark.long
-def test_a_killed_run_goes_on_from_its_checkpoint_to_the_same_weights_and_asks_no_network(
+def test_a_killed_run_resumes_from_its_checkpoint_to_the_same_weights_without_network(
     inputs: Any, tmp_path: Path
 ) -> None:
     changes = {"num_train_steps": 300, "steps_per_checkpoint": 20, "steps_per_eval": 20}
@@ -156,7 +156,7 @@ def run(config: TrainLmConfig) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    """Without the variables that keep Hugging Face offline: the stage itself must not ask."""
+    """Without the variables that keep Hugging Face offline: the stage itself must not use the hub."""
     return {name: value for name, value in os.environ.items() if "OFFLINE" not in name}
 
 
@@ -188,9 +188,9 @@ def test_without_weights_a_component_counts_by_its_tokens(inputs: Any, tmp_path:
 @pytest.mark.parametrize(
     ("shape", "sentence"),
     [
-        ({"num_heads": 2}, "makes heads of 16, expected a whole number of at least 32"),
-        ({"hidden_dim": 100, "num_heads": 3, "num_kv_heads": 3}, "makes heads of 33.3333"),
-        ({"hidden_dim": 96, "num_heads": 3, "num_kv_heads": 2}, "expected a multiple"),
+        ({"num_heads": 2}, "gives a head dimension of 16, expected a whole number of at least 32"),
+        ({"hidden_dim": 100, "num_heads": 3, "num_kv_heads": 3}, "gives a head dimension of 33.3333"),
+        ({"hidden_dim": 96, "num_heads": 3, "num_kv_heads": 2}, "expected num_kv_heads to divide"),
     ],
 )
 def test_a_model_that_could_not_be_served_is_refused(
@@ -205,14 +205,16 @@ def test_a_model_that_could_not_be_served_is_refused(
     [
         ({"components": {}}, "components is empty"),
         ({"components": {"most": "/nowhere"}}, "Component 'most' has no cache at '/nowhere/train'"),
-        ({"tokenizer_path": "/nowhere"}, "There is no tokenizer.json at '/nowhere'"),
+        ({"tokenizer_path": "/nowhere"}, "No tokenizer.json exists at '/nowhere'"),
         ({"train_weights": {"most": 1.0}}, "expected the same names"),
         ({"train_weights": {"most": 0.0, "few": 0.0}}, "one of them above 0"),
         ({"train_weights": {"most": 1.0, "few": -1.0}}, "numbers of 0 or more"),
         ({"model": dataclasses.replace(TINY, max_seq_len=10**6)}, "at least one sequence of 1000000"),
     ],
 )
-def test_inputs_that_do_not_fit_are_told(inputs: Any, tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_inputs_that_do_not_match_are_an_error(
+    inputs: Any, tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(InputError, match=sentence):
         train_lm(config_of(inputs, tmp_path, **changes))
 
@@ -221,5 +223,5 @@ def test_a_cache_of_another_tokenizer_is_refused(inputs: Any, tmp_path: Path) ->
     shutil.copytree(inputs.tokenizer_path, tmp_path / "tokenizer")
     changed = tmp_path / "tokenizer/tokenizer.json"
     changed.write_text(changed.read_text() + "\n")
-    with pytest.raises(InputError, match="was made with another tokenizer"):
+    with pytest.raises(InputError, match="was tokenized with another tokenizer"):
         train_lm(config_of(inputs, tmp_path, tokenizer_path=str(tmp_path / "tokenizer")))
