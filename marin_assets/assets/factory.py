@@ -1,14 +1,14 @@
 """Steps to Dagster assets: key, deps, code version, group, kinds, tags, description, metadata, checks."""
 
 import inspect
-import re
 from collections.abc import Iterable
 
 import dagster as dg
 
 from marin_assets.assets.checks import check_specs, op_name
 from marin_assets.assets.materialize import materialize
-from marin_assets.plan.validation import checked, key_of
+from marin_assets.plan.asset_key import group_of, key_of
+from marin_assets.plan.validation import checked
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_resources.orchestrator.io_manager import IDENTITY, NAME, OVERRIDE, VERSION
@@ -52,7 +52,7 @@ def asset_spec(node: Node) -> dg.AssetSpec:
         asset_key(node),
         deps=[asset_key(dependency) for dependency in node.dependencies],
         code_version=node.version.hash,
-        group_name=re.sub(r"\W", "_", node.name.split("/")[0]),
+        group_name=group_of(node),
         description=description_of(step),
         kinds=set(step.kinds),
         owners=list(step.owners),
@@ -62,7 +62,7 @@ def asset_spec(node: Node) -> dg.AssetSpec:
 
 
 def asset_key(node: Node) -> dg.AssetKey:
-    """The step's own key, or its name's segments."""
+    """The step's own key, or the one that its name gives: see plan/asset_key.py."""
     return dg.AssetKey(list(key_of(node)))
 
 

@@ -11,6 +11,7 @@ import dagster as dg
 
 from marin_assets.assets.checks import check_results
 from marin_assets.assets.metadata import materialization_metadata
+from marin_assets.plan.asset_key import selection_of
 from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.node_drift import drift_of, input_digests, remember
 from marin_assets.step.graph import Graph, Node
@@ -85,6 +86,7 @@ def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) ->
     """What `produce` needs to know of a node."""
     return Request(
         output=output_of(node),
+        selection=selection_of(node),
         inputs={dependency.name: output_of(dependency) for dependency in node.dependencies},
         external=tuple(external_paths(node, store)),
         task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marin_assets.plan.asset_key import key_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import check_config
 from marin_assets.step.values import ConfigError
@@ -21,15 +22,10 @@ def checked(graph: Graph) -> Graph:
         other = keys.setdefault(key_of(node), node)
         if other is not node:
             raise ConfigError(
-                f"Steps {other.name!r} and {node.name!r} have the same asset key {node.step.key!r}. "
+                f"Steps {other.name!r} and {node.name!r} have the same asset key {'/'.join(key_of(node))!r}. "
                 "Give one of them another key."
             )
     return graph
-
-
-def key_of(node: Node) -> tuple[str, ...]:
-    """The segments of the asset's key: the step's own, or its name's."""
-    return tuple(node.step.key or node.name.split("/"))
 
 
 def _refuse_long_chains(graph: Graph) -> None:

@@ -41,7 +41,7 @@ class Step:
     timeout_s: float | None = None
     """Seconds that the function may take; None lets it take as long as it does."""
     key: Sequence[str] | None = None
-    """Asset key in Dagster; the name's segments if None."""
+    """Asset key in Dagster; if None, the name gives it: "tokenized/fineweb" is the asset fineweb/tokenized."""
     resumable: bool = False
     """The function goes on with what a crashed attempt left; else it begins with an empty folder."""
     override_output_path: str | None = None

@@ -46,6 +46,8 @@ class Request:
     """An output that is wanted, and how it is made."""
 
     output: Output
+    selection: str
+    """The output's asset, in Dagster's selection syntax."""
     inputs: Mapping[str, Output]
     """What must be complete before, by step name."""
     external: tuple[str, ...] = ()
@@ -170,7 +172,7 @@ async def _require_inputs(request: Request, store: Store) -> dict[str, Observed]
     if missing:
         raise ProduceError(
             f"Step {request.output.name!r} needs {', '.join(missing)}, which is not complete. "
-            f"""Materialize what it reads first: --select '+key:"{request.output.name}"' takes it with all it needs."""
+            f"Materialize what it reads first: --select '+{request.selection}' takes it with all it needs."
         )
     return {name: found[output] for name, output in request.inputs.items()}
 
