@@ -61,7 +61,7 @@ def asset_spec(node: Node) -> dg.AssetSpec:
 
 
 def asset_key(node: Node) -> dg.AssetKey:
-    """The step's own key, or its name's segments."""
+    """The step's own key, or the one that its name gives: see plan/asset_key.py."""
     return dg.AssetKey(list(key_of(node)))
 
 

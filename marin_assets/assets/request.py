@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from marin_assets.plan.asset_key import selection_of
 from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import below, mirror_budget_gb
@@ -21,6 +22,7 @@ def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) ->
     """The request for a node's output."""
     return ProduceRequest(
         output=node.output,
+        selection=selection_of(node),
         inputs={dependency.name: dependency.output for dependency in node.dependencies},
         external=tuple(external_paths(node, store)),
         task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id),

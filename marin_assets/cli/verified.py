@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.plan.asset_key import key_of
+from marin_assets.plan.asset_key import selection_of
 from marin_assets.step.graph import Node
 from marin_resources.output import Status
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
@@ -79,8 +79,8 @@ def to_json(verified: Sequence[Verified]) -> dict[str, Any]:
 
 def rerun_commands(verified: Verified, prefix: str) -> tuple[str, str]:
     """Shell commands: remove the output, since one that is complete is reused, and make it."""
-    selection = f'key:"{"/".join(key_of(verified.node))}"'
-    make = f"dagster asset materialize -m marin_assets.definitions --select {shlex.quote(selection)}"
+    selection = shlex.quote(selection_of(verified.node))
+    make = f"dagster asset materialize -m marin_assets.definitions --select {selection}"
     return f"{_remover(verified.path)} {shlex.quote(verified.path)}", f"MARIN_PREFIX={shlex.quote(prefix)} {make}"
 
 

@@ -22,7 +22,7 @@ def validate(graph: Graph) -> Graph:
         other = keys.setdefault(key_of(node), node)
         if other is not node:
             raise ConfigError(
-                f"Steps {other.name!r} and {node.name!r} have the same asset key {node.step.key!r}. "
+                f"Steps {other.name!r} and {node.name!r} have the same asset key {'/'.join(key_of(node))!r}. "
                 "Give one of them another key."
             )
     return graph

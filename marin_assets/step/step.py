@@ -41,7 +41,7 @@ class Step(StepMarker):
     timeout_s: float | None = None
     """Time limit of the function in seconds; None: no limit."""
     key: Sequence[str] | None = None
-    """Asset key in Dagster; None: derived from the name (plan/asset_key.py)."""
+    """Asset key in Dagster. None: derived from the name, "tokenized/fineweb" is the asset fineweb/tokenized."""
     resumable: bool = False
     """Whether an attempt resumes from the files of a crashed one; if not, it starts with an empty folder."""
     override_output_path: str | None = None

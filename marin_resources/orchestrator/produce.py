@@ -51,6 +51,8 @@ class ProduceRequest:
     """The output to produce, and how to compute it."""
 
     output: Output
+    selection: str
+    """The output's asset, in Dagster's selection syntax."""
     inputs: Mapping[str, Output]
     """Outputs that must be complete first, by step name."""
     external: tuple[str, ...] = ()
@@ -172,7 +174,7 @@ async def _require_inputs(request: ProduceRequest, store: Store) -> dict[str, Ob
     if missing:
         raise ProduceError(
             f"Step {request.output.name!r} needs {', '.join(missing)}, which is not complete. "
-            f"""Materialize what it reads first: --select '+key:"{request.output.name}"' takes it with all it needs."""
+            f"Materialize what it reads first: --select '+{request.selection}' takes it with all it needs."
         )
     return {name: found[output] for name, output in request.inputs.items()}
 

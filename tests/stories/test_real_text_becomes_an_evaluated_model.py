@@ -44,7 +44,7 @@ def test_readers_of_data_see_no_control_files(tiny_quickstart) -> None:
 
 
 def test_an_asset_shows_path_counts_bytes_duration_plot_and_log(tiny_quickstart) -> None:
-    event = tiny_quickstart.instance.get_latest_materialization_event(dg.AssetKey(["checkpoints", "quickstart-tiny"]))
+    event = tiny_quickstart.instance.get_latest_materialization_event(dg.AssetKey(["quickstart-tiny", "checkpoints"]))
     metadata = event.asset_materialization.metadata
     assert metadata["path"].value == str(tiny_quickstart.output("checkpoints/quickstart-tiny"))
     assert metadata["bytes"].value > 100_000

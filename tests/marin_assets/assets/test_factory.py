@@ -10,10 +10,12 @@ import toy_steps
 from toy_steps import ToyConfig, toy
 
 from marin_assets import ConfigError, Step, expect, output_path_of
-from marin_assets.assets.assemble import resources
+from marin_assets.assets.assemble import assemble, resources
 from marin_assets.assets.checks import op_name
-from marin_assets.assets.factory import build_assets
+from marin_assets.assets.factory import asset_key, build_assets
 from marin_assets.experiments.quickstart import steps as quickstart
+from marin_assets.plan.asset_key import selection_of
+from marin_assets.plan.experiments_folder import Experiments
 from marin_assets.plan.validation import MAX_CHAIN
 from marin_assets.step.graph import build_graph
 
@@ -61,10 +63,72 @@ def test_expectations_are_asset_checks() -> None:
     assert {spec.name for spec in asset.check_specs} == {"complete", "value"}
 
 
-@pytest.mark.parametrize("name", ["raw/a=1,lr=3e-4", "raw/fineweb-edu", "a/b__c", "a_/b", "a/_b", "x.y/z"])
-def test_marins_names_are_assets_with_op_names_of_their_own(name: str) -> None:
+@pytest.mark.parametrize("name", ["a/b=1,lr=3e-4", "a/fineweb-edu", "a/b__c", "a_/b", "a/_b", "x.y/z", "alone"])
+def test_a_name_that_starts_with_no_kind_of_output_is_the_asset_key(name: str) -> None:
     assert op_name(name).replace("_", "").isalnum()
     assert spec_of(Step(name=name, fn=toy_steps.make, config=ToyConfig())).key.to_user_string() == name
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "group"),
+    [
+        ("raw/fineweb-edu", "fineweb-edu/raw", "fineweb_edu"),
+        ("raw/a=1,lr=3e-4", "a=1,lr=3e-4/raw", "a_1_lr_3e_4"),
+        ("checkpoints/sweep/lr=3e-4", "sweep/lr=3e-4/checkpoints", "sweep_lr_3e_4"),
+        ("attributes/fineweb/quality", "fineweb/attributes/quality", "fineweb"),
+        ("attributes/fineweb", "fineweb/attributes", "fineweb"),
+        ("raw", "raw", "raw"),
+        ("hello_world/stats", "hello_world/stats", "hello_world"),
+    ],
+)
+def test_the_key_has_the_subject_first_and_the_kind_of_output_last(name: str, key: str, group: str) -> None:
+    spec = spec_of(Step(name=name, fn=toy_steps.make, config=ToyConfig()))
+    assert (spec.key.to_user_string(), spec.group_name) == (key, group)
+
+
+def test_a_step_can_have_a_key_of_its_own() -> None:
+    spec = spec_of(Step(name="raw/web", key=("crawl", "pages"), fn=toy_steps.make, config=ToyConfig()))
+    assert (spec.key.to_user_string(), spec.group_name) == ("crawl/pages", "crawl")
+
+
+def test_every_box_of_the_quickstart_says_what_it_is() -> None:
+    """A box in Dagster's lineage shows the last segment of the key, cut to 18 characters where it is small."""
+    specs = [next(iter(asset.specs)) for asset in build_assets(build_graph(quickstart()))]
+    assert {spec.group_name for spec in specs} == {"quickstart"}
+    labels = [spec.key.path[-1] for spec in specs]
+    assert sorted(labels) == sorted(
+        [
+            *("raw", "documents", "tokenizers", "exact_duplicates", "clusters", "near_duplicates", "repetition"),
+            *("examples", "classifiers", "quality", "selected", "duplicate_paragraphs", "consolidated", "held_out"),
+            *("contamination", "decontaminated", "contamination_left", "tokenized", "checkpoints", "evaluation"),
+            "report",
+        ]
+    )
+    as_cut = [label if len(label) <= 18 else f"{label[:8]}…{label[-9:]}" for label in labels]
+    assert len(set(as_cut)) == len(specs)
+
+
+def test_experiments_that_share_a_step_share_its_asset() -> None:
+    def experiment(name: str) -> tuple[Step, ...]:
+        pages = Step(name="raw/pages", fn=toy_steps.make, config=ToyConfig())
+        return (Step(name=f"tokenized/{name}", fn=toy_steps.make, config=ToyConfig(input_path=output_path_of(pages))),)
+
+    experiments = Experiments({name: experiment(name) for name in ("a", "b")}, {})
+    definitions = assemble(experiments)
+    keys = {name: set(definitions.resolve_job_def(name).asset_layer.selected_asset_keys) for name in ("a", "b")}
+    assert keys == {name: {dg.AssetKey(["pages", "raw"]), dg.AssetKey([name, "tokenized"])} for name in ("a", "b")}
+
+
+def test_the_selection_of_a_step_finds_its_asset_and_all_that_it_needs() -> None:
+    graph = build_graph(quickstart())
+    assets = build_assets(build_graph(quickstart()))
+    for node in graph:
+        [key] = dg.AssetSelection.from_string(selection_of(node)).resolve(assets)
+        assert key == asset_key(node)
+    everything = dg.AssetSelection.from_string('+key:"quickstart/report"').resolve(assets)
+    assert len(everything) == len(assets)
+    attributes = dg.AssetSelection.from_string('key:"quickstart/attributes/*"').resolve(assets)
+    assert len(attributes) == 7
 
 
 def test_op_names_are_different_for_different_names() -> None:
@@ -73,8 +137,14 @@ def test_op_names_are_different_for_different_names() -> None:
 
 
 def test_two_steps_of_one_key_are_refused() -> None:
-    with pytest.raises(ConfigError, match="Steps 'toy/a' and 'toy/b' have the same asset key"):
+    with pytest.raises(ConfigError, match="Steps 'toy/a' and 'toy/b' have the same asset key 'k'"):
         build_assets(build_graph([toy("a", key=("k",)), toy("b", key=("k",))]))
+
+
+def test_a_name_that_is_the_key_of_another_is_refused() -> None:
+    steps = [Step(name=name, fn=toy_steps.make, config=ToyConfig()) for name in ("pages/raw", "raw/pages")]
+    with pytest.raises(ConfigError, match="Steps 'pages/raw' and 'raw/pages' have the same asset key 'pages/raw'"):
+        build_assets(build_graph(steps))
 
 
 def test_a_lambda_is_refused_with_the_way_out() -> None:
