@@ -13,8 +13,6 @@ PACKAGES = [ROOT / package for package in ("marin_assets", "marin_resources", "m
 ROOMS = sorted({path.parent for package in PACKAGES for path in package.rglob("*.py")})
 SENTENCE = re.compile(r"\w.*\s.*[\w`')]\.(\s|$)", re.DOTALL)
 """Two words or more, and a full stop."""
-
-
 WITH_TREE = [page for page in PAGES if "<!-- tree -->" in page.read_text()]
 
 
