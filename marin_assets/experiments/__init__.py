@@ -1,4 +1,5 @@
-"""Experiments: DAGs of steps, one experiment per file, each with a function `steps()`.
+"""Experiments: DAGs of steps, one file each, with a function `steps()`.
 
-May import anything; nothing imports this folder, whose files are found by their names.
+May import what marin_assets exports, its defaults and stages, and marin_resources. Nothing imports this folder but the
+loader in marin_assets/plan/experiments_folder.py.
 """
