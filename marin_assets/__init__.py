@@ -3,6 +3,8 @@
 from marin_assets import Step, THIS_OUTPUT_PATH, executor_main, output_path_of, versioned
 """
 
+from typing import TYPE_CHECKING
+
 from marin_assets.cli.entry_point import executor_main
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.step import Step
@@ -38,3 +40,21 @@ __all__ = [
     "unwrap_versioned_value",
     "versioned",
 ]
+
+if TYPE_CHECKING:
+    __version__: str
+    """Version of the installed distribution."""
+else:
+
+    def __getattr__(name: str) -> str:
+        """Read `__version__` on first use: it takes 2 ms and more, and every worker imports this module."""
+        if name != "__version__":
+            raise AttributeError(f"Module {__name__!r} has no attribute {name!r}.")
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("marin-dagster")
+        except PackageNotFoundError:
+            raise AttributeError(
+                "The version is unknown: the distribution 'marin-dagster' is not installed. Run `make init`."
+            ) from None

@@ -12,6 +12,7 @@ import importlib
 import sys
 from collections.abc import Mapping, Sequence
 
+import marin_assets
 from marin_assets.cli.entry_point import SENTENCES
 from marin_assets.cli.options import OptionError, OptionParser
 from marin_assets.cli.output import tell, warn
@@ -26,8 +27,12 @@ VERBS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code. What is wrong with it is said in one sentence on stderr."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments == ["--version"]:
+        sys.stdout.write(f"marin {marin_assets.__version__}\n")
+        return 0
     try:
-        return _run(list(sys.argv[1:] if arguments is None else arguments))
+        return _run(arguments)
     except (OptionError, *SENTENCES) as error:
         warn(str(error))
         return 2

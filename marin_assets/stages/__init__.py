@@ -1,4 +1,4 @@
-"""The stages: each is a config dataclass and a plain function. One folder for each kind of work.
+"""Stages: the functions of steps, one folder per kind of work, each stage a config dataclass and a plain function.
 
-A stage may import marin_assets.{documents,step} and marin_resources; not Dagster, Ray or another stage.
+May import marin_assets.documents, marin_assets.step and marin_resources; not Dagster, Ray or another stage.
 """

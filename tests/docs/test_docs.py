@@ -1,13 +1,17 @@
-"""The documentation does what it says: commands, code, links, trees."""
+"""The documentation does what it says: commands, code, links, paths."""
 
 import re
 import struct
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, Checkout, blocks, do_page
+from pages import FENCE, PAGES, ROOT, Checkout, blocks, do_page
 
 LINK = re.compile(r"\]\((?!https?://|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+PATH_IN_TEXT = re.compile(
+    r"`(?P<path>(?:marin_assets|marin_resources|marin_sensors|tests|docs)/[\w./*-]*)(?P<rest>[^`]*)`"
+)
+"""In backticks, from the root of the repository; `rest` begins with the first placeholder, as in `docs/<page>.md`."""
 ELSEWHERE = {ROOT / "docs/how-to/add-a-stage.md": "tests/stories/test_a_new_stage_is_one_file_and_one_test.py"}
 """Pages that another test does."""
 
@@ -51,16 +55,11 @@ def test_every_page_is_about_this_repository_alone(page: Path) -> None:
         assert not re.search(r"/work\b|/tmp\b|/root\b|/home/\w|#\d{2,}\b", line), f"{name(page)}: {line}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "<!-- tree -->" in page.read_text()], ids=name)
-def test_everything_in_the_tree_exists(page: Path) -> None:
-    for path in tree(page.read_text()):
-        assert (ROOT / path).exists(), f"{name(page)} has {path!r} in its tree, which is not there"
-
-
-def test_the_tree_of_the_readme_has_every_stage_folder() -> None:
-    shown = {path.rstrip("/") for path in tree((ROOT / "README.md").read_text())}
-    folders = {name(path.parent) for path in (ROOT / "marin_assets").glob("*/__init__.py")}
-    assert folders <= shown
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_path_of_the_repository_in_the_text_exists(page: Path) -> None:
+    for match in PATH_IN_TEXT.finditer(FENCE.sub("", page.read_text())):
+        path = match["path"].rpartition("/")[0] if match["rest"] else match["path"]
+        assert next(ROOT.glob(path), None), f"{name(page)} names {path!r}, which does not exist"
 
 
 def test_every_page_is_reachable_from_the_readme() -> None:
@@ -89,17 +88,3 @@ def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives the headings of a page."""
     titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-
-
-def tree(text: str) -> list[str]:
-    """The paths in the blocks after `<!-- tree -->`, nested by their indentation."""
-    paths: list[str] = []
-    for block in re.findall(r"<!-- tree -->\n```text\n(.*?)```", text, re.DOTALL):
-        above: list[tuple[int, str]] = []
-        for line in block.splitlines():
-            indent, word = len(line) - len(line.lstrip()), line.split()[0]
-            above = [(depth, folder) for depth, folder in above if depth < indent]
-            paths.append("".join(folder for _, folder in above) + word)
-            if word.endswith("/"):
-                above.append((indent, word))
-    return paths

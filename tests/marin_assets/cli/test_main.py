@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 
 import pytest
 
@@ -52,6 +53,10 @@ def test_help_names_the_verbs_and_their_options(marin: Marin) -> None:
     code, out, _ = marin("verify", "--help")
     assert code == 0
     assert "--sample P" in out
+
+
+def test_version_prints_the_version_of_the_distribution(marin: Marin) -> None:
+    assert marin("--version") == (0, f"marin {version('marin-dagster')}\n", "")
 
 
 def test_the_command_starts_without_dagster_and_ray() -> None:
