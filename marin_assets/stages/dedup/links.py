@@ -39,7 +39,7 @@ class LinkConfig:
 
 
 def ranges_for(documents: int) -> list[range]:
-    """Return a power of two of ranges of slots, so that none has many more than RANGE_DOCUMENTS keys."""
+    """Return ranges of slots. Their number is a power of two, so none has many more than RANGE_DOCUMENTS keys."""
     count = 1
     while documents > RANGE_DOCUMENTS * count and count < SLOTS:
         count *= 2
