@@ -147,7 +147,7 @@ def _index(config: FindContaminationConfig) -> tuple[NgramIndex, MatchConfig]:
 
 def _ignored(config: FindContaminationConfig, index: NgramIndex, match: MatchConfig) -> np.ndarray:
     """Return the numbers of the n-grams to ignore, int64, and write their hashes to `ignored.npy`."""
-    import numpy as np
+    import numpy as np  # 0.1 s to import
 
     hashes = np.concatenate(index.keys)
     ignored = np.zeros(0, np.int64)

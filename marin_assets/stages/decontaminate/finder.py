@@ -40,7 +40,7 @@ def question_sizes(index: NgramIndex, counts: np.ndarray) -> np.ndarray:
 
     `counts` is bool (n-grams,), False for those to leave out.
     """
-    import numpy as np
+    import numpy as np  # 0.1 s to import
 
     _, holders = index.holders_of(np.flatnonzero(counts))
     return np.bincount(holders, minlength=len(index.names))

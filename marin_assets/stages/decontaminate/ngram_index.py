@@ -72,7 +72,7 @@ class NgramIndex:
 
     def match(self, words: Sequence[str]) -> Match:
         """Return the n-grams of questions that occur among the words of a document."""
-        import numpy as np
+        import numpy as np  # 0.1 s to import
 
         numbers, places = [], []
         longest = max(self.lengths, default=1)

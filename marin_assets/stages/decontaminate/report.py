@@ -24,7 +24,7 @@ def make_report(
     questions_too_common. For each contaminated question: the number of its n-grams, the number of them that occur in
     contaminated documents, the number of documents, and the document with the largest share, with one n-gram's words.
     """
-    import numpy as np
+    import numpy as np  # 0.1 s to import
 
     counted, seen = np.ones(index.ngrams, bool), np.zeros(index.ngrams, bool)
     counted[ignored] = False

@@ -37,7 +37,7 @@ def load_model(folder: str) -> tuple[Any, Any]:
 
     Raises ModelError for a missing file or an unknown architecture.
     """
-    from levanter.models.lm_model import LmConfig
+    from levanter.models.lm_model import LmConfig  # jax and Levanter take 3 s to import
     from levanter.tokenizers import load_tokenizer
     from levanter.utils.jax_utils import local_cpu_mesh
 

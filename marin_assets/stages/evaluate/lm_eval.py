@@ -11,6 +11,7 @@ Model, tasks and data are copied to a temporary folder, because the libraries re
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import math
@@ -93,7 +94,7 @@ def isolated_hugging_face(folder: str, use_hub: bool) -> Iterator[None]:
     env = {"HF_HOME": folder, "HF_DATASETS_CACHE": cache, "HF_HUB_OFFLINE": offline, "HF_DATASETS_OFFLINE": offline}
     before = {name: os.environ.get(name) for name in env}
     os.environ.update(env)
-    import datasets
+    import datasets  # 1.3 s to import
     import huggingface_hub
 
     # The libraries read these variables once, on import, and this process may have imported them before.
@@ -120,7 +121,7 @@ def isolated_hugging_face(folder: str, use_hub: bool) -> Iterator[None]:
 
 def load_tasks(config: LmEvalConfig, folder: str) -> Any:
     """Return lm-eval's TaskManager of all task folders. Raises EvaluationError for a task that no folder has."""
-    from lm_eval.tasks import TaskManager
+    from lm_eval.tasks import TaskManager  # 1.3 s to import
 
     folders = [write_held_out_tasks(config.held_out_path, f"{folder}/held_out")] if config.held_out_path else []
     if config.include_path:
@@ -253,9 +254,7 @@ def bars_of(scores: Mapping[str, Mapping[str, float]]) -> list[tuple[str, float,
 
 def draw_scores(bars: Sequence[tuple[str, float, float, float | None]]) -> bytes:
     """Draw a PNG: a bar for each accuracy with its 95% confidence interval, and a line at the accuracy of guessing."""
-    import io
-
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # 0.4 s to import
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(max(4.0, 1.7 * len(bars)), 4.0), dpi=120, layout="constrained")

@@ -96,7 +96,7 @@ def load_classifier(path: str, sha256: str) -> Classifier:
 
 def _load(file: str) -> Any:
     """Load a model file, through a local copy if needed: fastText reads local files only."""
-    import fasttext.FastText
+    import fasttext.FastText  # of the extra "curate"; imports numpy
 
     # fasttext.load_model would print a notice about its return type for each model.
     if is_local(file):

@@ -137,7 +137,7 @@ def score_shard(shard: FileShard) -> Mapping[str, int]:
 
 def _table(paths: list[str]) -> np.ndarray:
     """Count the documents with each score: int64 (MILLION + 1,)."""
-    import numpy as np
+    import numpy as np  # 0.1 s to import
 
     table = np.zeros(MILLION + 1, np.int64)
     for path in paths:
@@ -148,7 +148,7 @@ def _table(paths: list[str]) -> np.ndarray:
 
 
 def _values(path: str) -> Iterator[np.ndarray]:
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # 0.1 s to import
 
     fs, p = filesystem_of(path)
     with fs.open(p, "rb") as raw:

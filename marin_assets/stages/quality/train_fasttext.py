@@ -152,7 +152,7 @@ def _require_every_label(config: TrainFastTextConfig, sides: Mapping[str, Sequen
 
 def _fit(config: TrainFastTextConfig, examples: Sequence[Example]) -> int:
     """Train on the examples in their order; write model.bin and model.json. Returns the model's size in bytes."""
-    import fasttext
+    import fasttext  # of the extra "curate"; imports numpy
 
     model_path = join(config.output_path, MODEL)
     with tempfile.TemporaryDirectory() as folder:

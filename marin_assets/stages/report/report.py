@@ -106,7 +106,7 @@ def check_expectations(
 
 def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Sequence[CheckedExpectation]) -> str:
     """Return the page as HTML."""
-    import jinja2
+    import jinja2  # of the extra "evaluate"
     from markupsafe import Markup
 
     environment = jinja2.Environment(

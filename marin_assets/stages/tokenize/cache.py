@@ -70,7 +70,7 @@ def write_shard(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, m
 
 def _write_parts(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, ledger: Mapping[str, Any]) -> None:
     """Write the files of a shard. It removes nothing, so a stale writer cannot delete another writer's files."""
-    import numpy as np
+    import numpy as np  # 0.1 s to import
 
     if not exists(join(path, LEDGER)):
         _write_array(join(path, FIELD, "data"), tokens)
@@ -128,7 +128,7 @@ def _ledger(
 
 
 def _write_array(path: str, values: np.ndarray) -> None:
-    import tensorstore as ts
+    import tensorstore as ts  # 0.1 s to import
 
     codecs = [{"name": "blosc", "configuration": {"clevel": 5}}]
     sharding = {"name": "sharding_indexed", "configuration": {"chunk_shape": [CHUNK], "codecs": codecs}}
@@ -142,7 +142,7 @@ def _write_array(path: str, values: np.ndarray) -> None:
 def _open(path: str) -> ts.TensorStore:
     import tensorstore as ts
 
-    from marin_resources.storage.mirror import local_path_of
+    from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
 
     # Without a cache pool, each document read would decompress its chunk again.
     context = ts.Context({"cache_pool": {"total_bytes_limit": READ_CACHE_BYTES}})

@@ -54,7 +54,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     check_shape(config)
     check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
     from marin_assets.stages.train import levanter_run  # jax and Levanter take 3 s to import
-    from marin_resources.storage.mirror import local_path_of
+    from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
 
     # TensorStore reads plain paths only. Caches in another region are copied to this one, within the step's budget.
     config = replace(config, components={name: local_path_of(path) for name, path in config.components.items()})

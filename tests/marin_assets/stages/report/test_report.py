@@ -130,13 +130,13 @@ def test_a_number_that_is_not_the_records_is_a_mismatch(outputs: dict[str, str],
     path.write_text(path.read_text().replace("4.0587", "4.5"))
     _, wrong = check_numbers(html, read_records(outputs))
     assert wrong
-    assert all("result.loss_end shows '4.059'" in sentence and "says 4.5" in sentence for sentence in wrong)
+    assert all("result.loss_end shows '4.059'" in sentence and "the record has 4.5" in sentence for sentence in wrong)
 
 
 def test_a_number_of_a_step_that_has_none_is_a_mismatch(outputs: dict[str, str]) -> None:
     page = '<data data-step="nobody" data-metric="result.x" data-value="1">1</data>'
     assert check_numbers(page, read_records(outputs))[1] == [
-        "nobody result.x shows '1' (exactly 1); the record says None"
+        "nobody result.x shows '1' (exactly 1); the record has None"
     ]
 
 
