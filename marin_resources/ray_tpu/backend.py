@@ -1,4 +1,4 @@
-"""The seam between a step and whatever computes it: submit a task, wait for its outcome, stop it."""
+"""The interface between a run and the back end that computes its tasks: submit, attach, wait, stop."""
 
 from __future__ import annotations
 
@@ -11,44 +11,45 @@ from marin_resources.wire.task import Task
 
 
 class Handle(Protocol):
-    """A task that was given to a back end."""
+    """A task that was submitted to a back end."""
 
     @property
     def job(self) -> str | None:
-        """The id of its job on a cluster; None if it is none."""
+        """The id of its job on a cluster; None if the task is not a job."""
 
     def describe(self) -> str:
-        """Where it runs, as a phrase: "as job … on …", or nothing if that goes without saying."""
+        """Return where it runs, as a phrase: "as job … on …", or an empty text for a local task."""
 
 
 H = TypeVar("H", bound=Handle)
 
 
 class Backend(Protocol[H]):
-    """Where tasks run. The same task submitted twice is the same handle."""
+    """Runs tasks. The same task submitted twice is the same handle."""
 
     async def attempt_for(self, path: str) -> int:
-        """The number of the attempt to make at the output at `path`: a new one, or that of a task that has yet to
-        begin."""
+        """Return the number of the next attempt at the output at `path`: a new one, or that of a submitted task that
+        has not started."""
 
     async def attach(self, path: str, holder: Holder) -> H | None:
-        """The handle of the task that holds the lease of the output at `path`, if it is one of this back end's."""
+        """Return the handle of the task that holds the lease of the output at `path`; None for another back end's."""
 
     def check(self, task: Task) -> None:
-        """Raise MissingRequirementError if what the task needs of its environment is known not to be there."""
+        """Raise MissingRequirementError if the task's environment is known to lack one of its requirements."""
 
     async def submit(self, task: Task) -> H:
-        """Start the task or join it; returns a handle. Raises UnmeetableError at once if no node can ever run it."""
+        """Submit the task, or attach to it if it is submitted. Raises UnmeetableError at once if no node can ever run
+        it."""
 
     async def wait(self, handle: H, on_log: Callable[[str], None]) -> Outcome:
-        """The task's outcome; `on_log` is given each line that it prints, as it is printed."""
+        """Wait for the task's outcome. Call `on_log` with each printed line as it arrives."""
 
     async def leave(self, handle: H, *, wanted: bool) -> str | None:
         """What to say of a task that goes on although this process waits for it no longer: because that is `wanted`, or
         because another run waits for it. None if it has to be stopped."""
 
     async def stop(self, handle: H, reason: str) -> None:
-        """End the task and all that it started; returns when its worker is gone."""
+        """Stop the task and all that it started. Return when its worker is gone."""
 
     def shutdown(self) -> None:
         """This process needs it no longer."""

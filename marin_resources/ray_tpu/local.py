@@ -1,8 +1,8 @@
 """The local back end: Ray in the run's own process, a step is a Ray task.
 
-Ray starts with the first task, so a run that reuses everything never starts it. Its authentication is set
-explicitly: a token file that lies around changes nothing. A step whose extras load JAX or torch gets a
-process of its own; the others share a pool.
+Ray starts with the first task, so a run that reuses everything never starts it. Its authentication is disabled
+explicitly, so an existing token file has no effect. A step whose extras load JAX or torch gets a process of its own;
+the others share a pool.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from marin_resources.output import Holder
 from marin_resources.ray_tpu.environment.extras import FRESH_PROCESS_EXTRAS, check_environment
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import upload_spool
-from marin_resources.ray_tpu.ray_options import UnmeetableError, ray_options, refuse_unmeetable
+from marin_resources.ray_tpu.ray_options import UnmeetableError, alive_nodes, ray_options, refuse_unmeetable
 from marin_resources.ray_tpu.task_error import outcome_of_error
 from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.output.attempts import log_path
@@ -33,7 +33,7 @@ from marin_resources.wire.task import Task
 LOG_POLL_S = 0.25
 STOP_TIMEOUT_S = 4.0
 OBJECT_STORE_BYTES = 80_000_000
-"""Ray's smallest. Data passes through the filesystem, never through Ray."""
+"""Ray's minimum. Data passes through the filesystem, never through Ray."""
 
 log = logging.getLogger(__name__)
 
@@ -50,21 +50,21 @@ class Handle:
 
 
 class LocalBackend:
-    """Tasks on this machine. One of it in a process; `shutdown()` ends Ray and all that runs on it."""
+    """Runs tasks on this machine. One instance per process; `shutdown()` ends Ray and all its tasks."""
 
     def __init__(self, cpus: int | None = None) -> None:
         self._cpus = cpus
         self._lock = threading.Lock()
         self._handles: dict[str, Handle] = {}
         self._started = False
-        # Ray's daemons are told to die with the thread that started them, so that thread has to live as long as they.
+        # Ray's daemons die with the thread that started them, so that thread must live as long as they do.
         self._owner = ThreadPoolExecutor(1, thread_name_prefix="ray-owner")
 
     async def attempt_for(self, path: str) -> int:
         return await asyncio.to_thread(first_free_attempt, path)
 
     async def attach(self, path: str, holder: Holder) -> Handle | None:
-        """None: what another process computes is waited for by its lease."""
+        """None: a run waits for another process's task by its lease."""
         return None
 
     def check(self, task: Task) -> None:
@@ -79,14 +79,14 @@ class LocalBackend:
             if known is not None:
                 return known
             ray = self._owner.submit(self._start).result()
-            nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            nodes = alive_nodes(ray)
             if not nodes:
                 raise UnmeetableError(
-                    f"Step {task.output.name!r} cannot run: the Ray of this run has died. Run again; what is complete "
-                    "is reused."
+                    f"Step {task.output.name!r} cannot run: the Ray of this run has died. Run again; complete outputs "
+                    "are reused."
                 )
             refuse_unmeetable(f"Step {task.output.name!r}", task.resources, nodes)
-            fresh = _needs_a_process_of_its_own(task)
+            fresh = _needs_fresh_process(task)
             options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}
             paths = import_paths({task.fn, *references_in(task.config)})
             function = ray.remote(max_calls=1 if fresh else 0)(_run_task)
@@ -97,15 +97,13 @@ class LocalBackend:
     async def wait(self, handle: Handle, on_log: Callable[[str], None]) -> Outcome:
         follower = LogFollower(log_path(handle.task.path, handle.task.attempt), on_log)
         future = asyncio.wrap_future(handle.reference.future())
-        future.add_done_callback(
-            lambda done: done.cancelled() or done.exception()
-        )  # a stopped task's error is expected
+        future.add_done_callback(_retrieve_error)
         try:
             while not future.done():
                 await asyncio.wait([future], timeout=LOG_POLL_S)
                 await asyncio.to_thread(follower.poll)
             await asyncio.to_thread(follower.finish)
-            await asyncio.to_thread(upload_spool, follower.path)  # of a worker that was killed
+            await asyncio.to_thread(upload_spool, follower.path)  # in case the worker was killed
             error = future.exception()
             return outcome_of_error(handle.task, error) if error else Outcome.from_dict(future.result())
         finally:
@@ -119,7 +117,7 @@ class LocalBackend:
         await asyncio.to_thread(self._stop, handle, reason)
 
     def _stop(self, handle: Handle, reason: str) -> None:
-        import ray
+        import ray  # late, for its weight
 
         log.info("stopping %s: %s", handle.task.id, reason)
         ray.cancel(handle.reference, force=True, recursive=True)
@@ -128,10 +126,10 @@ class LocalBackend:
         self._handles.pop(handle.task.id, None)
 
     def shutdown(self) -> None:
-        """End Ray, if this back end started it."""
+        """End Ray if this back end started it."""
         with self._lock:
             if self._started:
-                import ray
+                import ray  # late, for its weight
 
                 self._owner.submit(ray.shutdown).result()
                 self._started = False
@@ -140,7 +138,7 @@ class LocalBackend:
     def _start(self) -> Any:
         os.environ["RAY_AUTH_MODE"] = "disabled"
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        import ray
+        import ray  # late, for its weight, and after the variables
 
         if not ray.is_initialized():
             ray.init(
@@ -156,10 +154,17 @@ class LocalBackend:
         return ray
 
 
-def _needs_a_process_of_its_own(task: Task) -> bool:
-    """For a device, libraries that keep memory, packages on the path, or a limit that is kept by ending the process."""
-    asked = task.resources.gpu or task.resources.tpu or task.packages or task.timeout_s
-    return bool(asked) or not FRESH_PROCESS_EXTRAS.isdisjoint(task.extras)
+def _needs_fresh_process(task: Task) -> bool:
+    """Whether the task leaves its process unusable for others: by a device, libraries that keep memory, packages on the
+    import path, or a time limit that kills the process."""
+    spoils = task.resources.gpu or task.resources.tpu or task.packages or task.timeout_s
+    return bool(spoils) or not FRESH_PROCESS_EXTRAS.isdisjoint(task.extras)
+
+
+def _retrieve_error(future: asyncio.Future[Any]) -> None:
+    """Mark the error as retrieved: a stopped task's is expected, and asyncio would log it."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _run_task(task: dict[str, Any], paths: list[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Resources in Ray's words, and whether any node could meet them."""
+"""Resources as options of Ray, and whether any node can meet them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from marin_resources.hardware import GIB, Resources
 
 
 class UnmeetableError(RuntimeError):
-    """No node has the resources that the step asks for: one sentence."""
+    """No node has the resources that the step requests: one sentence."""
 
 
 def ray_options(resources: Resources) -> dict[str, Any]:
-    """Options for `ray.remote(...).options(**…)`."""
+    """Return options for `ray.remote(...).options(**…)`."""
     options: dict[str, Any] = {"num_cpus": resources.cpus}
     if resources.memory_bytes:
         options["memory"] = resources.memory_bytes
@@ -26,17 +26,22 @@ def ray_options(resources: Resources) -> dict[str, Any]:
     return options
 
 
+def alive_nodes(ray: Any) -> list[Mapping[str, float]]:
+    """Return the resources of each node of the connected Ray that is alive."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
 def refuse_unmeetable(who: str, resources: Resources, nodes: list[Mapping[str, float]]) -> None:
-    """Raise UnmeetableError, naming `who` and the largest there is, if no single node has what is asked."""
+    """Raise UnmeetableError, with `who` and the largest amounts, if no single node has the requested resources."""
     if short := shortcomings(resources, nodes):
         raise UnmeetableError(
-            f"{who} asks for {resources.describe()}, which no node here has: {short}. "
-            "Ask for less, or run where there is more."
+            f"{who} requests {resources.describe()}, which no node here has: {short}. "
+            "Request less, or run on larger nodes."
         )
 
 
 def shortcomings(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> str:
-    """What is asked and what the largest node has, as a phrase; nothing if a single node has all that is asked."""
+    """Return requested and largest amounts as a phrase; an empty one if a single node has all that is requested."""
     wanted = {"CPU": resources.cpus, "memory": resources.memory_bytes or 0}
     if resources.gpu:
         wanted["GPU"] = resources.gpu.count
@@ -53,5 +58,5 @@ def shortcomings(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> 
 
 def _phrase(key: str, wanted: float, most: float) -> str:
     if key == "memory":
-        return f"memory {wanted / GIB:.1f} GiB asked, {most / GIB:.1f} GiB at most"
-    return f"{key} {wanted:g} asked, {most:g} at most"
+        return f"memory {wanted / GIB:.1f} GiB requested, {most / GIB:.1f} GiB at most"
+    return f"{key} {wanted:g} requested, {most:g} at most"

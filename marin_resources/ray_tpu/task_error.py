@@ -1,4 +1,4 @@
-"""What came of a task of Ray's whose worker did not tell its outcome: it raised, ran out of memory, or is gone."""
+"""The outcome of a Ray task whose worker reported none: it raised, ran out of memory, or is gone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from marin_resources.wire.task import Task
 
 
 def outcome_of_error(task: Task, error: BaseException) -> Outcome:
-    """The outcome of a task for which Ray gives this error; a worker that ended its own process noted why before."""
-    from ray.exceptions import OutOfMemoryError, RayTaskError
+    """Return the outcome of a task for this error of Ray. A worker that killed its own process recorded its failure."""
+    from ray.exceptions import OutOfMemoryError, RayTaskError  # late, for its weight
 
     if isinstance(error, OutOfMemoryError):
         return Outcome(end=End.FAILED, error=f"the machine ran out of memory: {_first_line(error)}")

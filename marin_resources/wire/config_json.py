@@ -1,8 +1,7 @@
-"""A config as JSON, and back: what crosses to the worker can be read beside the output and runs no code.
+"""Encode a config as JSON and decode it: the JSON can be read beside the output, and decoding runs no code.
 
-A dataclass is `{"$dataclass": "module:Class", "field": …}`; an Enum, a Path, a timedelta and a tuple have a
-tag of their own. Everything else must be what JSON has: None, bool, int, finite float, str, list, and
-dicts with text keys.
+A dataclass is `{"$dataclass": "module:Class", "field": …}`; an Enum, a Path, a timedelta and a tuple have a tag of
+their own. Every other value must be native to JSON: None, bool, int, finite float, str, list, and dicts with text keys.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ class EncodeError(ValueError):
 
 
 def encode(value: Any, where: str = "config") -> Json:
-    """JSON for `value`. `where` names it in errors, for example "config.model.layers". Raises EncodeError."""
+    """Return JSON for `value`. `where` names it in errors, for example "config.model.layers". Raises EncodeError."""
     if isinstance(value, enum.Enum):
         return {"$enum": reference_to(type(value)), "name": value.name}
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise EncodeError(f"{where} is {value!r}, which JSON has no word for. Use a finite number or None.")
+            raise EncodeError(f"{where} is {value!r}, which JSON cannot represent. Use a finite number or None.")
         return value
     if isinstance(value, PurePath):
         return {"$path": str(value)}
@@ -44,7 +43,7 @@ def encode(value: Any, where: str = "config") -> Json:
         return {"$dataclass": reference_to(type(value)), **encoded}
     if isinstance(value, list):
         return [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):  # a NamedTuple would come back without its names
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):  # a NamedTuple would lose its names
         return {"$tuple": [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]}
     if isinstance(value, dict):
         return {_key(key, where): encode(item, f"{where}[{key!r}]") for key, item in value.items()}
@@ -55,7 +54,7 @@ def encode(value: Any, where: str = "config") -> Json:
 
 
 def decode(value: Json) -> Any:
-    """The value that `encode` was given."""
+    """Return the value that was encoded."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -67,7 +66,7 @@ def decode(value: Json) -> Any:
 
 
 def plain(value: Json) -> Json:
-    """Encoded JSON without its tags, as people read it in a record."""
+    """Return encoded JSON without its tags, as a record holds it for readers."""
     if isinstance(value, list):
         return [plain(item) for item in value]
     if not isinstance(value, dict):
@@ -81,7 +80,7 @@ def plain(value: Json) -> Json:
 
 
 def references_in(value: Json) -> set[str]:
-    """The import paths of every dataclass and Enum in encoded JSON."""
+    """Return the references of every dataclass and Enum in encoded JSON."""
     if isinstance(value, list):
         return set().union(*map(references_in, value))
     if not isinstance(value, dict):

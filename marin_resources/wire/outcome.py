@@ -15,13 +15,13 @@ class End(enum.StrEnum):
 
     SUCCESS = "success"
     ALREADY_DONE = "already_done"
-    """Someone else completed the output, or took the attempt's number; look again."""
+    """Another writer completed the output, or took the attempt's number; look again."""
     HELD = "held"
-    """Someone else holds the lease of the output."""
+    """Another writer holds the lease of the output."""
     FAILED = "failed"
-    """The function raised, or returned a value that cannot be recorded: a retry would fail again."""
+    """The function raised, or returned a value that cannot be recorded: not retried, as it would fail again."""
     LOST = "lost"
-    """The worker died under the task: killed, preempted, crashed."""
+    """The worker died during the task: killed, preempted or crashed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,17 +30,17 @@ class Outcome:
     error: str = ""
     """One sentence."""
     traceback: str = ""
-    """The function's own, as text."""
+    """The traceback of the function, as text."""
     holder: Holder | None = None
     may_live: bool = False
-    """Of a lost worker: whether it may still run. Then it is not marked as stopped."""
+    """Whether a lost worker may still run. Its attempt is then not marked as stopped."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return plain values for JSON."""
         return {**vars(self), "holder": vars(self.holder) if self.holder else None}
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Outcome:
-        """Raises ValueError, KeyError or TypeError for a mapping that is not an outcome."""
+        """Return the outcome. Raises ValueError, KeyError or TypeError for a mapping that is not one."""
         holder = Holder(**fields["holder"]) if fields["holder"] else None
         return Outcome(**{**fields, "end": End(fields["end"]), "holder": holder})

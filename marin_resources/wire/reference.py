@@ -1,7 +1,7 @@
-"""A function or class by name: "package.module:name", or "/path/to/script.py:name" for a script that was started.
+"""References to functions and classes: "package.module:name", or "/path/to/script.py:name" for a started script.
 
-A worker imports what the name says. A script is imported from its file under a name of its own, with its
-folder on the path, so that what stands beside it is found as it was when it was started.
+A worker imports the function or class by its reference. A script is imported from its file under a name of its own,
+with its folder on the import path, so it finds the modules beside it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 
 class UnimportableError(ValueError):
-    """Something that a worker could not import by name."""
+    """A function or class that a worker cannot import by name."""
 
 
 def reference_to(thing: Any) -> str:
-    """The name of a function or class. Raises UnimportableError for a lambda, a closure or a method of an instance."""
+    """Return the reference to a function or class. Raises UnimportableError for a lambda, a closure, a bound method."""
     name = getattr(thing, "__qualname__", None)
     module = getattr(thing, "__module__", None)
-    owner = getattr(thing, "__self__", None)  # a module for what C defines, the class for a class method
+    owner = getattr(thing, "__self__", None)  # the module of a C function, the class of a class method
     if not name or not module or not (owner is None or isinstance(owner, type | ModuleType)):
         raise UnimportableError(f"{thing!r} has no name to import it by. Use a function defined in a module.")
     if "<" in name:
@@ -36,7 +36,7 @@ def reference_to(thing: Any) -> str:
 
 
 def load(reference: str) -> Any:
-    """What `reference_to` named. Raises UnimportableError with what is missing."""
+    """Import and return the function or class. Raises UnimportableError with the missing name."""
     module_name, _, name = reference.rpartition(":")
     module = _load_script(module_name) if module_name.endswith(".py") else importlib.import_module(module_name)
     thing: Any = module
@@ -48,10 +48,10 @@ def load(reference: str) -> Any:
 
 
 def import_paths(references: Iterable[str] = ()) -> list[str]:
-    """The folders that this process imports from, for another on the same machine to import from too.
+    """Return the folders that this process imports from, for another process on the same machine.
 
-    Those of the modules that `references` name are among them, also if they are on `sys.path` no longer (Dagster puts
-    a working directory there only while it loads).
+    They include the folders of the modules in `references`, even if these are no longer on `sys.path` (Dagster adds a
+    working directory only while it loads).
     """
     modules = {reference.rpartition(":")[0].partition(".")[0] for reference in references}
     files = [getattr(sys.modules.get(name), "__file__", None) for name in sorted(modules)]
@@ -60,7 +60,7 @@ def import_paths(references: Iterable[str] = ()) -> list[str]:
 
 
 def add_import_paths(paths: Sequence[str]) -> None:
-    """Import from `paths` as well, after what this process imports from already."""
+    """Append `paths` to this process's import path, unless they are on it."""
     sys.path.extend(path for path in paths if path not in sys.path)
 
 
@@ -74,7 +74,7 @@ def _module_address(module: str) -> str:
         return spec.name.removesuffix(".__main__")
     file = getattr(main, "__file__", None)
     if not file:
-        raise UnimportableError("A function typed at a prompt cannot be imported by a worker. Put it into a file.")
+        raise UnimportableError("A worker cannot import a function that was defined at a prompt. Put it into a file.")
     return os.path.abspath(file)
 
 
@@ -88,7 +88,7 @@ def _load_script(path: str) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not Path(path).exists():
-        raise UnimportableError(f"The script {path!r} is not there, so its functions cannot be imported.")
+        raise UnimportableError(f"The script {path!r} does not exist, so its functions cannot be imported.")
     folder = str(Path(path).parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -97,7 +97,7 @@ def _load_script(path: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:  # a script that did not load must be loaded anew the next time
+    except BaseException:  # load it again the next time
         del sys.modules[name]
         raise
     return module

@@ -1,4 +1,4 @@
-"""A task: all that a worker needs to make one output, as plain JSON. No pickle crosses to a worker."""
+"""A task: everything that a worker needs to compute one output, as plain JSON. No pickle crosses to a worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from marin_resources.wire.config_json import decode, encode
 
 FORMAT_VERSION = 1
 ENCODED = frozenset({"output", "resources", "extras", "env", "packages"})
-"""Fields that JSON has no form of their own for. `config` is encoded already, `facts` are plain."""
+"""Fields that are encoded by `config_json`. `config` is encoded already, `facts` are plain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,35 +32,37 @@ class Task:
     packages: tuple[str, ...] = ()
     """Requirements beyond the extras, such as "lxml>=5"."""
     timeout_s: float | None = None
-    """How long the function may take."""
+    """Time limit of the function. None: no limit."""
     attempt: int = 1
     resumable: bool = False
     mirror_budget_bytes: int | None = None
-    """What the step may move from other regions; None: the deployment's default."""
+    """How many bytes the step may read from other regions; None: the deployment's default."""
     stale_lease: str | None = None
-    """Generation of a lease whose holder is gone, and that the worker may take over."""
+    """Generation of a stale lease, which the worker may take over."""
     run_id: str | None = None
     submitted_at: str | None = None
     """ISO 8601, UTC, by the submitter's clock."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the record says that is known before the work: name, config, version, dependencies, code, …"""
+    """Facts for the record that are known before the work: name, config, version, dependencies, code, …"""
 
     @property
     def id(self) -> str:
-        """The same for the same work, so that it can be submitted twice and done once."""
+        """Equal for the same work, so that a task that is submitted twice runs once."""
         return f"{self.output.relative()}#{self.attempt}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return plain values for JSON."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         encoded = {name: encode(value) if name in ENCODED else value for name, value in fields.items()}
         return {"format_version": FORMAT_VERSION, **encoded}
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Task:
-        """Raises ValueError for a task of a newer format."""
+        """Return the task. Raises ValueError for a newer format version."""
         version = fields["format_version"]
         if version > FORMAT_VERSION:
-            raise ValueError(f"A task has format version {version!r}, and this worker knows up to {FORMAT_VERSION}.")
+            raise ValueError(
+                f"A task has format version {version!r}, expected at most {FORMAT_VERSION}. Update the worker's code."
+            )
         known = {name: value for name, value in fields.items() if name != "format_version"}
         return Task(**{name: decode(value) if name in ENCODED else value for name, value in known.items()})

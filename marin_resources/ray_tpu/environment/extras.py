@@ -1,4 +1,4 @@
-"""What a step needs to be there before it starts: packages of its extras, variables by name."""
+"""Check that the environment has what a step requires: packages of its extras, variables by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FRESH_PROCESS_EXTRAS = frozenset({"train", "evaluate", "vllm", "gpu", "tpu"})
 
 
 class MissingRequirementError(RuntimeError):
-    """Something that a step needs is not in its environment: one sentence with the command that brings it."""
+    """A requirement of a step is not in its environment: one sentence with the command that installs or sets it."""
 
 
 def check_environment(step: str, extras: Sequence[str], env: Sequence[str]) -> None:
@@ -25,7 +25,7 @@ def check_environment(step: str, extras: Sequence[str], env: Sequence[str]) -> N
     for extra in extras:
         if extra not in known:
             raise MissingRequirementError(
-                f"Step {step!r} asks for the extra {extra!r}, which pyproject.toml does not have. "
+                f"Step {step!r} requests the extra {extra!r}, which pyproject.toml does not have. "
                 f"Expected some of {', '.join(sorted(known))}."
             )
     missing = sorted({name for extra in extras for name in known[extra] if not _installed(name)})
@@ -36,12 +36,12 @@ def check_environment(step: str, extras: Sequence[str], env: Sequence[str]) -> N
         )
     for name in env:
         if name not in os.environ:
-            raise MissingRequirementError(f"Step {step!r} asks for the variable {name!r}, which is not set. Export it.")
+            raise MissingRequirementError(f"Step {step!r} requires the variable {name!r}, which is not set. Export it.")
 
 
 @cache
 def known_extras() -> dict[str, list[str]]:
-    """Extra -> names of the packages it stands for on this platform."""
+    """Return for each extra the names of its packages on this platform."""
     from packaging.requirements import Requirement
 
     text = _pyproject()

@@ -1,10 +1,9 @@
-"""Packages that a step needs beyond its environment, in a folder that this process imports from as well.
+"""Install packages that a step requires beyond its environment into a folder on this process's import path.
 
-The environment comes first: nothing in it is replaced, and what it has is not installed a second time. So what is
-missing is found out in the environment itself (a dry run, with every installed version as a constraint), and that
-alone is put into the folder.
+The environment has priority: none of its packages is replaced or installed a second time. A dry run in the environment,
+with every installed version as a constraint, lists the missing packages, and only these go into the folder.
 
-The folder is made once for the same requirements in the same environment, in a cache on this machine:
+The folder is built once for the same requirements in the same environment, in a cache on this machine:
 MARIN_PACKAGES_DIR, else ~/.cache/marin/packages.
 """
 
@@ -31,76 +30,76 @@ UV_SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR"
 
 
 class PackagesError(RuntimeError):
-    """Packages that cannot be had: one sentence with what was asked for."""
+    """Packages that cannot be installed: one sentence with the requirements."""
 
 
-def provide_packages(requirements: Sequence[str]) -> None:
-    """Let this process import what the requirements name. Raises PackagesError."""
-    folder = ensure(requirements)
+def install_packages(requirements: Sequence[str]) -> None:
+    """Install the requirements and put them on this process's import path. Raises PackagesError."""
+    folder = ensure_installed(requirements)
     if folder is not None and folder not in sys.path:
         sys.path.append(folder)
         importlib.invalidate_caches()
 
 
-def ensure(requirements: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> str | None:
-    """The folder to import from as well, None if nothing is asked for. Raises PackagesError."""
+def ensure_installed(requirements: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> str | None:
+    """Return the folder with the packages, None if there are no requirements. Raises PackagesError."""
     if not requirements:
         return None
-    asked, installed = sorted(set(requirements)), _installed()
+    wanted, installed = sorted(set(requirements)), _installed()
     cache = Path(os.environ.get("MARIN_PACKAGES_DIR") or Path.home() / ".cache" / "marin" / "packages")
-    folder = cache / _digest(asked, installed)
+    folder = cache / _digest(wanted, installed)
     if not folder.exists():
         end_s = time.monotonic() + timeout_s
         try:
             cache.mkdir(parents=True, exist_ok=True)
             with _locked(folder.with_suffix(".lock"), end_s):
-                if not folder.exists():  # another process may have made it meanwhile
-                    _build(folder, asked, installed, end_s)
+                if not folder.exists():  # another process may have built it meanwhile
+                    _build(folder, wanted, installed, end_s)
         except (TimeoutError, subprocess.TimeoutExpired):
             raise PackagesError(
-                f"The packages {_named(asked)} were not installed within {timeout_s:g} s. "
-                "Look whether the package index can be reached from this machine, or put them into its image."
+                f"The packages {_named(wanted)} were not installed within {timeout_s:g} s. "
+                "Check that this machine reaches the package index, or put them into its image."
             ) from None
         except OSError as error:
             raise PackagesError(
-                f"The packages {_named(asked)} cannot be put into {str(cache)!r} ({error.strerror}). "
-                "Set MARIN_PACKAGES_DIR to a folder with room that this user may write."
+                f"The packages {_named(wanted)} cannot be put into {str(cache)!r} ({error.strerror}). "
+                "Set MARIN_PACKAGES_DIR to a folder with free space that this user may write."
             ) from None
     return str(folder)
 
 
-def _build(folder: Path, asked: list[str], installed: list[str], end_s: float) -> None:
-    """Make the folder beside its place, then put it there."""
-    for forgotten in folder.parent.glob(f"{folder.name}.*.tmp"):  # by a process that was killed
-        shutil.rmtree(forgotten)
-    beside = folder.with_suffix(f".{uuid.uuid4().hex[:8]}.tmp")
-    beside.mkdir()
+def _build(folder: Path, wanted: list[str], installed: list[str], end_s: float) -> None:
+    """Build a temporary folder, then rename it to `folder`."""
+    for leftover in folder.parent.glob(f"{folder.name}.*.tmp"):  # of a killed process
+        shutil.rmtree(leftover)
+    temporary = folder.with_suffix(f".{uuid.uuid4().hex[:8]}.tmp")
+    temporary.mkdir()
     try:
-        missing = _missing(asked, installed, end_s)
+        missing = _missing(wanted, installed, end_s)
         if missing:
-            options = ["--no-deps", "--target", str(beside)]
-            _uv(asked, [*options, "--requirements", "-"], "\n".join(missing), end_s)
-        beside.rename(folder)
+            options = ["--no-deps", "--target", str(temporary)]
+            _uv(wanted, [*options, "--requirements", "-"], "\n".join(missing), end_s)
+        temporary.rename(folder)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _missing(asked: list[str], installed: list[str], end_s: float) -> list[str]:
-    """What the environment lacks of the requirements, each with its version or URL.
+def _missing(wanted: list[str], installed: list[str], end_s: float) -> list[str]:
+    """Return the requirements that the environment lacks, each with its version or URL.
 
-    uv tells it in lines as " + lxml==6.0.0" and " + lxml @ https://…". The flag for an environment that its
-    distribution manages is harmless, as nothing is changed.
+    uv prints them in lines such as " + lxml==6.0.0" and " + lxml @ https://…". --break-system-packages permits an
+    environment that a distribution manages; a dry run changes nothing.
     """
     with tempfile.NamedTemporaryFile("w", prefix="installed-", suffix=".txt") as constraints:
         constraints.write("\n".join(installed))
         constraints.flush()
         options = ["--dry-run", "--break-system-packages", "--constraints", constraints.name]
-        told = _uv(asked, [*options, "--requirements", "-"], "\n".join(asked), end_s)
-    return [line.removeprefix(" + ").strip() for line in told.splitlines() if line.startswith(" + ")]
+        printed = _uv(wanted, [*options, "--requirements", "-"], "\n".join(wanted), end_s)
+    return [line.removeprefix(" + ").strip() for line in printed.splitlines() if line.startswith(" + ")]
 
 
-def _uv(asked: list[str], options: list[str], requirements: str, end_s: float) -> str:
-    """What `uv pip install` prints on stderr. Raises PackagesError with its own reason."""
+def _uv(wanted: list[str], options: list[str], requirements: str, end_s: float) -> str:
+    """Run `uv pip install` and return its stderr. Raises PackagesError with uv's reason."""
     done = subprocess.run(
         [_find_uv(), "pip", "install", "--python", sys.executable, *options],
         input=requirements,
@@ -112,14 +111,14 @@ def _uv(asked: list[str], options: list[str], requirements: str, end_s: float) -
     )
     if done.returncode != 0:
         raise PackagesError(
-            f"The packages {_named(asked)} cannot be installed: {_reason(done.stderr)} "
-            "Mend the step's packages, or put them into its environment."
+            f"The packages {_named(wanted)} cannot be installed: {_reason(done.stderr)} "
+            "Fix the step's packages, or put them into its environment."
         )
     return done.stderr
 
 
 def _find_uv() -> str:
-    """uv as a package of this environment, else on PATH."""
+    """Return the path of uv, from this environment or from PATH."""
     with contextlib.suppress(ImportError, FileNotFoundError):
         import uv
 
@@ -127,23 +126,23 @@ def _find_uv() -> str:
     found = shutil.which("uv")
     if found is None:
         raise PackagesError(
-            "Packages beyond a step's extras are installed with uv, which is not on this machine. Install uv in the "
+            "Packages beyond a step's extras are installed with uv, which this machine lacks. Install uv in the "
             "environment or the image, or put the packages there."
         )
     return found
 
 
-def _reason(told: str) -> str:
-    """uv's error in one line, without what it says before and the hints behind."""
-    start = max(told.find("error:"), told.find("×"), 0)
-    text = told[start:].partition("\nhint:")[0].removeprefix("error:").replace("\n  cause:", ":")
+def _reason(printed: str) -> str:
+    """Return uv's error in one line, without the text before it and the hints after it."""
+    start = max(printed.find("error:"), printed.find("×"), 0)
+    text = printed[start:].partition("\nhint:")[0].removeprefix("error:").replace("\n  cause:", ":")
     return " ".join(text.translate(_FRAMES).split()).rstrip(".") + "."
 
 
 def _installed() -> list[str]:
-    """Each distribution of this environment with its version, as constraints.
+    """Return each distribution of this environment with its version, as constraints.
 
-    From the names of their folders: to read what is in hundreds of them would take longer than all else here.
+    They come from the names of the folders: reading the metadata of hundreds takes longer than everything else here.
     """
     found: set[tuple[str, str]] = set()
     for folder in filter(os.path.isdir, sys.path):
@@ -154,14 +153,14 @@ def _installed() -> list[str]:
     return sorted(f"{name}=={version}" for name, version in found if name and version)
 
 
-def _digest(asked: list[str], installed: list[str]) -> str:
-    where = [sys.implementation.cache_tag, sysconfig.get_platform()]
-    return hashlib.sha256("\n".join([*asked, "", *where, "", *installed]).encode()).hexdigest()[:32]
+def _digest(wanted: list[str], installed: list[str]) -> str:
+    platform = [sys.implementation.cache_tag, sysconfig.get_platform()]
+    return hashlib.sha256("\n".join([*wanted, "", *platform, "", *installed]).encode()).hexdigest()[:32]
 
 
 @contextlib.contextmanager
 def _locked(path: Path, end_s: float) -> Iterator[None]:
-    """One process at a time; the kernel frees a dead one's lock. Raises TimeoutError if another has it for long."""
+    """Lock against other processes; the kernel releases the lock of a dead one. Raises TimeoutError after `end_s`."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         while True:
@@ -182,4 +181,4 @@ def _named(requirements: Sequence[str]) -> str:
 
 
 _FRAMES = str.maketrans(dict.fromkeys("×╰─▶│├", " "))
-"""Which uv draws around its reasons."""
+"""Box-drawing characters that uv prints around its reasons."""

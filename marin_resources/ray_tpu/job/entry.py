@@ -1,16 +1,15 @@
-"""The process of a job: does the step that its note asks for, and adds the outcome to the note.
+"""The entry point of a job's process: run the step of its note and add the outcome to the note.
 
 In:  the path of a note (`storage/output/job_notes.py`).
-Out: what the step writes, the outcome in the note, an exit code: 0 if the output is made or is another's to make,
-     1 if it failed, 143 as of a process that was ended from outside. Then the note says who
-     wanted that, and the process adds nothing.
+Out: what the step writes, the outcome in the note, and an exit code: 0 if the output is complete or another writer's,
+     1 if the step failed, 143 (128 + SIGTERM) if the process was stopped. A stopped process adds no outcome: the
+     note already says who stopped it.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +17,14 @@ from typing import TypeVar
 
 from marin_resources.process import began_s
 from marin_resources.ray_tpu.job.on_device import run_on_device
-from marin_resources.ray_tpu.job.run_step import do_here, failure_of, place_of, report, stop_phrase, stop_reason
+from marin_resources.ray_tpu.job.run_step import (
+    describe_stop,
+    outcome_of_job_error,
+    placement_of,
+    report,
+    run_step,
+    stop_reason,
+)
 from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
@@ -28,90 +34,88 @@ from marin_resources.wire.outcome import End, Outcome
 
 T = TypeVar("T")
 
-OUTAGE_S = 600.0
-"""So long a store that does not answer is asked again: the work is done, or is wanted by somebody."""
-PAUSE_S = 5.0
-EXIT_S = 30.0
-"""So long threads that a step's function has left may keep the process."""
-ENDED = 128 + signal.SIGTERM
-"""The exit code, as a shell tells it."""
+OUTAGE_TIMEOUT_S = 600.0
+"""How long an unavailable store is retried: the work is done, or a run waits for it."""
+RETRY_PAUSE_S = 5.0
+EXIT_TIMEOUT_S = 30.0
+"""How long threads that a step's function left running may delay the end of the process."""
+EXIT_STOPPED = 128 + signal.SIGTERM
+"""The exit code of a process that ended by SIGTERM, as a shell reports it."""
 
 
 def main(path: str) -> int:
-    """Returns the exit code."""
-    process_began_s = began_s()
+    """Run the job of the note at `path` and return the exit code."""
+    process_started_at_s = began_s()
     stop_signal.install()
     try:
-        note = _patiently(lambda: read_note(path))
+        note = _retry_while_unavailable(lambda: read_note(path))
         if note is None:
-            return _say(f"The note of this job, {path!r}, is not there. Materialize the step again.", 1)
+            return _print_and_return(f"The note of this job, {path!r}, does not exist. Materialize the step again.", 1)
         if not note.open:
-            return _say(f"This job does nothing: {_why_closed(note)}.", 0)
-        outcome = _do(note, process_began_s)
-        stop_signal.taken()
+            return _print_and_return(f"This job does nothing: {_closed_reason(note)}.", 0)
+        outcome = _run(note, process_started_at_s)
+        stop_signal.acknowledge()
     except Stopped as stopped:
-        stop_signal.taken()
-        _say(f"This job ends: {str(stopped) or stop_reason(path)}.", ENDED)
-        os._exit(ENDED)  # Ray kills what is not gone in 3 s; and threads of the function may not end by themselves
+        stop_signal.acknowledge()
+        _print_and_return(f"This job ends: {str(stopped) or stop_reason(path)}.", EXIT_STOPPED)
+        os._exit(EXIT_STOPPED)  # Ray kills the process after 3 s, and threads of the function may not end by themselves
     except (JobNoteError, UnavailableError) as error:
-        return _say(str(error), 1)
-    return _leave_soon(_tell(path, outcome))
+        return _print_and_return(str(error), 1)
+    return _force_exit(_report_outcome(path, outcome))
 
 
-def _do(note: JobNote, began_at_s: float) -> Outcome:
-    """The step, in this process; on a device, which only a task of Ray's gets, in a process there."""
+def _run(note: JobNote, started_at_s: float) -> Outcome:
+    """Run the step in this process; on a device, which only a Ray task can reserve, in a process there."""
     task = note.task
     if task.resources.gpu is None and task.resources.tpu is None:
-        return do_here(note, place_of(note, began_at_s))
-
+        return run_step(note, placement_of(note, started_at_s))
     try:
         return run_on_device(note)
-    except Exception as error:  # the way to the worker broke; it may have said beside the output how it ended
-        return recorded_failure(task.path, task.attempt) or failure_of(task, error)
+    except Exception as error:  # the connection to the worker broke; it may have recorded its end beside the output
+        return recorded_failure(task.path, task.attempt) or outcome_of_job_error(task, error)
 
 
-def _tell(path: str, outcome: Outcome) -> int:
-    """Add the outcome to the note; where that cannot be done it stands in the job's own log."""
+def _report_outcome(path: str, outcome: Outcome) -> int:
+    """Add the outcome to the note and return the exit code. An outcome that cannot be added is in the job's own log."""
     if outcome.error:
-        sys.stdout.write(f"{outcome.end}: {outcome.error}\n")
+        print(f"{outcome.end}: {outcome.error}")
     code = 1 if outcome.end in (End.FAILED, End.LOST) else 0
     try:
-        _patiently(lambda: report(path, outcome))
+        _retry_while_unavailable(lambda: report(path, outcome))
     except (JobNoteError, UnavailableError) as error:
-        return _say(f"The outcome {outcome.end.value!r} cannot be noted: {error}", 1)
+        return _print_and_return(f"The outcome {outcome.end.value!r} cannot be added to the note: {error}", 1)
     return code
 
 
-def _patiently(act: Callable[[], T]) -> T:
-    """What it returns, though the store be away for minutes."""
-    end_s = time.monotonic() + OUTAGE_S
+def _retry_while_unavailable(act: Callable[[], T]) -> T:
+    """Return the result of `act`, retried for up to 10 minutes while the store is unavailable."""
+    end_s = time.monotonic() + OUTAGE_TIMEOUT_S
     while True:
         try:
             return act()
         except UnavailableError as error:
-            if time.monotonic() + PAUSE_S > end_s:
+            if time.monotonic() + RETRY_PAUSE_S > end_s:
                 raise
-            _say(f"{error} Trying again in {PAUSE_S:g} s.", 0)
-            time.sleep(PAUSE_S)
+            print(f"{error} Retrying in {RETRY_PAUSE_S:g} s.", flush=True)
+            time.sleep(RETRY_PAUSE_S)
 
 
-def _why_closed(note: JobNote) -> str:
+def _closed_reason(note: JobNote) -> str:
     if note.outcome is not None:
         return f"attempt {note.attempt} has ended already, as {note.outcome.end.value!r}"
     if note.stop is not None:
-        return stop_phrase(note.stop)
-    return f"attempt {note.attempt} was given up, as its job {note.ended}"
+        return describe_stop(note.stop)
+    return f"attempt {note.attempt} was abandoned, as its job {note.ended}"
 
 
-def _leave_soon(code: int) -> int:
-    """See to it that the process ends with this code, though the function has left threads that do not end."""
-    timer = threading.Timer(EXIT_S, os._exit, [code])
+def _force_exit(code: int) -> int:
+    """Return the exit code, and end the process with it after 30 s even if threads of the function keep running."""
+    timer = threading.Timer(EXIT_TIMEOUT_S, os._exit, [code])
     timer.daemon = True
     timer.start()
     return code
 
 
-def _say(line: str, code: int) -> int:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def _print_and_return(line: str, code: int) -> int:
+    print(line, flush=True)
     return code

@@ -1,9 +1,9 @@
-"""Whether the code on this node is the submitter's, as the record is going to say.
+"""Check that the code in a node's image is the submitter's, as the record will claim.
 
-In:  the digests of the modules that the step's function rests on, taken where it was submitted (`source_digest.py`).
-Out: nothing, if the modules that this process would import are the same; else SourceMismatchError.
+In:  the digests of the modules that the step's function uses, computed by the submitter (`drift/source_digest.py`).
+Out: nothing if the modules that this process would import are the same; else SourceMismatchError.
 
-Nothing is imported for it, and nothing is parsed as long as the files are the same byte by byte.
+Imports none of the modules, and parses them only if the files differ in a byte.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ DIGITS = 8
 
 
 class SourceMismatchError(ValueError):
-    """Code here that is not the submitter's: one sentence with the modules."""
+    """The code on this node is not the submitter's: one sentence with the modules."""
 
 
 def check_source(recorded: Mapping[str, Any] | None, references: Sequence[str]) -> None:
-    """Raise SourceMismatchError if a module differs or is missing. `references` may be scripts, which have no path."""
+    """Raise SourceMismatchError if a module differs or is missing. `references` may name scripts, which are not on the
+    import path."""
     if not recorded:
         return
     finder = _Finder(references)
@@ -35,23 +36,25 @@ def check_source(recorded: Mapping[str, Any] | None, references: Sequence[str]) 
     if len(modules) == len(found) and files_digest(modules) == recorded.get("files_digest"):
         return
     digests = {name: read_code(file).digest if file else None for name, file in found.items()}
-    other = [name for name, digest in recorded["modules"].items() if digests[name] != digest]
-    if other:
-        phrases = [_phrase(name, recorded["modules"][name], digests[name], found[name]) for name in other[:MAX_NAMED]]
-        more = f" and {len(other) - MAX_NAMED} more" if len(other) > MAX_NAMED else ""
+    differing = [name for name, digest in recorded["modules"].items() if digests[name] != digest]
+    if differing:
+        phrases = [
+            _phrase(name, recorded["modules"][name], digests[name], found[name]) for name in differing[:MAX_NAMED]
+        ]
+        more = f" and {len(differing) - MAX_NAMED} more" if len(differing) > MAX_NAMED else ""
         raise SourceMismatchError(
-            f"The code on this node is not what the step was submitted from: {', '.join(phrases)}{more}. "
-            "Submit from the code that is in the image, or have the code shipped with the job."
+            f"The code in this node's image is not the submitter's: {', '.join(phrases)}{more}. "
+            "Submit from the code that is in the image, or set MARIN_CLUSTER_CODE=ship."
         )
 
 
 def _phrase(name: str, theirs: str, ours: str | None, file: str | None) -> str:
     here = f"is {ours[:DIGITS]} in {file!r} here" if ours else "is missing here"
-    return f"{name!r} was {theirs[:DIGITS]} there and {here}"
+    return f"{name!r} was {theirs[:DIGITS]} at the submitter and {here}"
 
 
 class _Finder:
-    """Modules by name, as this process would import them."""
+    """Finds modules by name, as this process would import them."""
 
     def __init__(self, references: Iterable[str]) -> None:
         addresses = {reference.rpartition(":")[0] for reference in references}
@@ -59,10 +62,10 @@ class _Finder:
         self._folders = [folder for file in self._scripts.values() for folder in _folders_of(file)]
 
     def find(self, name: str) -> str | None:
-        """The module's file, None if there is none."""
-        return self._scripts.get(name) or next(self._look(name), None)
+        """Return the module's file, None if it has none."""
+        return self._scripts.get(name) or next(self._candidates(name), None)
 
-    def _look(self, name: str) -> Iterator[str]:
+    def _candidates(self, name: str) -> Iterator[str]:
         top, *inside = name.split(".")
         for folder in self._folders:
             yield from _files_below(folder, [top, *inside])
@@ -76,7 +79,7 @@ class _Finder:
 
 
 def _folders_of(script: str) -> list[str]:
-    """What a script imports from beside the environment: its folder, and the one above its packages."""
+    """Return the folders that a script imports from beside the environment: its own, and that above its packages."""
     stem = script.removesuffix(".py").removesuffix("/__init__")
     return [os.path.dirname(script), stem.removesuffix("/" + name_of_file(script).replace(".", "/"))]
 
@@ -88,7 +91,7 @@ def _files_below(folder: str, parts: Sequence[str]) -> Iterator[str]:
 
 
 def _spec_of(top: str) -> Any:
-    """Of a top-level name, for which nothing is imported."""
+    """Return the spec of a top-level name, which imports nothing."""
     try:
         return importlib.util.find_spec(top)
     except (ImportError, ValueError):

@@ -1,9 +1,9 @@
-"""The log of an attempt: everything that a worker's process and its children print, in one file beside the output.
+"""The log of an attempt: everything that the worker's process and its children print, in one file beside the output.
 
-Writing is done by pointing the process's own stdout and stderr at the file, so that what C libraries and child
-processes print arrives too. Where secrets have to be hidden, or a job shows the same lines, a process between them does
-that (`pump_process.py`). Reading follows the file while it grows. If the output is in a bucket, the file is on the
-worker's machine, and its copy in the bucket follows (`log_spool.py`).
+The process's own stdout and stderr are redirected to the file, so output of C libraries and child processes arrives
+too. If secrets must be hidden, or a job prints the same lines, a separate process writes the file (`pump_process.py`).
+The reader follows the file while it grows. If the output is in a bucket, the file is on the worker's machine and is
+uploaded to the bucket (`spool.py`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 
 from marin_resources.ray_tpu.log.lines import last_state
-from marin_resources.ray_tpu.log.process_output import output_into
+from marin_resources.ray_tpu.log.process_output import redirect_process_output
 from marin_resources.ray_tpu.log.pump_process import Pump
 from marin_resources.ray_tpu.log.spool import LogUploader, spool_of
 from marin_resources.storage.files import read_from
 from marin_resources.storage.paths import is_local
 
 VARIABLE = "MARIN_ATTEMPT_LOG"
-"""Where shards of this attempt, in other processes, append to."""
+"""Path of the log, to which shards of this attempt in other processes append."""
 PUMPED_VARIABLE = "MARIN_ATTEMPT_LOG_PUMPED"
 MARKER_END = " ---"
 BUCKET_POLL_S = 2.0
@@ -34,34 +34,36 @@ log = logging.getLogger(__name__)
 def redirect_output(path: str, *, secrets: Collection[str] = (), tee: bool = False) -> Iterator[None]:
     """Append stdout, stderr and log records of this process to the log at `path` while the block runs.
 
-    It is the attempt's own process: a log in a bucket is uploaded by it, also when the block fails. `secrets` are
-    values to hide. With `tee` this process's stdout, a job's, gets a line that says so, and then all of the log, byte
-    for byte; what shards of the attempt print has to go through a pump then (`is_pumped`).
+    Call it in the attempt's own process: this process uploads a log in a bucket, also when the block fails. `secrets`
+    are values to hide. With `tee` this process's stdout, a job's, gets the marker line and then all of the log, byte
+    for byte; shards of the attempt must then print through a pump too (`is_pumped`).
     """
     pumped, first_line = bool(secrets) or tee, marker(path) if tee else ""
     with (
         nullcontext(path) if is_local(path) else LogUploader(path) as file,
-        _appending(file, path, secrets, pumped=pumped, tee=tee, first_line=first_line),
+        _append_output(file, path, secrets, pumped=pumped, tee=tee, first_line=first_line),
     ):
         yield
 
 
 @contextmanager
 def join_output(path: str, *, secrets: Collection[str] = (), pumped: bool = False) -> Iterator[None]:
-    """The same for another process of the attempt; `pumped` is what `is_pumped` says in the attempt's own. On another
-    machine than that one's, what is printed for a log in a bucket stays with Ray, without secrets."""
+    """Do the same in another process of the attempt. `pumped` is the value of `is_pumped` in the attempt's own process.
+
+    If the log is in a bucket and its spool is on another machine, the output stays with Ray, with secrets hidden.
+    """
     file: str | None = local_log(path)
     if not is_local(path) and not os.path.exists(local_log(path)):
         file = None
     if file is None and not secrets:
         yield
         return
-    with _appending(file, path, secrets, pumped=bool(secrets) or pumped, tee=file is None):
+    with _append_output(file, path, secrets, pumped=bool(secrets) or pumped, tee=file is None):
         yield
 
 
 def marker(path: str) -> str:
-    """The line in a job's stdout after which it is the same, byte for byte, as the log at `path`."""
+    """Return the line in a job's stdout after which the stdout equals the log at `path`, byte for byte."""
     return f"{marker_start(int(os.path.basename(path).removesuffix('.log')))}{path}{MARKER_END}"
 
 
@@ -70,30 +72,30 @@ def marker_start(attempt: int) -> str:
 
 
 def is_pumped() -> bool:
-    """Whether what this process prints into the log of an attempt goes through a pump."""
+    """Whether this process prints into the log of an attempt through a pump."""
     return PUMPED_VARIABLE in os.environ
 
 
 def local_log(path: str) -> str:
-    """Where processes on this machine append to the log at `path`."""
+    """Return the file on this machine to which processes append for the log at `path`."""
     if is_local(path):
         return path
     return spool_of(path)
 
 
 @contextmanager
-def _appending(
+def _append_output(
     file: str | None, path: str, secrets: Collection[str], *, pumped: bool, tee: bool, first_line: str = ""
 ) -> Iterator[None]:
     if file is not None:
         os.makedirs(os.path.dirname(file), exist_ok=True)
     if file is not None and not pumped:
-        with _opened(file) as fd, output_into(fd, {VARIABLE: path}):
+        with _open_for_append(file) as fd, redirect_process_output(fd, {VARIABLE: path}):
             yield
         return
     pump = Pump(file, tee=tee)
     try:
-        with output_into(pump.fd, {VARIABLE: path, PUMPED_VARIABLE: "1"}):
+        with redirect_process_output(pump.fd, {VARIABLE: path, PUMPED_VARIABLE: "1"}):
             pump.begin(secrets, first_line)
             yield
     finally:
@@ -101,7 +103,7 @@ def _appending(
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[int]:
+def _open_for_append(file: str) -> Iterator[int]:
     fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
         yield fd
@@ -110,16 +112,16 @@ def _opened(file: str) -> Iterator[int]:
 
 
 class LogReader:
-    """What is new in a growing log. A log that is not there yet is empty.
+    """Reads the new bytes of a growing log. A log that does not exist yet is empty.
 
-    A log in a bucket is read where it is written, if that is this machine, and else from the bucket, every 2 s at most.
+    A log in a bucket is read from its spool if that is on this machine, else from the bucket, at most every 2 s.
     """
 
     def __init__(self, path: str) -> None:
         self.path, self._file, self._read_at_s = path, local_log(path), -BUCKET_POLL_S
 
     def read(self, start: int, *, wait: bool) -> bytes:
-        """From byte `start` on. With `wait` a bucket is left alone until 2 s are over."""
+        """Return the bytes from `start` on. With `wait`, read a bucket only if the last read was 2 s ago."""
         try:
             with open(self._file, "rb") as file:
                 file.seek(start)
@@ -135,30 +137,30 @@ class LogReader:
             return read_from(self.path, start)
         except FileNotFoundError:
             return b""
-        except Exception as error:  # whatever a store or its client says, the step goes on, and so does its run
+        except Exception as error:  # any error of a store or its client: the step and its run keep running
             log.warning("the log %s cannot be read now (%s: %s)", self.path, type(error).__name__, error)
             return b""
 
 
 class LogFollower:
-    """Gives each new line of a growing log to `on_line`."""
+    """Calls `on_line` with each new line of a growing log."""
 
     def __init__(self, path: str, on_line: Callable[[str], None]) -> None:
         self.path, self._on_line, self._offset, self._rest = path, on_line, 0, b""
         self._reader = LogReader(path)
 
     def poll(self) -> None:
-        """Pass on the lines that have come since the last call."""
-        self._pass_on(wait=True)
+        """Emit the lines that were added since the last call."""
+        self._emit_lines(wait=True)
 
     def finish(self) -> None:
-        """Pass on what is left, also a last line without an end."""
-        self._pass_on(wait=False)
+        """Emit the remaining lines, also an unfinished last line."""
+        self._emit_lines(wait=False)
         if self._rest:
             self._on_line(visible(self._rest))
             self._rest = b""
 
-    def _pass_on(self, *, wait: bool) -> None:
+    def _emit_lines(self, *, wait: bool) -> None:
         data = self._reader.read(self._offset, wait=wait)
         self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -167,5 +169,5 @@ class LogFollower:
 
 
 def visible(line: bytes) -> str:
-    """What a terminal would show of a line that a progress bar has written over."""
+    """Return the text that a terminal would show for a line, which a progress bar may have overwritten."""
     return last_state(line).decode(errors="replace")

@@ -1,10 +1,10 @@
-"""Lines of a log out of what processes print: UTF-8, ended by "\\n", without the states of a line that is written over.
+"""Turn printed bytes into lines of a log: UTF-8, ended by "\\n", without the overwritten states of a line.
 
-In:  bytes as they come, and the time.   Out: bytes that are whole lines.
+In:  bytes as they arrive, and the time.   Out: bytes that are whole lines.
 
-A progress bar writes its line over with "\\r": the last state counts, and while it goes on one state is shown every
-10 s. An unfinished line (a prompt) is shown after 10 s too; what is printed after it is a line of its own. Imports
-next to nothing, as the log's pump starts with it.
+A progress bar overwrites its line with "\\r": the last state counts, and while it runs one state is shown every 10 s.
+An unfinished line (a prompt) is shown after 10 s too; later output starts a new line. Imports the standard library
+alone, as the log's pump starts with it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ MAX_LINE_BYTES = 1 << 20
 
 
 class Lines:
-    """Takes what is printed, gives whole lines."""
+    """Takes printed bytes and returns whole lines."""
 
     def __init__(self, show_after_s: float = SHOW_AFTER_S) -> None:
         self._show_after_s = show_after_s
         self._line = b""
         self._since_s: float | None = None
-        """When the first byte of the unfinished line came."""
+        """When the first byte of the unfinished line arrived."""
         self._shown = False
         """Whether a part of the unfinished line was shown."""
 
     def feed(self, data: bytes, now_s: float) -> bytes:
-        """The lines that are whole by now."""
+        """Add bytes and return the lines that are now whole."""
         lines, end, line = (self._line + data).rpartition(b"\n")
         if end:
             lines, self._since_s = self._finished(lines), None
@@ -38,16 +38,16 @@ class Lines:
         return lines if len(self._line) < MAX_LINE_BYTES else lines + self._show()
 
     def due(self, now_s: float) -> bytes:
-        """The unfinished line, if it has waited long enough."""
+        """Return the unfinished line if it is due."""
         wait_s = self.due_in_s(now_s)
         return self._show() if wait_s is not None and wait_s <= 0 else b""
 
     def due_in_s(self, now_s: float) -> float | None:
-        """When to look for it; None: there is none."""
+        """Return the seconds until the unfinished line is due, None if there is none."""
         return None if self._since_s is None else self._since_s + self._show_after_s - now_s
 
     def flush(self) -> bytes:
-        """The unfinished line, at the end of all."""
+        """Return the unfinished line at the end of the stream."""
         return self._finished(self._line) if self._line else b""
 
     def _finished(self, lines: bytes) -> bytes:
@@ -55,13 +55,13 @@ class Lines:
             lines = b"\n".join(map(last_state, lines.split(b"\n")))
         lines += b"\n"
         first, _, others = lines.partition(b"\n")
-        if self._shown and not first.strip():  # nothing has come since the line was shown
+        if self._shown and not first.strip():  # nothing arrived since the line was shown
             lines = others
         self._shown = False
         return lines.decode(errors="replace").encode()
 
     def _show(self) -> bytes:
-        """All of the unfinished line but a letter that is cut in two."""
+        """Return the unfinished line, except a character that is cut in two."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text = decoder.decode(last_state(self._line))
         self._line, self._since_s = decoder.getstate()[0], None
@@ -72,5 +72,5 @@ class Lines:
 
 
 def last_state(line: bytes) -> bytes:
-    """What a terminal would show of a line that is written over."""
+    """Return the part of an overwritten line that a terminal would show."""
     return line.rstrip(b"\r").rpartition(b"\r")[2]

@@ -1,4 +1,4 @@
-"""Point all that this process prints at a file descriptor: stdout, stderr, and log records from INFO on."""
+"""Redirect the output of this process to a file descriptor: stdout, stderr, and log records from INFO on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TextIO
 
 
 @contextmanager
-def output_into(fd: int, variables: Mapping[str, str]) -> Iterator[None]:
-    """While the block runs, with `variables` set for the children; also what C libraries and children print."""
+def redirect_process_output(fd: int, variables: Mapping[str, str]) -> Iterator[None]:
+    """Redirect to `fd` while the block runs, also the output of C libraries and children. Set `variables` for them."""
     _flush()
     saved = [os.dup(1), os.dup(2)]
     os.dup2(fd, 1)

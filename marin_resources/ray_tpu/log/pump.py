@@ -1,13 +1,13 @@
-"""The pump of an attempt's log: a process between what a step prints and where it is kept. Standard library only.
+"""The pump of an attempt's log: a process between a step's output and the log file. Standard library only.
 
-In:  its stdin, the pipe that a worker's stdout and stderr go into; from a second pipe, when that is closed, a first
-     line for its stdout and the secrets to hide.
-Out: whole lines without secrets, appended to the log, and all that is in the log (other processes append too), in the
-     same order and byte for byte, to its stdout: the job's.
+In:  stdin, the read end of the pipe that is a worker's stdout and stderr; a second pipe with a first line for stdout
+     and the secrets to hide, complete when its writer closes it.
+Out: whole lines without secrets, appended to the log. To stdout, which is the job's: all of the log (other processes
+     append to it too), in the same order and byte for byte.
 
-It is a process of its own so that it lives longer than the worker: what a worker that was killed has printed is in the
-pipe, and is written. It ends when the pipe is closed. Trouble with the log does not keep lines from stdout, trouble
-with stdout does not keep them from the log, and neither makes the worker wait.
+A separate process outlives the worker: the last output of a killed worker is still in the pipe, and is written. The
+pump ends when the pipe is closed. A failing log does not keep lines from stdout, a failing stdout does not keep lines
+from the log, and neither blocks the worker.
 """
 
 from __future__ import annotations
@@ -22,66 +22,68 @@ from marin_resources.ray_tpu.log.lines import Lines
 from marin_resources.ray_tpu.log.redact_stream import RedactedStream
 
 READ_BYTES = 1 << 16
-OTHERS_LOOK_S = 1.0
-"""So often lines of other processes are looked for in the log, and a stdout that takes nothing is tried again."""
-LAST_WAIT_S = 2.0
-"""So long a stdout that takes nothing is waited for at the end."""
+LOG_POLL_S = 1.0
+"""Interval of reading other processes' lines from the log, and of retrying a stdout that is full."""
+FINISH_TIMEOUT_S = 2.0
+"""Time limit at the end for a stdout that is full."""
 BACKLOG_BYTES = 1 << 20
-"""So much is kept for stdout if it cannot be in the log."""
+"""At most this much is kept for stdout if the log does not accept it."""
 PRINTED, STDOUT, NO_FD = 0, 1, -1
 
 
 class Log:
-    """The log that lines are appended to; what it does not take is counted and told in it when it takes more."""
+    """The log file. Bytes that it does not accept are counted, and the count is written when it accepts more."""
 
     def __init__(self, fd: int) -> None:
-        self._fd, self._lost_bytes, self._why = fd, 0, ""
+        self._fd, self._lost_bytes, self._reason = fd, 0, ""
 
     def append(self, lines: bytes) -> bool:
-        """Whether all of it is in the log."""
+        """Append lines and return whether all of them are in the log."""
         if self._fd == NO_FD:
             return False
-        told = f"\n--- marin: {self._lost_bytes} bytes are missing here: {self._why} ---\n" if self._lost_bytes else ""
-        left = told.encode() + lines
+        gap = (
+            f"\n--- marin: {self._lost_bytes} bytes are missing here: {self._reason} ---\n" if self._lost_bytes else ""
+        )
+        left = gap.encode() + lines
         try:
             while left:
                 left = left[os.write(self._fd, left) :]
-        except OSError as error:  # a full disk, say: the worker goes on
+        except OSError as error:  # for example a full disk: the worker keeps running
             self._lost_bytes += min(len(left), len(lines))
-            self._why = error.strerror or str(error)
+            self._reason = error.strerror or str(error)
             return False
         self._lost_bytes = 0
         return True
 
 
 class Tee:
-    """The job's stdout: gets all of the log, and what could not be in it, as fast as it takes it."""
+    """The job's stdout: gets all of the log and the backlog, as fast as it accepts them."""
 
     def __init__(self, log_fd: int, first_line: bytes) -> None:
         self._log_fd, self._offset, self._unwritten, self._backlog = log_fd, 0, first_line, b""
         regular = stat.S_ISREG(os.fstat(STDOUT).st_mode)
-        self._write_bytes = READ_BYTES if regular else select.PIPE_BUF  # so much never waits once poll() says so
+        self._write_bytes = READ_BYTES if regular else select.PIPE_BUF  # never blocks after poll() reports it writable
         self.broken = False
 
     def add(self, lines: bytes) -> None:
-        """Lines that are not in the log."""
+        """Add lines that are not in the log to the backlog."""
         if len(self._backlog) + len(lines) <= BACKLOG_BYTES:
             self._backlog += lines
 
     def catch_up(self, *, at_end: bool = False) -> bool:
-        """Whether it has all. At the end also what is after the last whole line."""
+        """Write what stdout lacks and return whether it has all. `at_end` includes an unfinished last line."""
         while not self.broken:
             self._unwritten = self._unwritten or self._from_log(at_end) or self._from_backlog()
             if not self._unwritten:
                 return True
-            if not _takes_more(STDOUT):
+            if not _writable(STDOUT):
                 return False
             try:
                 self._unwritten = self._unwritten[os.write(STDOUT, self._unwritten[: self._write_bytes]) :]
             except BlockingIOError:
                 return False
             except OSError as error:
-                self.broken = error.errno not in (errno.ENOSPC, errno.EDQUOT)  # nothing else gets better
+                self.broken = error.errno not in (errno.ENOSPC, errno.EDQUOT)  # no other error is temporary
                 return self.broken
         return True
 
@@ -100,11 +102,11 @@ class Tee:
 
 
 def pump(log: Log, secrets: RedactedStream, stdout: Tee | None) -> None:
-    """Until the pipe is closed."""
+    """Copy printed output until the pipe is closed."""
     lines = Lines()
 
     def write(some: bytes) -> bool:
-        """Whether stdout has all of it, too."""
+        """Write whole lines and return whether stdout has all of them too."""
         if some and not log.append(some) and stdout is not None:
             stdout.add(some)
         return stdout is None or stdout.catch_up()
@@ -122,19 +124,19 @@ def pump(log: Log, secrets: RedactedStream, stdout: Tee | None) -> None:
 
 
 def _finish(stdout: Tee | None) -> None:
-    until_s = time.monotonic() + LAST_WAIT_S
-    while stdout is not None and not stdout.catch_up(at_end=True) and time.monotonic() < until_s:
+    end_s = time.monotonic() + FINISH_TIMEOUT_S
+    while stdout is not None and not stdout.catch_up(at_end=True) and time.monotonic() < end_s:
         time.sleep(0.02)
 
 
 def _wait(due_in_s: float | None, tee: bool, caught_up: bool) -> None:
-    """Until something is printed, or an unfinished line is due, or stdout takes more of what it lacks."""
+    """Wait until output arrives, an unfinished line is due, or stdout accepts more of what it lacks."""
     poll = select.poll()
     poll.register(PRINTED, select.POLLIN)
     waits = [max(0.0, due_in_s)] if due_in_s is not None else []
     if tee:
-        waits.append(OTHERS_LOOK_S)
-        if not caught_up and not _takes_more(STDOUT):  # if it takes more, its disk is full
+        waits.append(LOG_POLL_S)
+        if not caught_up and not _writable(STDOUT):  # if it is writable, its disk is full
             poll.register(STDOUT, select.POLLOUT)
     poll.poll(1 + min(waits) * 1000 if waits else None)
 
@@ -145,8 +147,8 @@ def _readable(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _takes_more(fd: int) -> bool:
-    """Or is broken, which is seen by writing."""
+def _writable(fd: int) -> bool:
+    """Whether a write succeeds, or fails at once because `fd` is broken."""
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
     return bool(poll.poll(0))

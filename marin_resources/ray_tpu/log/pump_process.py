@@ -1,8 +1,8 @@
-"""Start the pump of a log (`log_pump.py`), and wait for its last lines.
+"""Start the pump of a log (`pump.py`), and wait for its last lines.
 
-The pump gets the secrets through a pipe: its arguments and its environment, which others on the machine may see, hold
-none, and no file does. It has a session of its own and takes no SIGTERM, SIGINT or SIGHUP, so that it is there for the
-last lines of whatever is stopped, and ends when nobody is left that could print.
+The pump gets the secrets through a pipe: neither its arguments and environment, which other users of the machine may
+read, nor a file holds any. It has a session of its own and blocks SIGTERM, SIGINT and SIGHUP, so it writes the last
+lines of a stopped process. It ends when no process can print into its pipe.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ import marin_resources
 from marin_resources.ray_tpu.log.pump import NO_FD
 from marin_resources.ray_tpu.log.redact import forms_of, printed
 
-LAST_LINES_S = 2.0
-"""So long a pump is waited for. What holds its pipe longer, a daemon that the step has left, is not."""
+CLOSE_TIMEOUT_S = 2.0
+"""Time limit for the last lines: a daemon that the step left running may hold the pipe for longer."""
 PIPE_BYTES = 1 << 20
-"""Linux's limit for a user's pipe; its default of 64 KB is soon filled by a worker that prints much."""
+"""Linux's limit for a user's pipe. A worker that prints much soon fills the default of 64 KB."""
 START = "import sys; sys.path.append(sys.argv[1]); from marin_resources.ray_tpu.log.pump import main; "
 START += "main(*map(int, sys.argv[2:]))"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(marin_resources.__file__)))
-"""Where the package is."""
-SIGNALS_KEPT_OFF = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""The folder that contains the package."""
+BLOCKED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _running: list[subprocess.Popen[bytes]] = []
 
 
 class Pump:
-    """A pump: what is written to `fd` is in the log soon after `begin`."""
+    """A running pump: bytes written to `fd` are in the log soon after `begin`."""
 
     def __init__(self, file: str | None, *, tee: bool) -> None:
-        """With `tee` onto this process's stdout as it is now, too; without a file only there."""
+        """With `tee`, the pump writes to this process's current stdout too; if `file` is None, only there."""
         read, self.fd = os.pipe()
         begin, self._begin = os.pipe()
-        with suppress(OSError, AttributeError):  # this user may have no more of them, and macOS has none
+        with suppress(OSError, AttributeError):  # the user's limit is reached, or macOS, which lacks it
             fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         opened = [read, begin]
         try:
@@ -55,30 +55,30 @@ class Pump:
                 os.close(fd)
 
     def begin(self, secrets: Iterable[str], first_line: str) -> None:
-        """Nothing else is written to stdout from now on: it gets `first_line`, if there is one, and then the log."""
+        """Send the secrets. From now on stdout gets `first_line`, if any, then the log, and must get nothing else."""
         lines = [f"{first_line}\n".encode() if first_line else b"", *map(printed, forms_of(secrets))]
         fd, self._begin = self._begin, NO_FD
-        with suppress(BrokenPipeError), open(fd, "wb") as pipe:  # if it has died, the next print says so
+        with suppress(BrokenPipeError), open(fd, "wb") as pipe:  # a dead pump: the next print fails
             pipe.writelines(line.hex().encode() + b"\n" for line in lines)
 
     def close(self) -> None:
-        """Nothing more is written to `fd` by this process: wait for the last lines."""
+        """Close `fd` in this process and wait up to 2 s for the last lines."""
         if self._begin != NO_FD:
             os.close(self._begin)
         os.close(self.fd)
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(LAST_LINES_S)
+            self._process.wait(CLOSE_TIMEOUT_S)
 
 
 def pump_pids() -> set[int]:
-    """The pumps that this process has started. They end by themselves, after all that prints."""
+    """Return the ids of the pumps that this process started. They end by themselves, after every printing process."""
     return {process.pid for process in _running}
 
 
 def _start(read: int, begin: int, log: int, *, tee: bool) -> subprocess.Popen[bytes]:
     _running[:] = [process for process in _running if process.poll() is None]
     arguments = [ROOT, *map(str, (log, begin, int(tee)))]
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS_KEPT_OFF)  # is inherited, and never lifted there
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)  # the pump inherits the mask and never unblocks it
     try:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", START, *arguments],

@@ -1,8 +1,8 @@
-"""Secrets taken out of what is shown: a step's log, its errors, its record.
+"""Remove secrets from a step's log, errors and record.
 
-In:  the values of secrets, and text, JSON or bytes.   Out: the same with `***` where a secret was.
+In:  the values of secrets, and text or JSON.   Out: the same with `***` in place of each secret.
 
-A secret is found as it is, by its lines (of a PEM key, also inside JSON), and quoted for a URL, JSON or Python.
+A secret is found as it is, line by line (a PEM key, also inside JSON), and quoted for a URL, JSON or Python.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from urllib.parse import quote, quote_plus
 from marin_resources.ray_tpu.log.redact_stream import RedactedStream
 
 MIN_CHARACTERS = 4
-"""A shorter value is no secret, and would be found in every other word."""
+"""A shorter value is not treated as a secret: it would match inside ordinary words."""
 MIN_LINE_CHARACTERS = 8
 LINE_END = re.compile(r"[\r\n]+|(?:\\r)?\\n")
-"""Also as JSON writes it: a service account's key is a JSON document that holds the lines of a PEM key."""
+"""Also escaped as in JSON: a service account's key is a JSON document that holds the lines of a PEM key."""
 
 
 def secrets_of(names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The values of the variables that are set."""
+    """Return the values of the variables that are set and not empty."""
     return [environ[name] for name in names if environ.get(name)]
 
 
 def forms_of(values: Iterable[str]) -> list[str]:
-    """All that has to be hidden so that none of the values is seen."""
+    """Return every string to hide, so that no value can be read: each value, its lines, and both quoted."""
     parts = {part for value in values if len(value) >= MIN_CHARACTERS for part in _parts(value)}
     return sorted({form for part in parts for form in _quoted(part)})
 
 
 def printed(form: str) -> bytes:
-    """A form as a process prints it, also if it is a variable that is not UTF-8."""
+    """Return the bytes of a form as a process prints it, also for a variable that is not UTF-8."""
     try:
         return form.encode(errors="surrogateescape")
     except UnicodeEncodeError:
@@ -43,20 +43,18 @@ def printed(form: str) -> bytes:
 
 
 class Redactor:
-    """Hides secrets: in a whole text or JSON, or, with `feed` and `flush`, in one stream that is cut anywhere."""
+    """Hides secrets in a whole text or JSON. For a stream of bytes, see `RedactedStream`."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        forms = forms_of(values)
-        self._forms_in_text = [form.encode(errors="surrogatepass") for form in forms]
-        self._stream = RedactedStream(map(printed, forms))
+        self._forms = [form.encode(errors="surrogatepass") for form in forms_of(values)]
 
     def text(self, text: str) -> str:
-        stream = RedactedStream(self._forms_in_text)
+        stream = RedactedStream(self._forms)
         shown = stream.feed(text.encode(errors="surrogatepass")) + stream.flush()
         return shown.decode(errors="surrogatepass")
 
     def json(self, value: Any) -> Any:
-        """The same for all strings in it, keys too. Keys that are the same afterwards are told apart by more stars."""
+        """Redact all strings, keys too. More stars are added to keys that would become equal."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list | tuple):
@@ -71,18 +69,10 @@ class Redactor:
             shown[key] = self.json(item)
         return shown
 
-    def feed(self, data: bytes) -> bytes:
-        """What of the stream can be shown by now: not what may be the beginning of a secret."""
-        return self._stream.feed(data)
-
-    def flush(self) -> bytes:
-        """What was held back, at the end of the stream."""
-        return self._stream.flush()
-
 
 def _parts(value: str) -> Iterator[str]:
     yield value
-    if len(value.strip()) >= MIN_CHARACTERS:  # a value from a file ends with a line end that nobody prints
+    if len(value.strip()) >= MIN_CHARACTERS:  # a value from a file ends with a newline that is not printed
         yield value.strip()
     for line in LINE_END.split(value):
         if len(line.strip()) >= MIN_LINE_CHARACTERS:

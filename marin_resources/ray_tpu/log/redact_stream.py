@@ -1,9 +1,9 @@
-"""Secrets taken out of bytes that arrive cut anywhere. Imports nothing, as the log's pump starts with it.
+"""Remove secrets from a stream of bytes. Imports nothing, as the log's pump starts with it.
 
-In:  the forms that secrets are printed in (`redact.forms_of`), and bytes.   Out: the bytes with `***` for each secret.
+In:  the printed forms of secrets (`redact.forms_of`), and chunks of bytes.   Out: the bytes with `***` for each secret.
 
-What comes out does not depend on where the bytes were cut. Secrets that overlap are one `***`, so that no end of either
-is left. Each form is looked for with `bytes.find`, which is linear in the worst case too, unlike a regular expression.
+The result does not depend on where the chunks are cut. Overlapping secrets become one `***`, so no part of either is
+left. Each form is searched with `bytes.find`, which is linear in the worst case too, unlike a regular expression.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ HIDDEN = b"***"
 
 
 class RedactedStream:
-    """Give it bytes with `feed`; what it holds back, the possible beginning of a secret, comes with `flush`."""
+    """Redacts chunks given to `feed`. `flush` returns the rest, which may be the beginning of a secret."""
 
     def __init__(self, forms: Iterable[bytes]) -> None:
         self._forms = sorted({form for form in forms if form}, key=lambda form: (-len(form), form))
         self._rest = b""
         self._hidden_bytes = 0
-        """So many bytes of the rest are part of a secret that is hidden already."""
+        """How many bytes of the rest belong to a secret that is hidden already."""
 
     def feed(self, data: bytes) -> bytes:
-        """What can be shown by now."""
+        """Add a chunk and return the redacted bytes up to the possible beginning of a secret."""
         if not self._forms:
             return data
         data = self._rest + data
         return self._shown(data, self._possible_beginning(data))
 
     def flush(self) -> bytes:
-        """What was held back: the bytes are at their end."""
+        """Return the redacted rest at the end of the stream."""
         return self._shown(self._rest, len(self._rest))
 
     def _shown(self, data: bytes, end: int) -> bytes:
-        """The bytes before `end`, without secrets; the others are the rest."""
+        """Return the bytes before `end` without secrets, and keep the others as the rest."""
         shown, at = [], self._hidden_bytes
         for start, stop in self._secrets(data, end):
             if start >= at:
@@ -45,7 +45,7 @@ class RedactedStream:
         return b"".join(shown)
 
     def _secrets(self, data: bytes, end: int) -> list[tuple[int, int]]:
-        """Where the secrets that begin before `end` begin and stop."""
+        """Return start and stop of each secret that starts before `end`."""
         found = []
         for form in self._forms:
             start = data.find(form)
@@ -55,7 +55,7 @@ class RedactedStream:
         return sorted(found)
 
     def _possible_beginning(self, data: bytes) -> int:
-        """From where on the bytes may be the beginning of a secret."""
+        """Return the position from which the bytes may be the beginning of a secret."""
         first = len(data)
         for form in self._forms:
             at = data.find(form[0], max(0, len(data) - len(form) + 1), first)

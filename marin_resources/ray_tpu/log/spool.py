@@ -1,7 +1,7 @@
-"""The log of an attempt in a bucket: a file on this machine, the spool, that is uploaded whole while it grows.
+"""The log of an attempt in a bucket: a local file, the spool, that is uploaded whole while it grows.
 
-Where the spool lies is told by the log's path alone, so that shards in other processes append to it, and whoever
-follows the log on this machine reads it at once. It is removed when all of it is in the bucket.
+The spool's path depends on the log's path alone, so shards in other processes append to it, and a follower on this
+machine reads it at once. It is removed when all of it is in the bucket.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from marin_resources.storage.upload.upload import upload
 
 FIRST_UPLOAD_S = 5.0
 UPLOAD_BYTES_PER_S = 1_000_000
-"""On average: as the log is uploaded whole each time, a log of 100 MB is uploaded every 100 s."""
-KEPT_S = 7 * 24 * 3600.0
-"""So long the spool of a worker that was killed is kept, if nobody else has uploaded it."""
+"""Average rate. Each upload sends the whole log, so a log of 100 MB is uploaded every 100 s."""
+RETENTION_S = 7 * 24 * 3600.0
+"""How long the spool of a killed worker is kept if no other process has uploaded it."""
 
 log = logging.getLogger(__name__)
 
 
 def spool_of(path: str) -> str:
-    """The spool of the log at `path`."""
+    """Return the local file of the log at `path`."""
     return os.path.join(_folder(), hashlib.sha256(path.encode()).hexdigest()[:32] + ".log")
 
 
 class LogUploader:
-    """While the block runs and once at its end, the spool is uploaded to `path`. Trouble is told and ends nothing."""
+    """Uploads the spool to `path` while the block runs and once at its end. Errors are logged and never raised."""
 
     def __init__(self, path: str) -> None:
         self._path, self._spool = path, spool_of(path)
-        self._over = threading.Event()
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-uploader", daemon=True)
         self._uploaded_bytes = 0
 
     def __enter__(self) -> str:
-        """Returns the spool, which is there from now on."""
+        """Create the spool and return its path."""
         _make_folder()
         with open(self._spool, "ab"):
             pass
@@ -50,20 +50,20 @@ class LogUploader:
         return self._spool
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._over.set()
+        self._stop.set()
         self._thread.join()
         upload_spool(self._path)
 
     def _run(self) -> None:
         wait_s = FIRST_UPLOAD_S
-        while not self._over.wait(wait_s):
+        while not self._stop.wait(wait_s):
             try:
                 wait_s = max(FIRST_UPLOAD_S, self._upload_if_grown() / UPLOAD_BYTES_PER_S)
-            except Exception as error:  # whatever a store or its client says, the step goes on
+            except Exception as error:  # any error of a store or its client: the step keeps running
                 log.warning("the log cannot be uploaded now (%s: %s)", type(error).__name__, error)
 
     def _upload_if_grown(self) -> int:
-        """Returns how many bytes there are."""
+        """Return the size of the spool in bytes."""
         size_bytes = os.path.getsize(self._spool)
         if size_bytes != self._uploaded_bytes:
             _upload(self._path)
@@ -72,18 +72,18 @@ class LogUploader:
 
 
 def upload_spool(path: str) -> None:
-    """Upload what is left of the log at `path` on this machine, and remove it here. Trouble is told on stderr."""
+    """Upload the spool of the log at `path`, if this machine has one, and remove it. Errors are printed to stderr."""
     spool = spool_of(path)
     try:
         _upload(path)
         os.unlink(spool)
-    except FileNotFoundError:  # all is in the bucket, or the log is none of this machine's
+    except FileNotFoundError:  # uploaded already, on a disk, or another machine's
         return
     except Exception as error:  # the step is done, or has its own error
-        told = f"The log {path!r} cannot be uploaded ({type(error).__name__}: {error}). All of it is in {spool!r}."
-        sys.stderr.write(f"{told}\n")
+        message = f"The log {path!r} cannot be uploaded ({type(error).__name__}: {error}). All of it is in {spool!r}."
+        sys.stderr.write(f"{message}\n")
         with suppress(OSError), open(spool, "a") as file:
-            file.write(f"{told}\n")
+            file.write(f"{message}\n")
 
 
 def _upload(path: str) -> None:
@@ -96,15 +96,15 @@ def _folder() -> str:
 
 
 def _make_folder() -> None:
-    """A folder that only this user reads; what was forgotten in it is removed."""
+    """Create a folder that only this user may read, and remove spools that are older than 7 days."""
     folder = _folder()
     os.makedirs(folder, mode=0o700, exist_ok=True)
     stat = os.lstat(folder)
     if stat.st_uid != os.getuid() or stat.st_mode & 0o077 or os.path.islink(folder):
         raise PermissionError(
-            f"{folder!r} holds logs that are on their way to a bucket and is not this user's alone. Remove it."
+            f"The folder {folder!r} holds logs for upload and is accessible to other users. Remove it and run again."
         )
     for entry in os.scandir(folder):
         with suppress(FileNotFoundError):
-            if entry.stat().st_mtime < time.time() - KEPT_S:
+            if entry.stat().st_mtime < time.time() - RETENTION_S:
                 os.unlink(entry.path)

@@ -1,7 +1,7 @@
-"""The way from a job's process to the Ray that it runs on, opened when it is first needed.
+"""Connect the process of a job to the Ray cluster that it runs on, at the first use.
 
-Ray knows from the environment of a job which cluster it is of, with which token, and the environment its tasks get:
-the job's own, with its working directory. Only the interpreter and its threads are asked for by each task.
+Ray reads the cluster, the token and the environment of tasks, which is the job's with its working directory, from the
+job's environment variables. A task adds only the interpreter and the number of threads.
 """
 
 from __future__ import annotations
@@ -17,20 +17,26 @@ NAMESPACE = "marin"
 
 
 def connect() -> Any:
-    """The module `ray`, connected. Raises ConnectionError if there is no cluster."""
-    import ray
+    """Return the module `ray`, connected. Raises ConnectionError if there is no cluster."""
+    import ray  # late, for its weight: a job whose shards run in its own process never needs it
 
     if not ray.is_initialized():
-        # In a thread, as Ray takes over SIGTERM where it can: a job that is told to stop says so, and Ray does not.
+        # In a thread, so that Ray cannot replace the handler of SIGTERM: ours records a stop, Ray's does not.
         with ThreadPoolExecutor(1, thread_name_prefix="ray-connection") as thread:
             thread.submit(_connect, ray).result()
     return ray
 
 
 def task_environment(cpus: float) -> dict[str, Any]:
-    """Ray's `runtime_env` of a task, beside what the job has: this interpreter, and as many threads for numerical
-    libraries as Ray gives a task that asks it for its CPUs."""
-    return {"py_executable": sys.executable, "env_vars": {"OMP_NUM_THREADS": str(max(math.floor(cpus), 1))}}
+    """Return Ray's `runtime_env` of a task, beside the job's: this interpreter, and as many threads for numerical
+    libraries as Ray sets for a task with these CPUs."""
+    return {"py_executable": sys.executable, "env_vars": {"OMP_NUM_THREADS": thread_count(cpus)}}
+
+
+def thread_count(cpus: float) -> str:
+    """Return the value of OMP_NUM_THREADS for these CPUs, as Ray sets it for a task. Without it, numerical libraries
+    start a thread for each CPU of the node."""
+    return str(max(math.floor(cpus), 1))
 
 
 def _connect(ray: Any) -> None:

@@ -1,7 +1,7 @@
-"""Shards of files: a group of input files, one output file for each, and what is asked of them.
+"""Shards of files: a group of input files, one output file for each, and their config.
 
-A group is what one task works on and what is finished or not. It depends on the files alone, never on how many cores
-there are, so a stage that was killed finds its groups again on another machine.
+One task processes one group, which is finished or not as a whole. Groups depend on the files alone, never on the number
+of cores, so a killed stage finds its groups again on another machine.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 from marin_resources.storage.files import StoredFile
 
 MAX_GROUP_BYTES = 256 * 1024**2
-"""Some minutes of work: what is lost with a worker."""
-LEAST_GROUPS = 256
-"""So many files are a group each; of more, small ones share one."""
+"""Some minutes of work, which a lost worker loses."""
+MAX_SMALL_GROUPS = 256
+"""Up to this many files are a group each. More small files share at most this many groups, and one for the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileShard:
-    """What one task works on. Its function creates every output, whole or not at all."""
+    """The unit of work of one task. Its function creates every output, whole or not at all."""
 
     inputs: tuple[StoredFile, ...]
     outputs: tuple[str, ...]
     """Paths, one for each input."""
     config: Any
-    """What is asked of the files, a frozen dataclass. Another config is another shard."""
+    """How to process the files, a frozen dataclass. Another config is another shard."""
 
     @property
     def size_bytes(self) -> int:
@@ -34,20 +34,21 @@ class FileShard:
 
 
 def file_shards(files: Sequence[StoredFile], outputs: Sequence[str], *, config: Any) -> list[FileShard]:
-    """Neighbours in groups: at most 256 groups of small files, none much above 256 MB unless one file is."""
-    total = sum(file.size_bytes for file in files)
-    target = min(MAX_GROUP_BYTES, total // LEAST_GROUPS) if len(files) > LEAST_GROUPS else 0
+    """Group neighbouring files: at most 256 groups of small files, none much above 256 MB unless one file is."""
+    total_bytes = sum(file.size_bytes for file in files)
+    target_bytes = min(MAX_GROUP_BYTES, total_bytes // MAX_SMALL_GROUPS) if len(files) > MAX_SMALL_GROUPS else 0
     return [
         FileShard(inputs=tuple(files[a:b]), outputs=tuple(outputs[a:b]), config=config)
-        for a, b in _groups([file.size_bytes for file in files], target)
+        for a, b in _groups([file.size_bytes for file in files], target_bytes)
     ]
 
 
-def _groups(sizes: Sequence[int], target: int) -> Iterator[tuple[int, int]]:
+def _groups(sizes: Sequence[int], target_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each group of neighbours, closed at `target_bytes`."""
     start, total = 0, 0
     for end, size in enumerate(sizes, start=1):
         total += size
-        if total >= target:
+        if total >= target_bytes:
             yield start, end
             start, total = end, 0
     if start < len(sizes):

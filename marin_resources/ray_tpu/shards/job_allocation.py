@@ -1,34 +1,36 @@
-"""What the process of a step has for the shards that the step maps: CPUs that it holds, and names of what they need.
+"""What the process of a step reserves for the shards that the step maps, and what these shards require.
 
-A job's driver holds CPUs and memory by its supervisor, an actor of Ray, so they are not given to others while it waits
-for its shards. They are the job's own, and its shards use them (`shard_flights.py`): jobs that hold all CPUs there are
-would wait for one another else. Nothing is held elsewhere.
+The supervisor of a job, a Ray actor, reserves CPUs and memory for the job's process, so Ray gives them to no other
+task while the process waits for its shards. The shards use them (`in_flight.py`): otherwise jobs that reserve all CPUs
+of a cluster would wait for each other. A step that is not a job reserves nothing.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from marin_resources.hardware import Resources
 
-RAYS_OUTPUT = {"RAY_COLOR_PREFIX": "0", "RAY_DEDUP_LOGS": "0"}
-"""What processes on other nodes print arrives as it is: without colours, and each line though others printed the same.
-Ray looks when it is imported."""
+RAY_OUTPUT_VARIABLES = {"RAY_COLOR_PREFIX": "0", "RAY_DEDUP_LOGS": "0"}
+"""Output of processes on other nodes arrives unchanged: without colours and without deduplication of equal lines. Ray
+reads the variables when it is imported."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class JobAllocation:
+    """CPUs and memory that Ray reserves for the process of a job."""
+
     cpus: float
     memory_bytes: int | None = None
-    """None: none is reserved."""
+    """None: no memory is reserved."""
     lent_while_waiting: bool = False
-    """Whether Ray gives the CPUs to others while this process waits for shards: those of a task, not those of a job."""
+    """Whether Ray lends the CPUs to others while this process waits for shards: it does for a task, not for a job."""
 
-    def places(self, resources: Resources) -> int:
-        """How many shards with these resources may use what is held, though it be too little for one."""
+    def slots(self, resources: Resources) -> int:
+        """Return how many shards with these resources may use the allocation at once: at least one, even if larger."""
         if self.lent_while_waiting:
             return 0
         fit = [self.cpus / resources.cpus]
@@ -43,50 +45,52 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needs:
+class ShardRequirements:
+    """What the process of a shard requires, as the step's own does."""
+
     env: tuple[str, ...] = ()
     """Names of variables; their values are looked up where a shard runs."""
     packages: tuple[str, ...] = ()
     """Requirements beyond the environment."""
 
 
-_held: Held | None = None
-_needs = Needs()
+@dataclass(frozen=True, kw_only=True)
+class _StepProcess:
+    allocation: JobAllocation | None = None
+    requirements: ShardRequirements = field(default_factory=ShardRequirements)
+
+
+_current = _StepProcess()
+"""Module-level, as a process runs one step at a time, and all threads of the step see it."""
 
 
 @contextmanager
-def hold(cpus: float, memory_bytes: int | None = None, *, lent_while_waiting: bool = False) -> Iterator[None]:
-    """While the block runs, this process, a job's, holds that for its step. One step at a time in a process.
+def reserve(allocation: JobAllocation | None, requirements: ShardRequirements | None = None) -> Iterator[None]:
+    """Set what this process reserves and its shards require while the block runs.
 
-    Enter it before the step's modules are imported, as they may import Ray.
+    Enter it before the step's modules are imported, as they may import Ray. Raises RuntimeError if the process has an
+    allocation already.
     """
-    global _held
-    if _held is not None:
-        raise RuntimeError(f"This process holds {_held!r} for a step already. Run one step at a time in a process.")
-    os.environ.update(RAYS_OUTPUT)
-    _held = Held(cpus=cpus, memory_bytes=memory_bytes, lent_while_waiting=lent_while_waiting)
+    global _current
+    if _current.allocation is not None:
+        raise RuntimeError(
+            f"This process has {_current.allocation!r} for a step already. Run one step at a time in a process."
+        )
+    if allocation is not None:
+        os.environ.update(RAY_OUTPUT_VARIABLES)
+    before = _current
+    _current = _StepProcess(allocation=allocation, requirements=requirements or ShardRequirements())
     try:
         yield
     finally:
-        _held = None
+        _current = before
 
 
-@contextmanager
-def need(env: Sequence[str] = (), packages: Sequence[str] = ()) -> Iterator[None]:
-    """While the block runs, the shards of this process's step get these variables and packages, wherever they run."""
-    global _needs
-    before, _needs = _needs, Needs(env=tuple(env), packages=tuple(packages))
-    try:
-        yield
-    finally:
-        _needs = before
+def current_allocation() -> JobAllocation | None:
+    """Return what this process reserves; None if its step is not a job, and in the processes of shards."""
+    return _current.allocation
 
 
-def held() -> Held | None:
-    """What this process holds; None where steps are no jobs, and in the processes of shards."""
-    return _held
-
-
-def needs() -> Needs:
-    """What the shards of this process's step need."""
-    return _needs
+def shard_requirements() -> ShardRequirements:
+    """Return what the shards of this process's step require."""
+    return _current.requirements

@@ -1,4 +1,4 @@
-"""Shards run one by one here, or as Ray tasks: a bounded number in flight, a lost worker's shard tried again."""
+"""Run shards one by one in this process, or as Ray tasks: a bounded number in flight, retried if a worker is lost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from marin_resources.hardware import Resources
-from marin_resources.ray_tpu.shards.flights import Flights
-from marin_resources.ray_tpu.shards.job_allocation import held
-from marin_resources.ray_tpu.shards.process import LastLines, entered, prints_far_away, surroundings
+from marin_resources.ray_tpu.shards.connection import connect
+from marin_resources.ray_tpu.shards.in_flight import InFlight
+from marin_resources.ray_tpu.shards.job_allocation import current_allocation
+from marin_resources.ray_tpu.shards.worker_context import (
+    AwaitRemoteOutput,
+    activate,
+    prints_through_ray,
+    worker_context,
+)
 from marin_resources.wire.config_json import decode
 from marin_resources.wire.reference import load
 
@@ -24,71 +30,75 @@ log = logging.getLogger(__name__)
 
 
 class ShardError(RuntimeError):
-    """A shard failed: one sentence with which, of what, and why."""
+    """A shard failed: one sentence with its index, its function, the reason and its config."""
 
 
 def run_here(
-    reference: str, shards: Mapping[int, str], resources: Resources, begin_again: Callable[[int], None]
+    reference: str, shards: Mapping[int, str], resources: Resources, discard: Callable[[int], None]
 ) -> Iterator[Finished]:
+    """Run the shards, encoded as JSON by index, in this process in their order. Raises ShardError."""
     for index, shard in shards.items():
         try:
             yield index, *run_shard(reference, shard)
-        except Exception as error:  # the shard's own error, told with which shard it was
-            raise _failed(reference, index, shard, error) from error
+        except Exception as error:  # the shard's own error, reported with its index
+            raise _shard_error(reference, index, shard, error) from error
 
 
 def run_on_ray(
-    reference: str, shards: Mapping[int, str], resources: Resources, begin_again: Callable[[int], None]
+    reference: str, shards: Mapping[int, str], resources: Resources, discard: Callable[[int], None]
 ) -> Iterator[Finished]:
-    """Ray tasks with the stage's resources, started in the order of `shards`. Ray itself retries nothing: a shard whose
-    worker was lost is tried again after `begin_again`."""
-    from ray.exceptions import RayError, RayTaskError
+    """Run the shards as Ray tasks with the stage's resources, started in their order. Raises ShardError.
 
-    from marin_resources.ray_tpu.shards.connection import connect
+    Ray itself retries nothing: after a lost worker, `discard` removes the shard's partial output, and it is retried.
+    """
+    from ray.exceptions import RayError, RayTaskError  # late, for its weight
 
-    ray, where = connect(), surroundings()
-    flights = Flights(ray, _run_elsewhere, resources, held())
+    ray, context = connect(), worker_context()
+    in_flight = InFlight(ray, _run_in_worker, resources, current_allocation())
     waiting, lost = deque(shards), Counter[int]()
     try:
-        with LastLines(len(ray.nodes())) as last_lines:
-            while waiting or flights:
-                flights.send(waiting, lambda index: (reference, shards[index], where), begin_again)
-                ended = flights.await_one()
+        with AwaitRemoteOutput(len(ray.nodes())) as remote_output:
+            while waiting or in_flight:
+                in_flight.submit(waiting, lambda index: (reference, shards[index], context), discard)
+                ended = in_flight.wait_for_event()
                 if ended is None:
                     continue
                 index, result = ended
                 try:
-                    counts, seconds, far_away = ray.get(result)
-                    last_lines.come |= far_away
+                    counts, seconds, through_ray = ray.get(result)
+                    remote_output.expected |= through_ray
                     yield index, counts, seconds
                 except RayTaskError as error:
-                    raise _failed(reference, index, shards[index], error.cause) from error
-                except RayError as error:  # its worker or node is gone, or was out of memory
+                    raise _shard_error(reference, index, shards[index], error.cause) from error
+                except RayError as error:  # its worker or node is gone, or ran out of memory
                     lost[index] += 1
                     if lost[index] > LOST_WORKER_RETRIES:
-                        raise _failed(reference, index, shards[index], error) from error
-                    log.warning("shard %d of %s lost its worker (%s); again", index, reference, type(error).__name__)
-                    begin_again(index)
+                        raise _shard_error(reference, index, shards[index], error) from error
+                    log.warning("shard %d of %s lost its worker (%s); retry", index, reference, type(error).__name__)
+                    discard(index)
                     waiting.appendleft(index)
     finally:
-        flights.end()
+        in_flight.cancel_all()
 
 
 def run_shard(reference: str, shard: str) -> tuple[dict[str, int | float], float]:
-    started = time.monotonic()
+    """Return the counts of one encoded shard, and its seconds."""
+    started_s = time.monotonic()
     counts = dict(load(reference)(decode(json.loads(shard))))
     _require_conserved(counts)
-    return counts, time.monotonic() - started
+    return counts, time.monotonic() - started_s
 
 
-def _run_elsewhere(reference: str, shard: str, where: Mapping[str, Any]) -> tuple[dict[str, int | float], float, bool]:
-    """In another process. Also whether what it prints comes by Ray."""
-    with entered(where):
-        return *run_shard(reference, shard), prints_far_away(where)
+def _run_in_worker(
+    reference: str, shard: str, context: Mapping[str, Any]
+) -> tuple[dict[str, int | float], float, bool]:
+    """Run in another process. Return also whether its output is forwarded by Ray."""
+    with activate(context):
+        return *run_shard(reference, shard), prints_through_ray(context)
 
 
 def _require_conserved(counts: Mapping[str, int | float]) -> None:
-    """Nothing is lost: what a shard read, it kept or rejected, and it says for which reason."""
+    """Check that no document is lost: each is kept, or rejected with a reason."""
     if "kept" not in counts or "documents" not in counts:
         return
     rejected = sum(count for name, count in counts.items() if name.startswith("rejected_"))
@@ -99,6 +109,6 @@ def _require_conserved(counts: Mapping[str, int | float]) -> None:
         )
 
 
-def _failed(reference: str, index: int, shard: str, error: BaseException) -> ShardError:
+def _shard_error(reference: str, index: int, shard: str, error: BaseException) -> ShardError:
     what = f"{type(error).__name__}: {str(error).rstrip(chr(46))}"
-    return ShardError(f"Shard {index} of {reference!r} failed: {what}. It was asked {shard[:300]}")
+    return ShardError(f"Shard {index} of {reference!r} failed: {what}. It was given {shard[:300]}")

@@ -1,7 +1,7 @@
-"""End this process for good, with all that it started, after some last words.
+"""Kill this process and its children after a last action.
 
-A function in C cannot be interrupted from another thread, so what has to end it ends the process. What it has given to
-Ray ends too: Ray ends the tasks of an owner that is dead.
+A function in C cannot be interrupted from another thread, so the process is killed instead. Its Ray tasks end too: Ray
+cancels the tasks of a dead owner.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ import psutil
 from marin_resources.ray_tpu.log.pump_process import pump_pids
 
 
-def end_process(last_words: Callable[[], None], timeout_s: float) -> None:
-    """Kill this process and its children, after `last_words` or `timeout_s`. Does not return."""
-    speaker = threading.Thread(target=last_words, name="last-words", daemon=True)
-    speaker.start()
-    speaker.join(timeout_s)  # the network may be what is broken
+def end_process(before_exit: Callable[[], None], timeout_s: float) -> None:
+    """Call `before_exit` in a thread, wait for it up to `timeout_s`, kill this process and its children. No return."""
+    thread = threading.Thread(target=before_exit, name="before-exit", daemon=True)
+    thread.start()
+    thread.join(timeout_s)  # the network may be broken
     kill_children()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def kill_children() -> None:
-    """Kill all that this process started, and what that has started, but not the pumps of its log: they end by
-    themselves, after its last lines."""
+    """Kill all descendants of this process, except the pumps of its log, which end after its last lines."""
     pumps = pump_pids()
     for child in psutil.Process().children(recursive=True):
         if child.pid not in pumps:

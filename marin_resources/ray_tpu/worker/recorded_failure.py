@@ -1,4 +1,4 @@
-"""The failure that a worker recorded beside the output before it ended its own process."""
+"""Read the failure that a worker recorded beside the output before it killed its own process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from marin_resources.wire.outcome import End, Outcome
 
 
 def recorded_failure(output_path: str, attempt: int) -> Outcome | None:
-    """The recorded failure of this attempt, or None."""
+    """Return the recorded failure of this attempt, or None."""
     try:
         mark = read_attempt(output_path, attempt)
     except FileNotFoundError:

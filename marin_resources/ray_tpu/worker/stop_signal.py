@@ -1,12 +1,12 @@
-"""SIGTERM as Ray sends it to a job that is to stop: an exception in the main thread. After 3 s Ray kills the process.
+"""SIGTERM, which Ray sends to stop a job, as an exception in the main thread. Ray kills the process 3 s later.
 
-    install()              from now on SIGTERM raises Stopped, once
-    hold()                 not just now: what is being done is short, and must not be cut
-    let_go(give_up)        now it may be raised again; at once, if the signal has come meanwhile
-    taken()                the main thread sees to its end
+    install()              from now on SIGTERM raises Stopped in the main thread, once
+    block()                delay the exception: a short section must not be interrupted
+    unblock(on_ignored)    deliver it again; at once if the signal arrived while it was blocked
+    acknowledge()          the main thread is handling the stop, or needs no stop any more
 
-A main thread that is in C for long, or that swallows the exception, does not come to see to its end. Then `give_up` is
-called after a second, in another thread. In a process where nothing is installed all of this does nothing.
+A main thread that is in C code for long, or that swallows the exception, does not acknowledge the signal. Then
+`on_ignored` is called after 1 s, in another thread. Without `install()` all of this does nothing.
 """
 
 from __future__ import annotations
@@ -17,84 +17,85 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
-GRACE_S = 1.0
+ACKNOWLEDGE_TIMEOUT_S = 1.0
 
 
 class Stopped(BaseException):
-    """This process was told to end. No Exception, as a step's function might go on after one."""
+    """This process was told to stop. Not an Exception, as a step's function might catch that and keep running."""
 
 
-class _Signal:
-    """The signal of this process, and what is done about it."""
+class _StopState:
+    """Whether this process received the signal, and how it is handled."""
 
     def __init__(self) -> None:
         self.installed = False
-        self.held = False
+        self.blocked = False
         self.pending = False
         self.received = threading.Event()
-        """Set by a thread, so also where another library has put its own handler in place of ours."""
-        self.taken = threading.Event()
-        self.give_up: Callable[[], None] | None = None
+        """Set by a thread, so also if another library has replaced our handler."""
+        self.acknowledged = threading.Event()
+        self.on_ignored: Callable[[], None] | None = None
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         self.pending = True
-        self.raise_if_due()
+        self.raise_if_pending()
 
-    def raise_if_due(self) -> None:
-        if self.pending and not self.held and not self.taken.is_set():
-            self.held = True  # once is enough
+    def raise_if_pending(self) -> None:
+        if self.pending and not self.blocked and not self.acknowledged.is_set():
+            self.blocked = True  # raise once
             raise Stopped
 
     def watch(self, pipe: int) -> None:
         while signal.SIGTERM not in os.read(pipe, 64):
             continue
         self.received.set()
-        if not self.taken.wait(GRACE_S) and self.give_up is not None:
-            self.give_up()
+        if not self.acknowledged.wait(ACKNOWLEDGE_TIMEOUT_S) and self.on_ignored is not None:
+            self.on_ignored()
 
 
-_now = _Signal()
+_state = _StopState()
+"""A process has one handler of a signal, so one state."""
 
 
 def install() -> None:
-    """To be called in the main thread."""
+    """Handle SIGTERM from now on. Call it in the main thread."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    _now.installed = True
-    handle_again()
-    threading.Thread(target=_now.watch, args=(reader,), name="stop-signal", daemon=True).start()
-    os.register_at_fork(after_in_child=_forget)
+    _state.installed = True
+    reinstall_handler()
+    threading.Thread(target=_state.watch, args=(reader,), name="stop-signal", daemon=True).start()
+    os.register_at_fork(after_in_child=_reset_in_child)
 
 
-def handle_again() -> None:
-    """Be the one who handles the signal: a library may have put a handler of its own (Ray does, which then exits)."""
-    if _now.installed and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _now.handle)
+def reinstall_handler() -> None:
+    """Set our handler again: a library may have replaced it (Ray does, with one that exits)."""
+    if _state.installed and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _state.handle)
 
 
-def hold() -> None:
-    _now.held = True
+def block() -> None:
+    _state.blocked = True
 
 
-def let_go(give_up: Callable[[], None]) -> None:
-    _now.held, _now.give_up = False, give_up
-    _now.raise_if_due()
+def unblock(on_ignored: Callable[[], None]) -> None:
+    _state.blocked, _state.on_ignored = False, on_ignored
+    _state.raise_if_pending()
 
 
-def taken() -> None:
-    _now.taken.set()
-    _now.held = True
+def acknowledge() -> None:
+    _state.acknowledged.set()
+    _state.blocked = True
 
 
-def received(within_s: float = 0.0) -> bool:
-    """Whether this process was told to end."""
-    return _now.installed and _now.received.wait(within_s)
+def received(timeout_s: float = 0.0) -> bool:
+    """Whether this process was told to stop, or is within `timeout_s`."""
+    return _state.installed and _state.received.wait(timeout_s)
 
 
-def _forget() -> None:
-    """A forked child is no worker: it ends as the one who forked it wants, and its signals are its own."""
-    if _now.installed:
+def _reset_in_child() -> None:
+    """Restore the default in a forked child: it is no worker, and its parent decides how it ends."""
+    if _state.installed:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _now.installed = False
+        _state.installed = False

@@ -138,12 +138,12 @@ def test_a_missing_extra_is_named_with_the_command_that_brings_it(orchestrator: 
 
 
 def test_an_unset_variable_is_named(orchestrator: Orchestrator) -> None:
-    with pytest.raises(MissingRequirementError, match="Step 'toy/e' asks for the variable 'TOY_TOKEN'"):
+    with pytest.raises(MissingRequirementError, match="Step 'toy/e' requires the variable 'TOY_TOKEN'"):
         orchestrator.produce(toy("e", env=("TOY_TOKEN",)))
 
 
 def test_an_impossible_resource_fails_at_once_with_what_there_is(orchestrator: Orchestrator) -> None:
-    with pytest.raises(UnmeetableError, match=r"Step 'toy/g' asks for 1 CPU, 8 GPU, .*GPU 8 asked, 0 at most"):
+    with pytest.raises(UnmeetableError, match=r"Step 'toy/g' requests 1 CPU, 8 GPU, .*GPU 8 requested, 0 at most"):
         orchestrator.produce(toy("g", resources=gpu(8)))
 
 

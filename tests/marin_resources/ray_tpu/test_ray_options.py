@@ -16,7 +16,7 @@ from marin_resources.ray_tpu.ray_options import UnmeetableError, ray_options, re
         (tpu("v5p-32"), {"num_cpus": 1, "resources": {"TPU-v5p-32-head": 1}}),
     ],
 )
-def test_resources_are_asked_in_rays_words(resources: Resources, options: dict[str, object]) -> None:
+def test_resources_become_options_of_ray(resources: Resources, options: dict[str, object]) -> None:
     assert ray_options(resources) == options
 
 
@@ -35,13 +35,13 @@ def test_what_some_node_has_is_not_refused(resources: Resources) -> None:
 @pytest.mark.parametrize(
     ("resources", "nodes", "sentence"),
     [
-        (cpu(4), [SMALL], "Step 'a' asks for 4 CPU, which no node here has: CPU 4 asked, 2 at most"),
-        (cpu(1, memory_gib=5), [SMALL], "memory 5.0 GiB asked, 4.0 GiB at most"),
-        (gpu(9), [SMALL, LARGE], "GPU 9 asked, 8 at most"),
+        (cpu(4), [SMALL], "Step 'a' requests 4 CPU, which no node here has: CPU 4 requested, 2 at most"),
+        (cpu(1, memory_gib=5), [SMALL], "memory 5.0 GiB requested, 4.0 GiB at most"),
+        (gpu(9), [SMALL, LARGE], "GPU 9 requested, 8 at most"),
         (gpu(1, "A100"), [LARGE], "accelerator_type:A100"),
-        (tpu("v4-8"), [POD], "TPU-v4-8-head 1 asked, 0 at most"),
+        (tpu("v4-8"), [POD], "TPU-v4-8-head 1 requested, 0 at most"),
         (gpu(1, cpus=100), [{"CPU": 200}, LARGE], "not on one node"),
-        (cpu(1), [], "CPU 1 asked, 0 at most"),
+        (cpu(1), [], "CPU 1 requested, 0 at most"),
     ],
 )
 def test_what_no_node_has_is_refused_with_the_most_there_is(
@@ -50,4 +50,4 @@ def test_what_no_node_has_is_refused_with_the_most_there_is(
     with pytest.raises(UnmeetableError) as caught:
         refuse_unmeetable("Step 'a'", resources, nodes)
     assert sentence in str(caught.value)
-    assert str(caught.value).endswith("Ask for less, or run where there is more.")
+    assert str(caught.value).endswith("Request less, or run on larger nodes.")

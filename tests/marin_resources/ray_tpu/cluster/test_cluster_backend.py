@@ -119,7 +119,7 @@ def test_what_no_node_has_is_waited_for_and_then_given_up_with_what_there_is(
     orchestrator = orchestrate(start_timeout_s=2.0)
     error = orchestrator.failure(toy("a", resources=cpu(64)))
     assert "did not begin within 2 s" in str(error)
-    assert "CPU 64 asked, 2 at most" in str(error)
+    assert "CPU 64 requested, 2 at most" in str(error)
     assert any("no node of" in said and "CPU 64 asked" in said for said in orchestrator.said)
     [path] = prefix.glob("toy/a-*")
     assert note_of(str(path)).stop is not None, "should it begin after all, it does nothing"

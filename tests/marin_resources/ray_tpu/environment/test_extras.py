@@ -14,7 +14,7 @@ def test_an_extra_that_is_installed_is_enough() -> None:
 
 
 def test_an_unknown_extra_is_named_with_those_there_are() -> None:
-    with pytest.raises(MissingRequirementError, match=r"'raw/a' asks for the extra 'trian'.*some of curate, .*train"):
+    with pytest.raises(MissingRequirementError, match=r"'raw/a' requests the extra 'trian'.*some of curate, .*train"):
         check_environment("raw/a", ("trian",), ())
 
 
@@ -30,5 +30,5 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("A_TOKEN", "secret")
     check_environment("raw/a", (), ("A_TOKEN",))
     monkeypatch.delenv("A_TOKEN")
-    with pytest.raises(MissingRequirementError, match="'raw/a' asks for the variable 'A_TOKEN', which is not set"):
+    with pytest.raises(MissingRequirementError, match="'raw/a' requires the variable 'A_TOKEN', which is not set"):
         check_environment("raw/a", (), ("A_TOKEN",))

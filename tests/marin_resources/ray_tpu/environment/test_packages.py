@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from wheels import only_from, wheel
 
-from marin_resources.ray_tpu.environment.packages import PackagesError, ensure
+from marin_resources.ray_tpu.environment.packages import PackagesError, ensure_installed
 
 
 @pytest.fixture
@@ -32,13 +32,13 @@ def names_in(folder: str | None) -> set[str]:
 
 
 def test_nothing_asked_for_is_nothing() -> None:
-    assert ensure(()) is None
+    assert ensure_installed(()) is None
 
 
 def test_what_a_step_asks_for_is_there_with_what_that_needs(index: Path) -> None:
     wheel(index, "marin-tiny", "1.5", "marin-tinier>=2")
     wheel(index, "marin-tinier", "2.0")
-    folder = ensure(["marin-tiny>=1"])
+    folder = ensure_installed(["marin-tiny>=1"])
     assert names_in(folder) == {"marin_tiny", "marin_tinier"}
     code = "import marin_tiny, marin_tinier; print(marin_tiny.version, marin_tinier.version)"
     env = {**os.environ, "PYTHONPATH": str(folder)}
@@ -48,22 +48,22 @@ def test_what_a_step_asks_for_is_there_with_what_that_needs(index: Path) -> None
 def test_it_is_installed_once_for_the_same_requirements_in_any_order(index: Path) -> None:
     wheel(index, "marin-tiny", "1.0")
     wheel(index, "marin-other", "1.0")
-    first = ensure(["marin-tiny", "marin-other"])
+    first = ensure_installed(["marin-tiny", "marin-other"])
     shutil.rmtree(index)
-    assert ensure(["marin-other", "marin-tiny"]) == first
+    assert ensure_installed(["marin-other", "marin-tiny"]) == first
 
 
 def test_what_the_environment_has_is_not_installed_again(index: Path) -> None:
     """psutil is not in the index: that of the environment is what the package is given."""
     wheel(index, "marin-tiny", "1.0", "psutil>=5")
-    assert names_in(ensure(["marin-tiny", "psutil"])) == {"marin_tiny"}
+    assert names_in(ensure_installed(["marin-tiny", "psutil"])) == {"marin_tiny"}
 
 
 def test_a_package_that_would_replace_what_the_environment_has_is_refused(index: Path) -> None:
     wheel(index, "marin-tiny", "1.0", "psutil<5")
     wheel(index, "psutil", "4.0")
     with pytest.raises(PackagesError, match=r"'marin-tiny' cannot be installed: .*psutil<5 and psutil==") as raised:
-        ensure(["marin-tiny"])
+        ensure_installed(["marin-tiny"])
     assert "\n" not in str(raised.value)
 
 
@@ -71,26 +71,26 @@ def test_a_package_that_is_not_there_is_one_sentence_with_uvs_reason(index: Path
     with pytest.raises(
         PackagesError, match=r"^The packages 'no-such-package>=3' cannot be installed: .*not found"
     ) as e:
-        ensure(["no-such-package>=3"])
+        ensure_installed(["no-such-package>=3"])
     assert "\n" not in str(e.value)
 
 
 def test_what_is_no_requirement_is_one_sentence(index: Path) -> None:
     with pytest.raises(PackagesError, match=r"'marin-tiny=>1' cannot be installed: .*no such comparison operator"):
-        ensure(["marin-tiny=>1"])
+        ensure_installed(["marin-tiny=>1"])
 
 
 def test_a_try_that_failed_leaves_nothing_that_counts(index: Path) -> None:
     with pytest.raises(PackagesError):
-        ensure(["marin-tiny"])
+        ensure_installed(["marin-tiny"])
     wheel(index, "marin-tiny", "1.0")
-    assert names_in(ensure(["marin-tiny"])) == {"marin_tiny"}
+    assert names_in(ensure_installed(["marin-tiny"])) == {"marin_tiny"}
 
 
 def test_steps_that_begin_at_once_install_once(index: Path) -> None:
     wheel(index, "marin-tiny", "1.0")
     folders: list[str | None] = []
-    threads = [threading.Thread(target=lambda: folders.append(ensure(["marin-tiny"]))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: folders.append(ensure_installed(["marin-tiny"]))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -105,18 +105,18 @@ def test_an_index_that_does_not_answer_is_one_sentence(index: Path, monkeypatch:
         monkeypatch.delenv("UV_NO_INDEX")
         monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
         with pytest.raises(PackagesError, match=r"'marin-tiny' were not installed within 0\.5 s"):
-            ensure(["marin-tiny"], timeout_s=0.5)
+            ensure_installed(["marin-tiny"], timeout_s=0.5)
 
 
 def test_a_cache_that_cannot_be_written_is_one_sentence(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (index.parent / "file").write_text("")
     monkeypatch.setenv("MARIN_PACKAGES_DIR", str(index.parent / "file"))
     with pytest.raises(PackagesError, match=r"'marin-tiny' cannot be put into '.*file'"):
-        ensure(["marin-tiny"])
+        ensure_installed(["marin-tiny"])
 
 
 def test_a_machine_without_uv_says_so(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(index))
     monkeypatch.setitem(sys.modules, "uv", None)
-    with pytest.raises(PackagesError, match="installed with uv, which is not on this machine"):
-        ensure(["marin-tiny"])
+    with pytest.raises(PackagesError, match="installed with uv, which this machine lacks"):
+        ensure_installed(["marin-tiny"])

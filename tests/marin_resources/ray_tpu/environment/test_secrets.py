@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from marin_resources.ray_tpu.environment.secrets import SecretError, provide
+from marin_resources.ray_tpu.environment.secrets import SecretError, load_secrets
 from marin_resources.secret_manager import access_secret
 
 SECRET = "projects/lab/secrets/HF_TOKEN"
@@ -16,7 +16,7 @@ SECRET = "projects/lab/secrets/HF_TOKEN"
 
 def provided(*names: str, **environ: str) -> dict[str, str]:
     before = dict(environ)
-    provide(names, before)
+    load_secrets(names, before)
     return before
 
 
@@ -42,14 +42,16 @@ def test_a_secret_that_is_nowhere_names_the_variable_and_every_place(tmp_path: P
     with pytest.raises(SecretError) as raised:
         provided("HF_TOKEN", MARIN_SECRETS_DIR=str(tmp_path))
     assert str(raised.value) == (
-        f"The variable 'HF_TOKEN' is not set on this node, '{tmp_path}/HF_TOKEN' is not there, and "
-        "MARIN_SECRETS_PROJECT names no Google project whose Secret Manager might have it. Put it into one of these "
+        f"The variable 'HF_TOKEN' is not set on this node, '{tmp_path}/HF_TOKEN' does not exist, and "
+        "MARIN_SECRETS_PROJECT names no Google project with a Secret Manager. Put the value into one of these "
         "places."
     )
 
 
 def test_a_secret_that_google_lacks_names_every_place_too(tmp_path: Path, secret_server: Any) -> None:
-    with pytest.raises(SecretError, match=r"'HF_TOKEN' is not set .*HF_TOKEN' is not there\. The secret 'projects/lab"):
+    with pytest.raises(
+        SecretError, match=r"'HF_TOKEN' is not set .*HF_TOKEN' does not exist\. The secret 'projects/lab"
+    ):
         provided("HF_TOKEN", MARIN_SECRETS_DIR=str(tmp_path), MARIN_SECRETS_PROJECT="lab")
 
 
@@ -71,7 +73,7 @@ def test_this_processs_own_environment_is_the_default(monkeypatch: pytest.Monkey
     (tmp_path / "MARIN_TEST_SECRET").write_text("x")
     monkeypatch.setenv("MARIN_SECRETS_DIR", str(tmp_path))
     monkeypatch.delenv("MARIN_TEST_SECRET", raising=False)
-    provide(["MARIN_TEST_SECRET"])
+    load_secrets(["MARIN_TEST_SECRET"])
     assert os.environ.pop("MARIN_TEST_SECRET") == "x"
 
 

@@ -41,8 +41,8 @@ def test_a_secret_that_is_missing_is_one_sentence_and_nothing_runs(tmp_path: Pat
     ("words", "code", "says"),
     [
         (("--env", "A"), 2, "'--env A' has no '--' before the command."),
-        (("--environ", "A", "--", "x"), 2, "'--environ' is not known."),
-        (("--",), 2, "There is no command after '--'."),
+        (("--environ", "A", "--", "x"), 2, "'--environ' is not a known option."),
+        (("--",), 2, "The command after '--' is missing."),
         (("--", "no-such-command"), 127, "The command 'no-such-command' is not on this node's PATH."),
         (("--", "/etc"), 126, "The command '/etc' cannot be started (Permission denied)."),
     ],

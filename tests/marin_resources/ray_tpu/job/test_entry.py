@@ -91,7 +91,7 @@ def test_a_job_whose_note_is_closed_claims_nothing(why: str, disk_prefix: str, t
             lambda: add_stop(job.path, "ann", "the run was terminated."),
             "stopped by ann: the run was terminated",
         ),
-        "ended": (lambda: add_ended(job.path, "was never submitted"), "attempt 1 was given up, as its job was never"),
+        "ended": (lambda: add_ended(job.path, "was never submitted"), "attempt 1 was abandoned, as its job was never"),
         "outcome": (lambda: add_outcome(job.path, {"end": "failed"}), "attempt 1 has ended already, as 'failed'"),
     }
     act, sentence = says[why]
@@ -108,7 +108,7 @@ def test_a_job_without_a_note_says_so(tmp_path: Path, disk_prefix: str) -> None:
     job = dataclasses.replace(new_job(disk_prefix, tmp_path / "code"), path=str(tmp_path / "7.json"))
     code, told = job.run()
     assert code == 1
-    assert told == f"The note of this job, '{tmp_path}/7.json', is not there. Materialize the step again.\n"
+    assert told == f"The note of this job, '{tmp_path}/7.json', does not exist. Materialize the step again.\n"
 
 
 def test_secrets_reach_the_function_and_nothing_that_it_leaves(disk_prefix: str, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_code_that_is_not_the_submitters_is_refused_before_anything_is_claimed(
     (tmp_path / "code" / "exp.py").write_text(f"{STEPS}\nX = 1\n")
     code, _ = other.run()
     assert code == 1
-    assert other.outcome()["error"].startswith("The code on this node is not what the step was submitted from: 'exp'")
+    assert other.outcome()["error"].startswith("The code in this node's image is not the submitter's: 'exp'")
 
 
 def test_a_shipped_script_is_found_in_the_jobs_working_directory(disk_prefix: str, tmp_path: Path) -> None:
@@ -220,34 +220,35 @@ def test_a_store_that_is_away_for_a_while_is_asked_again(gcs_prefix: str, tmp_pa
     """Before the work and after it: each first two requests about the note fail."""
     job = new_job(gcs_prefix, tmp_path / "code")
     away = (
-        "from marin_resources.storage import control\n"
+        "from marin_resources.storage.control import control\n"
+        "from marin_resources.storage.control.protocol import UnavailableError\n"
         "from marin_resources.ray_tpu.job import entry\n"
         "def away_at_first(act):\n"
         "    asked = []\n"
         "    def sometimes(path, *args, **kwargs):\n"
         "        if '/jobs/' in path and len(asked) < 2:\n"
         "            asked.append(path)\n"
-        "            raise control.UnavailableError('The store is away.')\n"
+        "            raise UnavailableError('The store is away.')\n"
         "        return act(path, *args, **kwargs)\n"
         "    return sometimes\n"
         "control.read, control.write = away_at_first(control.read), away_at_first(control.write)\n"
-        "entry.PAUSE_S = 0.01\n"
+        "entry.RETRY_PAUSE_S = 0.01\n"
     )
     code, told = job.run(away)
     assert code == 0, told
-    retry = "The store is away. Trying again in 0.01 s.\n" * 2
+    retry = "The store is away. Retrying in 0.01 s.\n" * 2
     assert told.startswith(retry)
     assert told.endswith(f"making\n{retry}")
     assert job.outcome()["end"] == "success"
 
 
-def test_an_outcome_that_cannot_be_noted_stands_in_the_jobs_log(disk_prefix: str, tmp_path: Path) -> None:
+def test_an_outcome_that_cannot_be_added_to_the_note_is_in_the_jobs_log(disk_prefix: str, tmp_path: Path) -> None:
     job = new_job(disk_prefix, tmp_path / "code")
-    gone = "import os\nfrom marin_resources.ray_tpu.job import entry\nrun = entry.run\n"
-    gone += "entry.run = lambda *given: (run(*given), os.unlink(sys.argv[1]))[0]\n"
+    gone = "import os\nfrom marin_resources.ray_tpu.job import run_step\nrun = run_step.run\n"
+    gone += "run_step.run = lambda *given: (run(*given), os.unlink(sys.argv[1]))[0]\n"
     code, told = job.run(gone)
     assert code == 1
-    assert f"The outcome 'success' cannot be noted: The note of a job {job.path!r} is not there any more." in told
+    assert f"The outcome 'success' cannot be added to the note: The note of a job {job.path!r} is " in told
     assert status_of(disk_prefix) is Status.SUCCESS
 
 
@@ -268,7 +269,7 @@ def test_a_function_that_takes_too_long_ends_with_its_process(disk_prefix: str, 
 def test_threads_that_a_function_leaves_do_not_keep_the_job(disk_prefix: str, tmp_path: Path) -> None:
     steps = "import threading, time\ndef make(config):\n    threading.Thread(target=time.sleep, args=(600,)).start()\n"
     job = new_job(disk_prefix, tmp_path / "code", steps)
-    assert job.run("from marin_resources.ray_tpu.job import entry\nentry.EXIT_S = 0.1")[0] == 0
+    assert job.run("from marin_resources.ray_tpu.job import entry\nentry.EXIT_TIMEOUT_S = 0.1")[0] == 0
     assert job.outcome()["end"] == "success"
 
 

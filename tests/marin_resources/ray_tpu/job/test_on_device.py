@@ -166,7 +166,7 @@ def test_what_no_node_has_is_refused_when_it_was_waited_for(
     refused = submit(tpu_cluster, job, cpus=ENTRY_CPUS, code=ON_DEVICE)
     assert refused.ended().status is JobStatus.SUCCEEDED
     sentence = (
-        "Step 'raw/x' asks for 1 CPU, 1 slice(s) of TPU v9-1, which no node here has: TPU-v9-1-head 1 asked, 0 at"
+        "Step 'raw/x' requests 1 CPU, 1 slice(s) of TPU v9-1, which no node here has: TPU-v9-1-head 1 requested, 0 at"
     )
     assert sentence in refused.logs()
 

@@ -79,16 +79,16 @@ def test_a_module_that_differs_is_refused_with_both_sides_and_what_to_do(there: 
         check_source(source, [f"{here}/exp.py:run"])
     theirs, ours = source["modules"]["lab.words"][:8], recorded(here)["modules"]["lab.words"][:8]
     assert str(raised.value) == (
-        f"The code on this node is not what the step was submitted from: 'lab.words' was {theirs} there and is {ours} "
-        f"in '{here}/lab/words.py' here. Submit from the code that is in the image, or have the code shipped with the "
-        "job."
+        f"The code in this node's image is not the submitter's: 'lab.words' was {theirs} at the submitter and is "
+        f"{ours} in '{here}/lab/words.py' here. Submit from the code that is in the image, or set "
+        "MARIN_CLUSTER_CODE=ship."
     )
 
 
 def test_a_module_that_is_missing_is_named(there: Path, here: Path) -> None:
     source = recorded(there)
     (here / "beside.py").unlink()
-    with pytest.raises(SourceMismatchError, match=r"'beside' was [0-9a-f]{8} there and is missing here\."):
+    with pytest.raises(SourceMismatchError, match=r"'beside' was [0-9a-f]{8} at the submitter and is missing here\."):
         check_source(source, [f"{here}/exp.py:run"])
 
 

@@ -12,11 +12,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from marin_resources.ray_tpu.log.redact import Redactor, forms_of, secrets_of
+from marin_resources.ray_tpu.log.redact import Redactor, forms_of, printed, secrets_of
+from marin_resources.ray_tpu.log.redact_stream import RedactedStream
 
 TOKEN = 'hf_Zürich/+ 4"7\\'
 KEY_LINES = [b64encode(sha512(bytes([i])).digest()[:48]).decode() for i in range(26)]
 PEM = "\n".join(["-----BEGIN PRIVATE KEY-----", *KEY_LINES, "Zz09==", "-----END PRIVATE KEY-----", ""])
+
+
+def stream_of(*values: str) -> RedactedStream:
+    return RedactedStream(map(printed, forms_of(values)))
 
 
 def test_the_values_of_variables_that_are_set() -> None:
@@ -38,9 +43,9 @@ def test_the_values_of_variables_that_are_set() -> None:
     ],
 )
 def test_a_secret_is_hidden_in_every_form(form: str) -> None:
-    redactor = Redactor([TOKEN])
-    assert redactor.text(f"Authorization: {form}!") == "Authorization: ***!"
-    assert redactor.feed(f"Authorization: {form}!".encode()) + redactor.flush() == b"Authorization: ***!"
+    stream = stream_of(TOKEN)
+    assert Redactor([TOKEN]).text(f"Authorization: {form}!") == "Authorization: ***!"
+    assert stream.feed(f"Authorization: {form}!".encode()) + stream.flush() == b"Authorization: ***!"
 
 
 def test_of_a_key_each_line_is_hidden_also_inside_json() -> None:
@@ -75,19 +80,19 @@ def test_json_is_redacted_in_keys_and_values_and_keeps_all_of_them() -> None:
 
 
 def test_only_what_may_be_the_beginning_of_a_secret_is_held_back() -> None:
-    redactor = Redactor(["hf_secret"])
-    assert redactor.feed(b"loading... hf_sec") == b"loading... "
-    assert redactor.feed(b"ond\nh") == b"hf_second\n"
-    assert redactor.feed(b"f_secret") == b"***"
-    assert redactor.feed(b"hf_") == b""
-    assert redactor.flush() == b"hf_"
+    stream = stream_of("hf_secret")
+    assert stream.feed(b"loading... hf_sec") == b"loading... "
+    assert stream.feed(b"ond\nh") == b"hf_second\n"
+    assert stream.feed(b"f_secret") == b"***"
+    assert stream.feed(b"hf_") == b""
+    assert stream.flush() == b"hf_"
 
 
 def test_a_variable_that_is_not_utf8_is_hidden() -> None:
     value = b"\xffabc\xfe".decode(errors="surrogateescape")
-    redactor = Redactor([value])
-    assert redactor.feed(b"<\xffabc\xfe>") + redactor.flush() == b"<***>"
-    assert redactor.text(f"<{value}>") == "<***>"
+    stream = stream_of(value)
+    assert stream.feed(b"<\xffabc\xfe>") + stream.flush() == b"<***>"
+    assert Redactor([value]).text(f"<{value}>") == "<***>"
     assert Redactor(["\ud800abc"]).text("\ud800 \ud800abc") == "\ud800 ***"
 
 
@@ -98,12 +103,12 @@ short = st.text(alphabet="ab\n-", min_size=4, max_size=12)
 @example(["abab"], "abababab", None)
 def test_where_the_bytes_are_cut_makes_no_difference(values: list[str], text: str, data: st.DataObject | None) -> None:
     whole = Redactor(values).text(text)
-    redactor, shown, rest = Redactor(values), b"", text.encode()
+    stream, shown, rest = stream_of(*values), b"", text.encode()
     while rest:
         cut = data.draw(st.integers(1, 9)) if data else 1
-        shown += redactor.feed(rest[:cut])
+        shown += stream.feed(rest[:cut])
         rest = rest[cut:]
-    assert (shown + redactor.flush()).decode() == whole
+    assert (shown + stream.flush()).decode() == whole
     assert not any(form in left for left in whole.split("***") for form in forms_of(values))
 
 
@@ -117,9 +122,9 @@ def test_what_holds_no_secret_is_left_as_it_is(text: str) -> None:
 @pytest.mark.parametrize("values", [["a" * 3000], [PEM]])
 def test_the_time_is_linear_in_the_text(values: list[str]) -> None:
     def seconds(data: bytes) -> float:
-        redactor, started = Redactor(values), time.process_time()
+        stream, started = stream_of(*values), time.process_time()
         for at in range(0, len(data), 65536):
-            redactor.feed(data[at : at + 65536])
+            stream.feed(data[at : at + 65536])
         return time.process_time() - started
 
     line = b"a" * 2999 + b"b" + "\n".join(KEY_LINES)[:-1].encode()

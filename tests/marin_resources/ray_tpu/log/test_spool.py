@@ -13,6 +13,7 @@ from pathlib import Path
 
 import object_stores
 import pytest
+from running import wait_until
 
 from marin_resources.ray_tpu.log import attempt_log
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
@@ -77,20 +78,26 @@ def worker(path: str, *, killed: bool = False) -> Iterator[Callable[[str], None]
 
 
 def follow_until(follower: LogFollower, lines: list[str], last: str) -> None:
-    deadline = time.monotonic() + 60
-    while last not in lines:
-        assert time.monotonic() < deadline, lines
+    def found() -> bool:
         follower.poll()
+        return last in lines
+
+    wait_until(found, repr(last))
 
 
-def test_on_the_workers_machine_lines_come_as_they_are_written_and_each_once(path: str) -> None:
-    lines: list[str] = []
-    follower = LogFollower(path, lines.append)
+def follow_three_lines(path: str, follower: LogFollower, lines: list[str]) -> None:
+    """Follow a worker that prints one, two, and at its end three."""
     with worker(path) as tell:
         for line in ("one", "two"):
             tell(line)
             follow_until(follower, lines, f"told {line}")
         tell("three")
+
+
+def test_on_the_workers_machine_lines_come_as_they_are_written_and_each_once(path: str) -> None:
+    lines: list[str] = []
+    follower = LogFollower(path, lines.append)
+    follow_three_lines(path, follower, lines)
     assert not os.path.exists(spool_of(path))
     follower.finish()  # what is left is in the bucket now
     assert lines == ["from a shard", "told one", "told two", "told three"]
@@ -104,11 +111,7 @@ def test_on_another_machine_lines_come_from_the_bucket_while_the_worker_runs(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "another machine's"))
     lines: list[str] = []
     follower = LogFollower(path, lines.append)
-    with worker(path) as tell:
-        for line in ("one", "two"):
-            tell(line)
-            follow_until(follower, lines, f"told {line}")
-        tell("three")
+    follow_three_lines(path, follower, lines)
     follower.finish()
     printed = [line for line in lines if " INFO " not in line]  # what the store's client logs is there too
     assert printed == ["from a shard", "told one", "told two", "told three"]
@@ -161,7 +164,7 @@ def test_logs_on_their_way_are_this_users_alone(path: str, tmp_path: Path) -> No
     done = subprocess.run(
         [sys.executable, "-c", WORKER, path, SHARD], stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
-    assert f"PermissionError: {folder!r} holds logs" in done.stderr
+    assert f"PermissionError: The folder {folder!r} holds logs" in done.stderr
 
 
 def test_a_spool_that_was_forgotten_for_a_week_is_removed(path: str) -> None:

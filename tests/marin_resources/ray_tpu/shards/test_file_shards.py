@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marin_resources.ray_tpu.shards import notes as shard_notes
-from marin_resources.ray_tpu.shards.file_shards import LEAST_GROUPS, MAX_GROUP_BYTES, FileShard, file_shards
+from marin_resources.ray_tpu.shards.file_shards import MAX_GROUP_BYTES, MAX_SMALL_GROUPS, FileShard, file_shards
 from marin_resources.ray_tpu.shards.map_shards import Counts, ShardError, map_shards
 from marin_resources.ray_tpu.shards.notes import ShardLostError
 from marin_resources.storage.files import (
@@ -131,7 +131,7 @@ def test_every_file_has_its_output_and_the_counts_are_added_up(where: str, folde
 
 
 def test_a_finished_shard_whose_output_somebody_removed_meanwhile_is_missed(folder: Folder) -> None:
-    with pytest.raises(ShardLostError, match=r"'a.txt' below .* is gone, and its shard left 8 bytes"):
+    with pytest.raises(ShardLostError, match=r"'a.txt' below .* is missing, and its shard wrote 8 bytes"):
         folder.run("rob_the_first")
     folder.run()
     assert folder.outputs()["a.txt"] == "ONE TWO!"
@@ -203,9 +203,9 @@ def test_what_a_newer_writer_has_made_meanwhile_is_not_removed(
     folder.write("in/b.txt", "three")
     folder.write("out/b.txt", "what a killed stage has left")
 
-    def after_a_long_pause(file: StoredFile, why: str) -> None:
+    def after_a_long_pause(file: StoredFile, reason: str) -> None:
         folder.write("out/b.txt", "a newer writer's")
-        remove_unfinished(file, why)
+        remove_unfinished(file, reason)
 
     remove_unfinished = shard_notes._remove
     monkeypatch.setattr(shard_notes, "_remove", after_a_long_pause)
@@ -236,7 +236,7 @@ def test_what_failed_is_worked_on_again_and_what_was_finished_is_not(folder: Fol
 
 
 def test_a_shard_that_says_it_is_done_and_wrote_nothing_fails(folder: Folder) -> None:
-    with pytest.raises(FileNotFoundError, match=r"said that it was done, and '.*c\.txt' is not there"):
+    with pytest.raises(FileNotFoundError, match=r"The shard returned, but its output '.*c\.txt' does not exist"):
         folder.run(forget=True)
 
 
@@ -258,7 +258,7 @@ def test_a_few_files_are_a_group_each() -> None:
 
 
 def test_many_small_files_share_groups_and_large_ones_stand_alone() -> None:
-    assert len(grouped([1000] * 100_000)) <= LEAST_GROUPS + 1
+    assert len(grouped([1000] * 100_000)) <= MAX_SMALL_GROUPS + 1
     assert [len(shard.inputs) for shard in grouped([2 * MAX_GROUP_BYTES] * 3)] == [1, 1, 1]
 
 

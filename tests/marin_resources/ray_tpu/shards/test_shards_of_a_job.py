@@ -1,4 +1,4 @@
-"""Shards of a step that holds CPUs while it waits for them, as a job on a cluster does."""
+"""Shards of a step that reserves CPUs while it waits for them, as a job on a cluster does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from running import wait_until
 from shard_steps import MarkedShard, numbers_told
 
 from marin_resources.hardware import cpu, gpu
-from marin_resources.ray_tpu.shards.job_allocation import Held, held, hold
+from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, current_allocation, reserve
 from marin_resources.ray_tpu.shards.map_shards import ShardError, map_shards
 
 
@@ -49,68 +49,67 @@ def shards(told: Path, count: int, **how: Any) -> list[MarkedShard]:
     return [MarkedShard(number=number, told=str(told), **how) for number in range(count)]
 
 
-def test_nothing_is_held_where_a_step_is_no_job() -> None:
-    assert held() is None
+def test_a_step_that_is_not_a_job_reserves_nothing() -> None:
+    assert current_allocation() is None
 
 
-def test_a_process_holds_for_one_step_at_a_time() -> None:
-    with hold(2, 1000):
-        assert held() == Held(cpus=2, memory_bytes=1000)
-        with pytest.raises(RuntimeError, match="Run one step at a time"), hold(1):
+def test_a_process_has_an_allocation_for_one_step_at_a_time() -> None:
+    allocation = JobAllocation(cpus=2, memory_bytes=1000)
+    with reserve(allocation):
+        assert current_allocation() == allocation
+        with pytest.raises(RuntimeError, match="Run one step at a time"), reserve(JobAllocation(cpus=1)):
             pass
-    assert held() is None
+    assert current_allocation() is None
 
 
 @pytest.mark.parametrize(
-    ("cpus", "memory_gib", "places"), [(1, None, 4), (3, None, 1), (8, None, 1), (1, 1, 2), (1, 4, 1)]
+    ("cpus", "memory_gib", "slots"), [(1, None, 4), (3, None, 1), (8, None, 1), (1, 1, 2), (1, 4, 1)]
 )
-def test_what_is_held_has_places_for_so_many_shards(cpus: float, memory_gib: float | None, places: int) -> None:
-    assert Held(cpus=4, memory_bytes=2 * 1024**3).places(cpu(cpus, memory_gib=memory_gib)) == places
+def test_an_allocation_has_slots_for_so_many_shards(cpus: float, memory_gib: float | None, slots: int) -> None:
+    assert JobAllocation(cpus=4, memory_bytes=2 * 1024**3).slots(cpu(cpus, memory_gib=memory_gib)) == slots
 
 
-def test_a_task_of_ray_holds_no_places_as_its_cpus_are_lent_while_it_waits() -> None:
-    assert Held(cpus=4, lent_while_waiting=True).places(cpu(1)) == 0
+def test_a_task_of_ray_has_no_slots_as_its_cpus_are_lent_while_it_waits() -> None:
+    assert JobAllocation(cpus=4, lent_while_waiting=True).slots(cpu(1)) == 0
 
 
 def test_all_shards_are_done_though_no_cpu_ever_becomes_free(no_cpu_is_free: None, told: Path, tmp_path: Path) -> None:
-    with hold(1):
+    with reserve(JobAllocation(cpus=1)):
         counted = map_shards(shard_steps.mark, shards(told, 6), output_path=str(tmp_path / "out"))
     assert counted == {"shards": 6}
     assert numbers_told(told) == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_shard_that_dies_at_an_own_place_is_run_again(no_cpu_is_free: None, told: Path, tmp_path: Path) -> None:
-    with hold(1):
+def test_a_shard_that_dies_in_a_slot_is_run_again(no_cpu_is_free: None, told: Path, tmp_path: Path) -> None:
+    with reserve(JobAllocation(cpus=1)):
         counted = map_shards(shard_steps.die_once, shards(told, 2), output_path=str(tmp_path / "out"))
     assert counted == {"shards": 2}
 
 
-def test_shards_that_die_at_an_own_place_and_elsewhere_are_run_again(
-    shared_ray: None, told: Path, tmp_path: Path
-) -> None:
-    with hold(1):
+def test_shards_that_die_in_a_slot_and_elsewhere_are_run_again(shared_ray: None, told: Path, tmp_path: Path) -> None:
+    with reserve(JobAllocation(cpus=1)):
         counted = map_shards(shard_steps.die_once, shards(told, 2, meets=2), output_path=str(tmp_path / "out"))
     assert counted == {"shards": 2}
 
 
-def test_shards_use_cpus_beyond_what_is_held(shared_ray: None, told: Path, tmp_path: Path) -> None:
-    with hold(1):
+def test_shards_use_cpus_beyond_the_allocation(shared_ray: None, told: Path, tmp_path: Path) -> None:
+    with reserve(JobAllocation(cpus=1)):
         counted = map_shards(shard_steps.meet, shards(told, 2, meets=2), output_path=str(tmp_path / "out"))
     assert counted == {"shards": 2}
 
 
-def test_shards_use_all_that_is_held_at_once(no_cpu_is_free: None, told: Path, tmp_path: Path) -> None:
-    with hold(2):
+def test_shards_use_the_whole_allocation_at_once(no_cpu_is_free: None, told: Path, tmp_path: Path) -> None:
+    with reserve(JobAllocation(cpus=2)):
         counted = map_shards(shard_steps.meet, shards(told, 4, meets=2), output_path=str(tmp_path / "out"))
     assert counted == {"shards": 4}
 
 
 @pytest.mark.parametrize("bad", [0, 1])
-def test_a_shard_that_fails_at_an_own_place_or_elsewhere_names_itself(
+def test_a_shard_that_fails_in_a_slot_or_elsewhere_names_itself(
     shared_ray: None, told: Path, tmp_path: Path, bad: int
 ) -> None:
     sentence = rf"Shard {bad} of .*:fail' failed: ValueError: {bad} is bad"
-    with hold(1), pytest.raises(ShardError, match=sentence):
+    with reserve(JobAllocation(cpus=1)), pytest.raises(ShardError, match=sentence):
         map_shards(shard_steps.fail, shards(told, 2, meets=2, bad=bad), output_path=str(tmp_path / "out"))
 
 
@@ -118,20 +117,20 @@ def test_a_single_shard_runs_in_the_jobs_own_process_without_ray(
     told: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with hold(2):
+    with reserve(JobAllocation(cpus=2)):
         map_shards(shard_steps.mark, shards(told, 1), output_path=str(tmp_path), resources=cpu(2))
     assert (told / "0").read_text() == str(os.getpid())
 
 
 @pytest.mark.parametrize("resources", [cpu(2), cpu(1, memory_gib=1), gpu()])
-def test_a_single_shard_that_asks_for_more_than_is_held_is_given_to_ray(
+def test_a_single_shard_that_requests_more_than_the_allocation_is_given_to_ray(
     told: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resources: Any
 ) -> None:
     asked: list[Callable[..., Any]] = []
     monkeypatch.setattr(
         "marin_resources.ray_tpu.shards.map_shards.run_on_ray", lambda *about: asked.append(about[2]) or []
     )
-    with hold(1), pytest.raises(KeyError):
+    with reserve(JobAllocation(cpus=1)), pytest.raises(KeyError):
         map_shards(shard_steps.mark, shards(told, 1), output_path=str(tmp_path), resources=resources)
     assert asked == [resources]
 
@@ -139,7 +138,7 @@ def test_a_single_shard_that_asks_for_more_than_is_held_is_given_to_ray(
 def test_shards_run_with_the_interpreter_and_import_path_of_their_step(
     shared_ray: None, told: Path, tmp_path: Path
 ) -> None:
-    with hold(1):
+    with reserve(JobAllocation(cpus=1)):
         map_shards(shard_steps.tell_python, shards(told, 2), output_path=str(tmp_path / "out"), resources=cpu(1))
     executable, *paths = (told / "1").read_text().splitlines()
     assert executable == sys.executable

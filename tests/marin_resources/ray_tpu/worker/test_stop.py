@@ -13,7 +13,7 @@ import pytest
 from job_process import Job, new_job, terminate, wait_for
 
 from marin_resources.output import Status
-from marin_resources.ray_tpu.job.entry import ENDED
+from marin_resources.ray_tpu.job.entry import EXIT_STOPPED
 from marin_resources.storage.files import read_from
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path, read_attempt
@@ -28,7 +28,7 @@ def stop(job: Job, process: subprocess.Popen[str]) -> str:
     """Stop the job as its orchestrator does; returns what it printed from now on."""
     add_stop(job.path, "Dagster run 7", "the run was terminated.")
     assert terminate(process) < 3
-    assert process.returncode == ENDED
+    assert process.returncode == EXIT_STOPPED
     return process.communicate()[0]
 
 
@@ -64,7 +64,7 @@ def test_a_job_that_nobody_has_noted_to_stop_says_that_it_was_from_outside(disk_
     process = job.start()
     wait_for(process, "waiting")
     assert terminate(process) < 3
-    assert process.returncode == ENDED
+    assert process.returncode == EXIT_STOPPED
     process.communicate()
     assert_told(job, "stopped from outside (SIGTERM)")
 
@@ -157,12 +157,12 @@ def test_children_that_the_function_ends_itself_do_not_stop_the_job(disk_prefix:
 def test_a_job_that_is_stopped_before_it_has_claimed_leaves_no_trace(disk_prefix: str, tmp_path: Path) -> None:
     job = new_job(disk_prefix, tmp_path)
     waits = (
-        "from marin_resources.ray_tpu.job import entry\n"
+        "from marin_resources.ray_tpu.job import run_step\n"
         "import time\n"
-        "def prepare(note):\n"
+        "def set_up_process(note):\n"
         "    print('waiting', flush=True)\n"
         "    time.sleep(60)\n"
-        "entry.prepare = prepare\n"
+        "run_step.set_up_process = set_up_process\n"
     )
     process = job.start(waits)
     wait_for(process, "waiting")
@@ -185,7 +185,7 @@ def test_a_stop_at_any_moment_leaves_the_output_whole_or_free(point: str, disk_p
         f"Store.{point} = signalled\n"
     )
     code, _ = job.run(signalled)
-    assert code == ENDED
+    assert code == EXIT_STOPPED
     assert_told(job, "stopped from outside (SIGTERM)")
 
 
@@ -193,13 +193,13 @@ def test_an_output_that_is_committed_when_the_stop_comes_is_made(disk_prefix: st
     job = new_job(disk_prefix, tmp_path)
     signalled = (
         "import os, signal\n"
-        "from marin_resources.storage import store\n"
-        "tell = store._tell\n"
-        "def signalled(*args):\n"
-        "    store._tell = tell\n"
-        "    os.kill(os.getpid(), signal.SIGTERM)\n"
-        "    tell(*args)\n"
-        "store._tell = signalled\n"
+        "from marin_resources.storage import fault_points\n"
+        "reach = fault_points.reach\n"
+        "def signalled(point):\n"
+        "    reach(point)\n"
+        "    if point == 'commit published':\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "fault_points.reach = signalled\n"
     )
     code, _ = job.run(signalled)
     assert code == 0

@@ -1,4 +1,4 @@
-"""The worker, as a process of the run's own Ray has it: what the record tells of time, secrets and limits."""
+"""The worker in a process of the run's own Ray: timing, secrets and limits in the record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from job_process import X
 from wheels import only_from, wheel
 
 from marin_resources.output import Status
-from marin_resources.ray_tpu.shards.job_allocation import needs
+from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.lease import lease
@@ -50,8 +50,8 @@ def script(tmp_path: Path) -> Path:
         "import os, time\n"
         "def show(config):\n"
         "    os.write(1, f\"token: {os.environ['LAB_TOKEN']}\\n\".encode())\n"
-        "    from marin_resources.ray_tpu.shards.job_allocation import needs\n"
-        "    return {'token': os.environ['LAB_TOKEN'], 'needs': list(needs().env)}\n"
+        "    from marin_resources.ray_tpu.shards.job_allocation import shard_requirements\n"
+        "    return {'token': os.environ['LAB_TOKEN'], 'needs': list(shard_requirements().env)}\n"
         "def spill(config):\n"
         "    raise ValueError(f\"{os.environ['LAB_TOKEN']} is refused\")\n"
         "def nap(config):\n"
@@ -93,7 +93,7 @@ def test_a_step_sees_its_variables_and_leaves_none_of_them(
     assert run(task_of(disk_prefix, f"{script}:show", env=("LAB_TOKEN",))).end is End.SUCCESS
     assert record_of(disk_prefix)["result"] == {"token": "***", "needs": ["LAB_TOKEN"]}
     assert Path(log_path(Store(disk_prefix).locate(X), 1)).read_text() == "token: ***\n"
-    assert needs().env == ()
+    assert shard_requirements().env == ()
 
 
 def test_an_error_is_told_without_secrets(disk_prefix: str, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:

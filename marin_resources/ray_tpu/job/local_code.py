@@ -1,6 +1,6 @@
-"""The submitter's code as it lies on this node: below the job's working directory, if it has one of its own.
+"""The submitter's code on this node: below the job's working directory, if that has its own copy.
 
-In:  what the note says of the code (`cluster/code.py`).   Out: the import path, and the task with its scripts' names.
+In:  what the note holds about the code (`cluster/code/code.py`).   Out: the import path, the task with local scripts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from marin_resources.wire.task import Task
 
 
 def import_code(code: Mapping[str, Any]) -> None:
-    """Import from the job's code before all else, in the submitter's order."""
+    """Put the folders of the job's code first on the import path, in the submitter's order."""
     if code.get("root") is None:
         return
     folders = [os.path.normpath(os.path.join(os.getcwd(), relative)) for relative in code["import_paths"]]
@@ -24,8 +24,8 @@ def import_code(code: Mapping[str, Any]) -> None:
     importlib.invalidate_caches()
 
 
-def task_here(task: Task, code: Mapping[str, Any]) -> Task:
-    """The task, with scripts of the submitter's working directory as they are found in this one."""
+def with_local_scripts(task: Task, code: Mapping[str, Any]) -> Task:
+    """Return the task with references to scripts of the submitter's working directory moved to this process's."""
     root = code.get("root")
     if root is None:
         return task
@@ -33,14 +33,14 @@ def task_here(task: Task, code: Mapping[str, Any]) -> Task:
 
 
 def _moved(reference: str, root: str) -> str:
-    """ "/root/x/exp.py:fn" below this process's working directory; any other reference as it is."""
+    """Return "/root/x/exp.py:fn" below this process's working directory, any other reference unchanged."""
     below = reference.removeprefix(f"{root.rstrip('/')}/")
     is_script = reference.rpartition(":")[0].endswith(".py")
     return os.path.join(os.getcwd(), below) if is_script and below != reference else reference
 
 
 def _moved_in(value: Any, root: str) -> Any:
-    """The same for the classes that an encoded config names."""
+    """Do the same for the classes that an encoded config names."""
     if isinstance(value, list):
         return [_moved_in(item, root) for item in value]
     if not isinstance(value, dict):
