@@ -1,8 +1,8 @@
 """`executor_main(steps)`: run an experiment at the end of its own script. Marin's entry point, on Dagster.
 
-    python my_experiment.py                         everything that is not complete
-    python my_experiment.py --dry-run               what would run, and why
-    python my_experiment.py --run-only tokenized    the steps whose name the pattern finds, and what they need
+    python my_experiment.py                         run all steps that are not complete
+    python my_experiment.py --dry-run               print which steps would run, and why
+    python my_experiment.py --run-only tokenized    run the steps whose name matches, and their inputs
     python my_experiment.py --max-concurrent 2 --prefix gs://bucket/somewhere
 
 The run is an ordinary Dagster run in the instance at DAGSTER_HOME, so `make dev` shows it.
@@ -34,16 +34,16 @@ from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
 
 SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, *UNREADABLE)
-"""Errors that say all there is to say. Any other is a fault of ours, and keeps its traceback."""
+"""Errors whose sentence is enough. Any other is a bug of ours, and keeps its traceback."""
 
 
 def executor_main(
     steps: Sequence[Step | InputName], description: str | None = None, *, max_concurrent: int | None = None
 ) -> dict[str, str]:
-    """Make every step's output, and all that they need, unless it is complete. Reads its options from the command line.
+    """Compute the outputs of the steps and of their inputs, unless complete. Options come from the command line.
 
-    Returns step name -> output path. Exits with 2 and a sentence for a wrong option, name or config, and with 1 if a
-    step failed or a check did not hold.
+    Return step name -> output path. Exit with 2 and a sentence for a wrong option, name or config, and with 1 if a
+    step or a check failed.
     """
     try:
         return _run(steps, description, _parse(description, max_concurrent))
@@ -54,21 +54,21 @@ def executor_main(
 
 
 def select(graph: Graph, patterns: Sequence[str]) -> list[Node]:
-    """The nodes whose name one of the patterns finds (`re.search`), and all that they read; all nodes without patterns.
+    """Return the nodes whose name matches a pattern (`re.search`), and their inputs; all nodes without patterns.
 
-    Raises ConfigError for a pattern that finds nothing.
+    Raise ConfigError for a pattern that matches nothing.
     """
     if not patterns:
         return list(graph)
     for pattern in patterns:
-        if not any(_finds(pattern, node.name) for node in graph):
+        if not any(_matches(pattern, node.name) for node in graph):
             names = ", ".join(sorted(node.name for node in graph)[:20])
             raise ConfigError(f"--run-only {pattern!r} finds none of the steps {names}. Give part of a name.")
-    wanted = {node for node in graph if any(_finds(pattern, node.name) for pattern in patterns)}
+    selected = {node for node in graph if any(_matches(pattern, node.name) for pattern in patterns)}
     for node in reversed(graph.nodes):
-        if node in wanted:
-            wanted.update(node.dependencies)
-    return [node for node in graph if node in wanted]
+        if node in selected:
+            selected.update(node.dependencies)
+    return [node for node in graph if node in selected]
 
 
 def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:
@@ -86,14 +86,14 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
 
 
 def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
-    """The plan of `nodes` from one look at the whole graph, with the drift of what is reused."""
+    """The plan of `nodes` from one look at the whole graph, with the drift of reused outputs."""
     observed = store.look(node.output for node in graph)
     digests = {node.name: manifest_digest(observed[node.output]) for node in graph}
     return plan(graph, observed, nodes, lambda node: drift_of(node, graph, store, observed[node.output], digests)[0])
 
 
 def print_plan(planned: Sequence[Planned]) -> None:
-    """One line a step: what would happen, where, and why."""
+    """Print two lines for each step, the action with its path and the reason, and the counts."""
     for item in planned:
         print(f"{item.action:8} {item.observed.path}\n         {item.reason}")
     counts = {action: sum(item.action is action for item in planned) for action in Action}
@@ -103,7 +103,7 @@ def print_plan(planned: Sequence[Planned]) -> None:
 def _materialize(
     graph: Graph, nodes: Sequence[Node], store: Store, description: str | None, options: argparse.Namespace
 ) -> None:
-    # Dagster is loaded here, so that a dry run and a wrong option answer at once.
+    # Dagster is imported here, so that a dry run and a wrong option respond at once.
     from marin_assets.assets.run import run_graph
 
     home = ensure_dagster_home()
@@ -126,7 +126,7 @@ def _materialize(
 
 
 def _experiment_name() -> str:
-    """The script's name, or the module's if it was started with -m."""
+    """The name of the script, or of the module started with -m."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     name = spec.name.rpartition(".")[2] if spec is not None else Path(sys.argv[0]).stem
     return re.sub(r"\W+", "_", name).strip("_") or "experiment"
@@ -135,13 +135,16 @@ def _experiment_name() -> str:
 def _parse(description: str | None, max_concurrent: int | None) -> argparse.Namespace:
     parser = OptionParser(prog=os.path.basename(sys.argv[0]), description=description)
     add_prefix(parser)
-    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="say what would run and why, run nothing")
+    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="print what would run and why, run nothing")
     parser.add_argument(
         "--run-only", "--run_only", action="append", default=[], metavar="PATTERN", help="part of a step's name"
     )
     parser.add_argument("--max-concurrent", "--max_concurrent", type=int, metavar="N", help="steps at once")
     parser.add_argument(
-        "--fail-if-held", "--fail_if_held", action="store_true", help="fail, and do not wait, where someone else works"
+        "--fail-if-held",
+        "--fail_if_held",
+        action="store_true",
+        help="fail instead of waiting where another run computes",
     )
     options = parser.parse_args()
     options.max_concurrent = max_concurrent or options.max_concurrent
@@ -150,7 +153,7 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
     return options
 
 
-def _finds(pattern: str, name: str) -> bool:
+def _matches(pattern: str, name: str) -> bool:
     try:
         return re.search(pattern, name) is not None
     except re.error as error:

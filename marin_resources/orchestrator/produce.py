@@ -185,7 +185,11 @@ class Attempt:
 
 
 async def _submit(task: Task, backend: Backend, ears: Ears) -> Handle:
-    handle = await backend.submit(task)
+    try:
+        handle = await backend.submit(task, ears.on_job)
+    except Exception:  # this run does not wait for the job
+        await asyncio.to_thread(ears.on_job, None)
+        raise
     where = f" {handle.describe()}" if handle.describe() else ""
     log = log_path(task.path, task.attempt)
     ears.say(f"{task.output.name}: computing {task.path}{where} (attempt {task.attempt}, log {log})")
@@ -207,7 +211,7 @@ async def _wait(
         import anyio
 
         with anyio.CancelScope(shield=True):  # the loop is being cancelled: nothing else would be waited for
-            left = await backend.leave(handle, wanted=goes_on())
+            left = await backend.detach(handle, force=goes_on())
             if left is not None:
                 raise LeftRunningError(f"Step {attempt.output.name!r}: {left}") from None
             await backend.stop(handle, "the run was stopped")

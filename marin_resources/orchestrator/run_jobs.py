@@ -34,6 +34,8 @@ def note_job(instance: DagsterInstance, run_id: str, step: str, submission_id: s
     """The run waits for this job from now on, in place of one that the step may have waited for before."""
     with _lock:
         jobs = _noted.setdefault(run_id, {})
+        if jobs.get(step) == submission_id:
+            return
         jobs[step] = submission_id
         _write(instance, run_id, jobs)
 

@@ -37,15 +37,20 @@ class Backend(Protocol[H]):
     def check(self, task: Task) -> None:
         """Raise MissingRequirementError if what the task needs of its environment is known not to be there."""
 
-    async def submit(self, task: Task) -> H:
-        """Start the task or join it; returns a handle. Raises UnmeetableError at once if no node can ever run it."""
+    async def submit(self, task: Task, on_job: Callable[[str], None] = lambda job: None) -> H:
+        """Start the task or join it; return a handle. Raise UnmeetableError at once if no node can ever run it.
+
+        On a cluster, `on_job` is called with the id of a new job before the job is submitted. It may block.
+        """
 
     async def wait(self, handle: H, on_log: Callable[[str], None]) -> Outcome:
         """The task's outcome; `on_log` is given each line that it prints, as it is printed."""
 
-    async def leave(self, handle: H, *, wanted: bool) -> str | None:
-        """What to say of a task that goes on although this process waits for it no longer: because that is `wanted`, or
-        because another run waits for it. None if it has to be stopped."""
+    async def detach(self, handle: H, *, force: bool) -> str | None:
+        """Detach from the task. Return a message if it keeps running, None if the caller must stop it.
+
+        It keeps running if another run waits for it or, where tasks outlive this process, with `force`.
+        """
 
     async def stop(self, handle: H, reason: str) -> None:
         """End the task and all that it started; returns when its worker is gone."""
