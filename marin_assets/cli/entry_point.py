@@ -27,7 +27,7 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.settings import SettingError, ensure_dagster_home
-from marin_resources.storage.control.control import refuse_store_without_conditions
+from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import UNREADABLE, Store
 from marin_resources.wire.config_json import EncodeError
@@ -79,6 +79,7 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     for sentence in graph.drift:
         print(f"drift: {sentence}", file=sys.stderr)
     if options.dry_run:
+        require_reachable(store.prefix)
         print_plan(plan_with_drift(graph, store, nodes))
     else:
         _materialize(graph, nodes, store, description, options)
@@ -109,6 +110,7 @@ def _materialize(
     home = ensure_dagster_home()
     name = _experiment_name()
     try:
+        require_reachable(store.prefix)
         path = write_experiment(name, graph, store, description)
     except OSError as error:
         raise SettingError(

@@ -19,6 +19,7 @@ from marin_assets.cli.verified import State, Verified, lines_of, summary_of, to_
 from marin_assets.plan.selection import add_selection, select_nodes
 from marin_assets.step.graph import Graph, Node
 from marin_resources.output import Observed
+from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.largest_first import map_largest_first
 from marin_resources.storage.output.store import LOOK_THREADS, UNREADABLE, Store
 from marin_resources.storage.output.verdict import Finding, Problem, Verdict
@@ -38,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
     store = Store(prefix_of(options))
     if options.seed is None:
         options.seed = random.randrange(1_000_000)
+    require_reachable(store.prefix)
     graph, nodes = select_nodes(options.selection, options.experiment)
     verified = verify_nodes(graph, nodes, store, sample=options.sample, seed=options.seed, read=options.read)
     if all(each.state is State.NOT_THERE for each in verified):
