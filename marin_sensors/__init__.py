@@ -1,4 +1,6 @@
-"""WHEN it happens: sensors and schedules of the deployment, which `definitions.py` picks up from `SENSORS`."""
+"""WHEN it happens: the sensors and schedules of the deployment, which `definitions.py` reads from `SENSORS`.
+
+May import `marin_resources` and Dagster, never `marin_assets`."""
 
 import dagster as dg
 

@@ -1,8 +1,8 @@
-"""Tells of jobs on the Ray cluster that no run waits for, and of runs whose job is gone.
+"""Report jobs on the Ray cluster that no run waits for, and runs whose job does not exist.
 
-An orchestrator that dies leaves its jobs running, which is meant so: the next run attaches to them. If none comes,
-they hold the cluster's machines, and this sensor says so: on its own page, in the tick's log, and once in the log of
-the run. It starts nothing and stops nothing. A cluster that cannot be asked is a tick that says why.
+A run that dies leaves its jobs running, as the next run attaches to them. Without a next run, they hold the cluster's
+machines. This sensor reports them on its own page, in the tick's log, and once in the log of the run. It starts nothing
+and stops nothing. If the cluster cannot be reached, the tick is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
 
 INTERVAL_S = 60
-LOOK_AGAIN_S = 10.0
-"""A run that finds its job gone, or could not reach the cluster, tries again after 5 s at most."""
+RECHECK_S = 10.0
+"""A run whose job is gone, or whose cluster was unreachable, retries after 5 s at most."""
 
 
 def default_status() -> dg.DefaultSensorStatus:
-    """On where there is a cluster, unless somebody switches it off."""
+    """Running if a cluster is configured, unless a user switches the sensor off."""
     has_cluster = bool(os.environ.get("MARIN_CLUSTER"))
     return dg.DefaultSensorStatus.RUNNING if has_cluster else dg.DefaultSensorStatus.STOPPED
 
@@ -39,45 +39,43 @@ def default_status() -> dg.DefaultSensorStatus:
 @dg.sensor(
     minimum_interval_seconds=INTERVAL_S,
     default_status=default_status(),
-    description="Tells of jobs on the Ray cluster that no run waits for, and of runs whose job is gone.",
+    description="Reports jobs on the Ray cluster that no run waits for, and runs whose job does not exist.",
 )
 def orphaned_jobs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, RefusedError, UnreachableError, connect
-    from marin_resources.ray_tpu.cluster.configured import settings_of
     from marin_resources.ray_tpu.cluster.local.state import LocalClusterError
+    from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
 
     try:
-        settings = settings_of(None)
+        settings = settings_from_env(None)
         if settings is None:
-            return dg.SkipReason(
-                "There is no Ray cluster to look at. Set MARIN_CLUSTER to the address of its dashboard."
-            )
-        findings = asyncio.run(_look_twice(connect(settings), context.instance))
+            return dg.SkipReason("No Ray cluster is configured. Set MARIN_CLUSTER to the address of its dashboard.")
+        findings = asyncio.run(_find_twice(connect(settings), context.instance))
     except (SettingError, LocalClusterError, UnreachableError, RefusedError, ApiError) as error:
         return dg.SkipReason(str(error))
-    _tell(context, findings.all)
+    _report(context, findings.all)
     return dg.SkipReason(findings.summary())
 
 
-async def _look_twice(api: JobsApi, instance: dg.DagsterInstance) -> Findings:
-    """Jobs and runs change while one looks, and a run may be about to submit a job anew: what does not fit at first
-    is looked at again."""
+async def _find_twice(api: JobsApi, instance: dg.DagsterInstance) -> Findings:
+    """Return the findings that hold twice, 10 s apart: jobs and runs change between the two queries, and a run may be
+    about to submit its job again."""
     async with api:
-        findings = await _look(api, instance)
+        findings = await _find(api, instance)
         if not findings.all:
             return findings
-        await asyncio.sleep(LOOK_AGAIN_S)
-        return (await _look(api, instance)).seen_before(findings)
+        await asyncio.sleep(RECHECK_S)
+        return (await _find(api, instance)).also_in(findings)
 
 
-async def _look(api: JobsApi, instance: dg.DagsterInstance) -> Findings:
+async def _find(api: JobsApi, instance: dg.DagsterInstance) -> Findings:
     jobs = await api.list()
     runs = _runs(instance, {job.metadata["marin/run_id"] for job in jobs if is_a_step(job)})
     return compare(jobs, runs, time.time())
 
 
 def _runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> dict[str, Run]:
-    """Those of these runs that this deployment has, and all that are under way, by run id."""
+    """The runs of these ids in this deployment, and all runs in progress, by run id."""
     records = {
         record.dagster_run.run_id: record
         for record in instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS_RUN_STATUSES))
@@ -100,13 +98,13 @@ def _run(record: RunRecord) -> Run:
     )
 
 
-def _tell(context: dg.SensorEvaluationContext, findings: Iterable[Finding]) -> None:
-    """Each in the tick's log, and once in its run's. The cursor holds what has been told, one in a line."""
-    told = set((context.cursor or "").splitlines())
+def _report(context: dg.SensorEvaluationContext, findings: Iterable[Finding]) -> None:
+    """Log each finding in the tick, and once in its run. The cursor holds the keys of reported ones, one a line."""
+    reported = set((context.cursor or "").splitlines())
     findings = list(findings)
     for finding in findings:
         context.log.warning(finding.sentence)
         run = context.instance.get_run_by_id(finding.run_id)
-        if finding.key not in told and run is not None:
+        if finding.key not in reported and run is not None:
             context.instance.report_engine_event(finding.sentence, dagster_run=run)
     context.update_cursor("\n".join(sorted({finding.key for finding in findings})))

@@ -1,7 +1,7 @@
-"""Jobs that no run waits for, and runs whose job is gone: the cluster's jobs and this deployment's runs, compared.
+"""Find jobs that no run waits for, and runs whose job does not exist.
 
-In:  the jobs of a cluster; the runs that they belong to, and those that are under way.
-Out: what does not fit, each with a sentence that says what to do.
+In:  the jobs of a cluster; this deployment's runs that submitted them, and its runs in progress.
+Out: findings, each with a sentence that says what to do.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo
 
 OURS = ("marin/step", "marin/output", "marin/attempt", "marin/run_id")
-"""Metadata that every job of a step has."""
+"""Metadata keys of every job of a step."""
 
 STOPPING_S = 60.0
-"""For so long a job may outlive its run: a run that is terminated ends first, and its job soon after."""
+"""How long a job may outlive its run: a terminated run ends first, and its job soon after."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What is to be known of a run of this deployment."""
+    """A run of this deployment."""
 
     run_id: str
     ended_at_s: float | None = None
-    """Seconds since 1970; None while it goes on."""
+    """Seconds since 1970; None while it is in progress."""
     is_gone: bool = False
-    """Whether its process has died without a word."""
+    """Whether its process has died without recording an end."""
     jobs: Mapping[str, str] = field(default_factory=dict)
-    """Step -> submission id, of the jobs that it waits for."""
+    """Step -> submission id of the jobs that it waits for."""
 
     @property
     def is_alive(self) -> bool:
@@ -39,7 +39,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A job and a run that do not fit."""
+    """A job and a run that contradict each other."""
 
     run_id: str
     submission_id: str
@@ -55,19 +55,19 @@ class Findings:
     orphans: tuple[Finding, ...] = ()
     """Jobs that no run waits for."""
     waiting: tuple[Finding, ...] = ()
-    """Runs that wait for a job that is not there."""
+    """Runs that wait for a job that does not exist."""
     ours: int = 0
-    """Jobs under way that belong to this deployment."""
+    """Unfinished jobs of this deployment."""
     foreign: int = 0
-    """Jobs under way whose run is another deployment's."""
+    """Unfinished jobs of other deployments."""
 
     @property
     def all(self) -> tuple[Finding, ...]:
         return (*self.orphans, *self.waiting)
 
-    def seen_before(self, before: Findings) -> Findings:
-        """Of these only what was found before too: what changes while one looks is left out."""
-        keys = {finding.key for finding in before.all}
+    def also_in(self, earlier: Findings) -> Findings:
+        """The findings that the earlier ones have too."""
+        keys = {finding.key for finding in earlier.all}
         return Findings(
             orphans=tuple(finding for finding in self.orphans if finding.key in keys),
             waiting=tuple(finding for finding in self.waiting if finding.key in keys),
@@ -84,21 +84,21 @@ class Findings:
             waiting = f"{_count(len(self.waiting), 'run waits', 'runs wait')} for a job that is gone"
             return f"{orphans} and {waiting}; the tick's log names them all, the first is: {self.all[0].sentence}"
         others = f"; another deployment has {self.foreign}" if self.foreign else ""
-        return f"{_count(self.ours, 'job', 'jobs')} under way, none without a run that waits for it{others}."
+        return f"{_count(self.ours, 'unfinished job', 'unfinished jobs')}, none without a waiting run{others}."
 
 
 def is_a_step(job: JobInfo) -> bool:
-    """Whether the job computes a step, and has not ended."""
+    """Whether the job computes a step and has not ended."""
     return not job.status.is_terminal and all(job.metadata.get(key) for key in OURS)
 
 
 def compare(jobs: Iterable[JobInfo], runs: Mapping[str, Run], now_s: float) -> Findings:
-    """`jobs` are all that the cluster knows, the ended ones too; `runs` are by run id."""
+    """Compare all jobs of the cluster, ended ones too, with the runs by run id."""
     jobs = list(jobs)
-    under_way = [job for job in jobs if is_a_step(job)]
+    unfinished = [job for job in jobs if is_a_step(job)]
     waited_for = {id for run in runs.values() if run.is_alive for id in run.jobs.values()}
-    ours = [job for job in under_way if job.metadata["marin/run_id"] in runs or job.submission_id in waited_for]
-    there = {job.submission_id for job in jobs}
+    ours = [job for job in unfinished if job.metadata["marin/run_id"] in runs or job.submission_id in waited_for]
+    known = {job.submission_id for job in jobs}
     return Findings(
         orphans=tuple(
             _orphan(job, run)
@@ -110,10 +110,10 @@ def compare(jobs: Iterable[JobInfo], runs: Mapping[str, Run], now_s: float) -> F
             _waiting(run, step, submission_id)
             for run in runs.values()
             for step, submission_id in run.jobs.items()
-            if run.is_alive and submission_id not in there
+            if run.is_alive and submission_id not in known
         ),
         ours=len(ours),
-        foreign=len(under_way) - len(ours),
+        foreign=len(unfinished) - len(ours),
     )
 
 
@@ -128,8 +128,8 @@ def _orphan(job: JobInfo, run: Run) -> Finding:
         run_id=run.run_id,
         submission_id=job.submission_id,
         sentence=(
-            f"Job {job.submission_id!r} of step {step!r} goes on, and {why}: materialize {step!r} again to attach, "
-            f"or stop it with `marin cluster stop-job {job.submission_id}`."
+            f"Job {job.submission_id!r} of step {step!r} is still running, and {why}: materialize {step!r} again "
+            f"to attach, or stop it with `marin cluster stop-job {job.submission_id}`."
         ),
     )
 
@@ -140,13 +140,13 @@ def _waiting(run: Run, step: str, submission_id: str) -> Finding:
         submission_id=submission_id,
         sentence=(
             f"Run {_short(run.run_id)} waits for job {submission_id!r} of step {step!r}, which the cluster does not "
-            f"know: if the run does not submit it anew by itself, terminate it and materialize {step!r} again."
+            f"know: if the run does not submit it again by itself, terminate it and materialize {step!r} again."
         ),
     )
 
 
 def _short(run_id: str) -> str:
-    """As Dagster's UI shows it."""
+    """The first 8 characters, as in Dagster's UI."""
     return run_id[:8]
 
 

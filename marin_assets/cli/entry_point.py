@@ -29,7 +29,7 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.settings import SettingError, ensure_dagster_home
-from marin_resources.storage.control.control import refuse_store_without_conditions
+from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import UNREADABLE, Store
 from marin_resources.wire.config_json import EncodeError
@@ -44,8 +44,8 @@ def executor_main(
 ) -> dict[str, str]:
     """Materialize the steps and all their inputs. Complete outputs are reused. Options come from the command line.
 
-    Returns step name -> output path. Exits with 2 and a sentence for a wrong option, name or config, and with 1 if a
-    step failed or a check did not hold.
+    Return step name -> output path. Exit with 2 and a sentence for a wrong option, name or config, and with 1 if a
+    step or a check failed.
     """
     try:
         return _run(steps, description, _parse(description, max_concurrent))
@@ -63,6 +63,7 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     for sentence in graph.drift:
         print(f"drift: {sentence}", file=sys.stderr)
     if options.dry_run:
+        require_reachable(store.prefix)
         print_plan(plan_with_drift(graph, store, nodes))
     else:
         _materialize(graph, nodes, store, description, options)
@@ -103,6 +104,7 @@ def _materialize(
     home = ensure_dagster_home()
     name = _experiment_name()
     try:
+        require_reachable(store.prefix)
         path = write_experiment(name, graph, store, description)
     except OSError as error:
         raise SettingError(
@@ -120,7 +122,7 @@ def _materialize(
 
 
 def _experiment_name() -> str:
-    """The script's name, or the module's if it was started with -m."""
+    """The name of the script, or of the module started with -m."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     name = spec.name.rpartition(".")[2] if spec is not None else Path(sys.argv[0]).stem
     return re.sub(r"\W+", "_", name).strip("_") or "experiment"
@@ -129,7 +131,7 @@ def _experiment_name() -> str:
 def _parse(description: str | None, max_concurrent: int | None) -> argparse.Namespace:
     parser = OptionParser(prog=os.path.basename(sys.argv[0]), description=description)
     add_prefix(parser)
-    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="say what would run and why, run nothing")
+    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="print what would run and why, run nothing")
     parser.add_argument(
         "--select", action="append", default=[], metavar="SELECTION", help="steps: part of a name, or Dagster's syntax"
     )

@@ -1,4 +1,4 @@
-"""Options of a verb: argparse, whose complaints are one sentence; and the kinds of values that verbs share."""
+"""Parse the options of a verb with argparse, with errors of one sentence; and options that several verbs have."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from marin_resources.settings import default_prefix, normalize_prefix
 
 
 class OptionError(ValueError):
-    """A command line that cannot be run: one sentence."""
+    """The command line is wrong: one sentence."""
 
 
 class OptionParser(argparse.ArgumentParser):
     takes_command = False
-    """What stands behind `--` is a command: `options.command`."""
+    """Whether the arguments after `--` are a command, stored in `options.command`."""
 
     def __init__(self, prog: str, description: str | None) -> None:
         keep_lines = argparse.RawDescriptionHelpFormatter
@@ -33,12 +33,12 @@ class OptionParser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        """Instead of a block of usage."""
+        """Raise OptionError instead of printing the usage and exiting."""
         raise OptionError(f"{self.prog}: {message}. See '{self.prog} --help'.")
 
 
 def share(text: str) -> float:
-    """A share above 0 and up to 1."""
+    """Parse a share above 0 and up to 1. Raise argparse.ArgumentTypeError."""
     try:
         value = float(text)
     except ValueError:
@@ -49,11 +49,13 @@ def share(text: str) -> float:
 
 
 def add_prefix(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--prefix", help="where outputs lie: a folder or a URL (default: MARIN_PREFIX, or outputs/)")
+    parser.add_argument(
+        "--prefix", help="the prefix of outputs: a folder or a URL (default: MARIN_PREFIX, or outputs/)"
+    )
 
 
 def prefix_of(options: argparse.Namespace) -> str:
-    """The prefix that was given, else the default; set for child processes too. Raises SettingError."""
+    """Return the prefix of the options, else the default; set it for child processes too. Raise SettingError."""
     if options.prefix is not None:
         os.environ["MARIN_PREFIX"] = normalize_prefix(options.prefix)
     return default_prefix()

@@ -1,18 +1,18 @@
-"""What a command says: its result on stdout, all else on stderr, so that a script can read the one."""
+"""Output of a command: its result on stdout, everything else on stderr, so that a script can read the result."""
 
 from __future__ import annotations
 
 import sys
 
 
-def tell(text: str) -> None:
+def print_line(text: str) -> None:
     print(text, flush=True)  # noqa: T201
 
 
-def warn(text: str) -> None:
+def print_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def pass_on(text: str) -> None:
-    """As it is, without a line's end of our own."""
+def print_raw(text: str) -> None:
+    """Print to stdout without adding the end of a line."""
     print(text, end="", flush=True)  # noqa: T201

@@ -1,4 +1,4 @@
-"""Verified outputs as lines for people and as JSON: what is wrong, and which step to rerun."""
+"""Results of `marin verify` as text and as JSON: the findings, and the step to rerun."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from marin_resources.storage.output.verdict import Verdict
 from marin_resources.storage.paths import is_local
 
 SHOWN_FINDINGS = 20
-"""Of one output; --json has all."""
+"""Findings printed of one output; --json has all."""
 
 
 class State(enum.StrEnum):
     RIGHT = "right"
     WRONG = "wrong"
     UNVERIFIED = "not verified"
-    """As far as it could be compared nothing is wrong."""
+    """No finding, and not everything could be compared."""
     NOT_THERE = "not there"
 
 
@@ -34,9 +34,9 @@ class Verified:
     path: str
     status: Status | None
     verdict: Verdict | None
-    """None if there is no complete output."""
+    """None if the output is not complete."""
     readers: tuple[str, ...] = ()
-    """Names of complete steps that read an output that is wrong, directly or through others."""
+    """Names of complete steps that read a wrong output, directly or through others."""
 
     @property
     def state(self) -> State:
@@ -48,10 +48,10 @@ class Verified:
 
 
 def lines_of(verified: Sequence[Verified], prefix: str) -> Iterator[str]:
-    """What is not there, what could not be verified, and last, to be seen, what is wrong."""
+    """Lines for missing outputs, then unverified ones, and last, to be seen, wrong ones."""
     for each in verified:
         if each.state is State.NOT_THERE:
-            yield f"not there: {each.node.name} ({each.status or 'nobody has begun'}) {each.path}"
+            yield f"not there: {each.node.name} ({each.status or 'never begun'}) {each.path}"
     for each in verified:
         if each.state is State.UNVERIFIED and each.verdict:
             yield f"not verified: {each.node.name}: {each.verdict.unverified}"
@@ -61,7 +61,7 @@ def lines_of(verified: Sequence[Verified], prefix: str) -> Iterator[str]:
 
 
 def summary_of(verified: Sequence[Verified], sampled: str) -> str:
-    """One line; `sampled` says how the files were chosen."""
+    """One line; `sampled` describes how the files were chosen."""
     states = Counter(each.state for each in verified)
     verdicts = [each.verdict for each in verified if each.verdict is not None]
     files, compared = sum(v.files for v in verdicts), sum(v.compared_files for v in verdicts)
@@ -78,24 +78,27 @@ def to_json(verified: Sequence[Verified]) -> dict[str, Any]:
 
 
 def rerun_commands(verified: Verified, prefix: str) -> tuple[str, str]:
-    """Shell commands: remove the output, since one that is complete is reused, and make it."""
+    """Shell commands: remove the output, as a complete one would be reused, and compute it."""
     selection = shlex.quote(selection_of(verified.node))
-    make = f"dagster asset materialize -m marin_assets.definitions --select {selection}"
-    return f"{_remover(verified.path)} {shlex.quote(verified.path)}", f"MARIN_PREFIX={shlex.quote(prefix)} {make}"
+    materialize = f"dagster asset materialize -m marin_assets.definitions --select {selection}"
+    return (
+        f"{_remover(verified.path)} {shlex.quote(verified.path)}",
+        f"MARIN_PREFIX={shlex.quote(prefix)} {materialize}",
+    )
 
 
 def _lines_of_wrong(each: Verified, prefix: str) -> Iterator[str]:
     assert each.verdict is not None
     findings = each.verdict.findings
     counts = Counter(finding.problem for finding in findings)
-    told = ", ".join(f"{count} {problem}" for problem, count in counts.items())
-    yield f"wrong: {each.node.name}: {told}; rerun step {each.node.name!r}, {each.path}"
+    problems = ", ".join(f"{count} {problem}" for problem, count in counts.items())
+    yield f"wrong: {each.node.name}: {problems}; rerun step {each.node.name!r}, {each.path}"
     yield from (f"    {finding.sentence()}" for finding in findings[:SHOWN_FINDINGS])
     if len(findings) > SHOWN_FINDINGS:
-        yield f"    and {len(findings) - SHOWN_FINDINGS} more; --json tells all"
+        yield f"    and {len(findings) - SHOWN_FINDINGS} more; --json has all"
     yield from (f"    $ {command}" for command in rerun_commands(each, prefix))
     if each.readers:
-        yield f"    read by {', '.join(each.readers)}: to be made anew too if they have read what is wrong"
+        yield f"    read by {', '.join(each.readers)}: recompute them too if they have read the wrong files"
 
 
 def _remover(path: str) -> str:
@@ -105,8 +108,8 @@ def _remover(path: str) -> str:
 
 
 def _as_json(each: Verified) -> dict[str, Any]:
-    told = {"step": each.node.name, "path": each.path, "state": each.state.value, "status": each.status}
+    fields = {"step": each.node.name, "path": each.path, "state": each.state.value, "status": each.status}
     if each.verdict is None:
-        return told
+        return fields
     rerun = {"rerun": each.node.name, "readers": list(each.readers)} if not each.verdict.ok else {}
-    return {**told, **each.verdict.to_json(), **rerun}
+    return {**fields, **each.verdict.to_json(), **rerun}

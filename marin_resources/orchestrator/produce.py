@@ -187,7 +187,11 @@ class Attempt:
 
 
 async def _submit(task: Task, backend: Backend, callbacks: RunCallbacks) -> Handle:
-    handle = await backend.submit(task)
+    try:
+        handle = await backend.submit(task, callbacks.on_job)
+    except Exception:  # this run does not wait for the job
+        await asyncio.to_thread(callbacks.on_job, None)
+        raise
     where = f" {handle.describe()}" if handle.describe() else ""
     log = log_path(task.path, task.attempt)
     callbacks.log(f"{task.output.name}: computing {task.path}{where} (attempt {task.attempt}, log {log})")
@@ -214,7 +218,7 @@ async def _wait(
         import anyio
 
         with anyio.CancelScope(shield=True):  # the loop is being cancelled and would wait for nothing else
-            left = await backend.leave(handle, wanted=should_detach())
+            left = await backend.detach(handle, force=should_detach())
             if left is not None:
                 raise DetachedError(f"Step {attempt.output.name!r}: {left}") from None
             await backend.stop(handle, "the run was stopped")

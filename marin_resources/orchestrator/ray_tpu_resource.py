@@ -12,8 +12,8 @@ from marin_resources.orchestrator.log_positions import LogPositions
 from marin_resources.orchestrator.run_launcher import is_over
 from marin_resources.orchestrator.run_state import Interruption, RunState
 from marin_resources.ray_tpu.backend import Backend
-from marin_resources.ray_tpu.cluster.configured import settings_of
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
 from marin_resources.ray_tpu.local import LocalBackend
 
 
@@ -48,7 +48,7 @@ class RayTPUResource(dg.ConfigurableResource):
     def backend(self, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None]) -> Backend:
         """The back end, created by the first call. Raises SettingError for an invalid cluster."""
         if self._backend is None:
-            settings = settings_of(self.cluster or None)
+            settings = settings_from_env(self.cluster or None)
             if settings is None:
                 self._backend = LocalBackend(cpus=self.cpus)
             else:
@@ -73,4 +73,6 @@ def _cluster_backend(
         other = instance.get_run_by_id(run_id)
         return other is not None and is_over(other)
 
-    return ClusterBackend(settings, run_id=run.run_id, say=log, positions=LogPositions(instance), is_over=run_is_over)
+    return ClusterBackend(
+        settings, run_id=run.run_id, report=log, positions=LogPositions(instance), is_over=run_is_over
+    )

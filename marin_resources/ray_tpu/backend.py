@@ -37,16 +37,21 @@ class Backend(Protocol[H]):
     def check(self, task: Task) -> None:
         """Raise MissingRequirementError if the task's environment is known to lack one of its requirements."""
 
-    async def submit(self, task: Task) -> H:
+    async def submit(self, task: Task, on_job: Callable[[str], None] = lambda job: None) -> H:
         """Submit the task, or attach to it if it is submitted. Raises UnmeetableError at once if no node can ever run
-        it."""
+        it.
+
+        On a cluster, `on_job` is called with the id of a new job before the job is submitted. It may block.
+        """
 
     async def wait(self, handle: H, on_log: Callable[[str], None]) -> Outcome:
         """Wait for the task's outcome. Call `on_log` with each printed line as it arrives."""
 
-    async def leave(self, handle: H, *, wanted: bool) -> str | None:
-        """What to say of a task that goes on although this process waits for it no longer: because that is `wanted`, or
-        because another run waits for it. None if it has to be stopped."""
+    async def detach(self, handle: H, *, force: bool) -> str | None:
+        """Detach from the task. Return a message if it keeps running, None if the caller must stop it.
+
+        It keeps running if another run waits for it or, where tasks outlive this process, with `force`.
+        """
 
     async def stop(self, handle: H, reason: str) -> None:
         """Stop the task and all that it started. Return when its worker is gone."""

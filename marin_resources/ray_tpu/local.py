@@ -70,7 +70,7 @@ class LocalBackend:
     def check(self, task: Task) -> None:
         check_environment(task.output.name, task.extras, task.env)
 
-    async def submit(self, task: Task) -> Handle:
+    async def submit(self, task: Task, on_job: Callable[[str], None] = lambda job: None) -> Handle:
         return await asyncio.to_thread(self._submit, task)
 
     def _submit(self, task: Task) -> Handle:
@@ -109,7 +109,7 @@ class LocalBackend:
         finally:
             self._handles.pop(handle.task.id, None)
 
-    async def leave(self, handle: Handle, *, wanted: bool) -> str | None:
+    async def detach(self, handle: Handle, *, force: bool) -> str | None:
         """None: Ray ends with this process."""
         return None
 

@@ -25,7 +25,7 @@ from marin_sensors import orphans
 from marin_sensors.orphaned_jobs import orphaned_jobs
 
 ROOT = Path(__file__).parents[2]
-WELL = "1 job under way, none without a run that waits for it"
+WELL = "1 unfinished job, none without a waiting run"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def here(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", cluster.token_path)
     monkeypatch.setattr(orphans, "STOPPING_S", 0.0)
-    monkeypatch.setattr(sensor_file, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(sensor_file, "RECHECK_S", 0.0)
     return cluster
 
 
@@ -110,7 +110,7 @@ def test_an_orphan_is_told_on_the_sensors_page_and_once_in_the_log_of_its_run(
     run_id = a_run(instance, DagsterRunStatus.FAILURE)
     job = submit(run_id)
     tick = Tick(instance)
-    assert f"Job '{job}' of step 'a' goes on, and its run {run_id[:8]} has ended" in tick.says
+    assert f"Job '{job}' of step 'a' is still running, and its run {run_id[:8]} has ended" in tick.says
     assert engine_events(instance, run_id) == [tick.says]
     assert Tick(instance, tick).says == tick.says
     assert len(engine_events(instance, run_id)) == 1
@@ -148,11 +148,11 @@ def test_a_job_that_came_between_two_looks_is_no_finding(
     sleep = asyncio.sleep
 
     async def meanwhile(seconds: float) -> None:
-        if seconds == sensor_file.LOOK_AGAIN_S:
+        if seconds == sensor_file.RECHECK_S:
             await asyncio.to_thread(lambda: RunJobs(instance, run_id).set("a", submit(run_id)))
         await sleep(seconds)
 
-    monkeypatch.setattr(sensor_file, "LOOK_AGAIN_S", 0.0625)
+    monkeypatch.setattr(sensor_file, "RECHECK_S", 0.0625)
     monkeypatch.setattr(asyncio, "sleep", meanwhile)
     assert Tick(instance).says.startswith(WELL)
     assert engine_events(instance, run_id) == []
@@ -190,7 +190,7 @@ def test_without_a_cluster_there_is_nothing_to_look_at(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MARIN_CLUSTER", raising=False)
-    assert Tick(instance).says.startswith("There is no Ray cluster to look at. Set MARIN_CLUSTER")
+    assert Tick(instance).says.startswith("No Ray cluster is configured. Set MARIN_CLUSTER")
 
 
 @pytest.mark.parametrize(("address", "status"), [("http://127.0.0.1:8265", "RUNNING"), ("", "STOPPED")])

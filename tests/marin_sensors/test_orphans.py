@@ -39,13 +39,13 @@ def ended(run_id: str = RUN, ago_s: float = 3600.0, **fields: object) -> Run:
 def test_a_job_whose_run_waits_for_it_is_well() -> None:
     findings = found([job()], Run(run_id=RUN, jobs={"a": "a-1-a1"}))
     assert findings == Findings(ours=1)
-    assert findings.summary() == "1 job under way, none without a run that waits for it."
+    assert findings.summary() == "1 unfinished job, none without a waiting run."
 
 
 def test_a_job_whose_run_has_ended_is_an_orphan_with_a_way_out() -> None:
     [orphan] = found([job()], ended()).orphans
     assert orphan.sentence == (
-        "Job 'a-1-a1' of step 'a' goes on, and its run 1234abcd has ended: materialize 'a' again to attach, "
+        "Job 'a-1-a1' of step 'a' is still running, and its run 1234abcd has ended: materialize 'a' again to attach, "
         "or stop it with `marin cluster stop-job a-1-a1`."
     )
 
@@ -111,7 +111,7 @@ def test_a_run_that_is_over_waits_for_nothing() -> None:
 def test_what_changed_between_two_looks_is_left_out() -> None:
     first = found([job(), job("b-1-a1")], ended())
     second = found([job(), job("c-1-a1")], ended())
-    assert [finding.submission_id for finding in second.seen_before(first).all] == ["a-1-a1"]
+    assert [finding.submission_id for finding in second.also_in(first).all] == ["a-1-a1"]
 
 
 def test_many_findings_are_one_sentence_with_their_number() -> None:

@@ -64,7 +64,11 @@ def worker_of(text: str) -> int:
 
 def job_of(output: str, step: str) -> str:
     """The id of the job that a run has said to wait for."""
-    for said in (rf"{step}\S*: computing .* as job (\S+) on", r"its job (\S+) goes on", r"attached to job (\S+) on"):
+    for said in (
+        rf"{step}\S*: computing .* as job (\S+) on",
+        r"its job (\S+) keeps running",
+        r"attached to job (\S+) on",
+    ):
         if found := re.search(said, output):
             return found.group(1)
     raise AssertionError(f"no job of {step!r} is named in: {output}")

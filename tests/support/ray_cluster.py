@@ -135,7 +135,7 @@ class Cluster:
         # Ray refuses an address that this file names while a node of it is alive.
         Path(self.temp_dir, "ray_current_cluster").unlink(missing_ok=True)
         with self._nodes_environment():
-            self._cluster = local_cluster.of_head(self._cluster, local_head.start_head(self._cluster))
+            self._cluster = local_cluster.with_head(self._cluster, local_head.start_head(self._cluster))
         write_cluster(self.state, self._cluster)
         local_head.await_head(self._cluster)
 

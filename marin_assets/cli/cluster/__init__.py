@@ -1,13 +1,12 @@
-"""`marin cluster <verb> …`: the Ray cluster that steps run on, and what runs there.
+"""`marin cluster <verb> …`: the Ray cluster of --cluster, else of MARIN_CLUSTER, and its jobs.
 
-Which one: --cluster, else MARIN_CLUSTER; a dashboard's URL, or `local` for the one of `marin cluster local up`.
-"""
+May import `marin_assets.cli` and `marin_resources.ray_tpu`; each verb imports the cluster's client when it runs."""
 
 VERBS = {
     "local": "a cluster on this machine: up, down, status",
-    "jobs": "what runs and waits there, of everybody",
-    "logs": "what a job printed",
-    "stop-job": "end a job, and tell the runs that wait for it who did",
-    "submit": "run a command there, with this code",
+    "jobs": "the jobs of all users that run or wait",
+    "logs": "the output of a job",
+    "stop-job": "stop a job, and report who did to the runs that wait for it",
+    "submit": "run a command on the cluster, with this code",
 }
-"""Name of the verb, and of its file in this folder -> what it does."""
+"""Name of the verb, and of its file in this folder -> its description."""

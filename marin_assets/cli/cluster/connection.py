@@ -1,4 +1,4 @@
-"""What the verbs of `marin cluster` share: which cluster, how it is asked, and what is said if it does not answer."""
+"""The connection of the verbs of `marin cluster`: the option, the settings, and one sentence if a request fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from marin_assets.cli.options import OptionError
-from marin_assets.cli.output import warn
+from marin_assets.cli.output import print_stderr
 from marin_resources.process import user_name
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 
@@ -27,19 +27,21 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_from(options: argparse.Namespace) -> ClusterSettings:
-    """The cluster that is meant. Raises SettingError, or OptionError if none is."""
-    from marin_resources.ray_tpu.cluster.configured import settings_of
+    """Return the settings of the selected cluster. Raise SettingError, or OptionError if none is selected."""
+    from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
 
     if options.cluster is not None and not options.cluster.strip():
         raise OptionError("--cluster is empty, expected the dashboard's URL, such as http://10.0.0.5:8265, or local.")
-    settings = settings_of(options.cluster)
+    settings = settings_from_env(options.cluster)
     if settings is None:
-        raise OptionError("No cluster is named. Set MARIN_CLUSTER, or pass --cluster: the dashboard's URL, or local.")
+        raise OptionError(
+            "No cluster is selected. Set MARIN_CLUSTER, or pass --cluster: the dashboard's URL, or local."
+        )
     return settings
 
 
-def ask_cluster(settings: ClusterSettings, ask: Callable[[JobsApi], Awaitable[int]]) -> int:
-    """The exit code of what is asked; 1 with one sentence if the cluster does not answer, or refuses."""
+def call_cluster(settings: ClusterSettings, call: Callable[[JobsApi], Awaitable[int]]) -> int:
+    """Return the exit code of `call`; 1 with one sentence if the cluster does not answer, or rejects the request."""
     from marin_resources.ray_tpu.cluster.api.jobs_api import (
         ApiError,
         NoSuchJobError,
@@ -47,21 +49,21 @@ def ask_cluster(settings: ClusterSettings, ask: Callable[[JobsApi], Awaitable[in
         UnreachableError,
         connect,
     )
-    from marin_resources.ray_tpu.cluster.outage import OutageError
+    from marin_resources.ray_tpu.cluster.errors import OutageError
 
-    async def asked() -> int:
+    async def connected() -> int:
         async with connect(settings) as api:
-            return await ask(api)
+            return await call(api)
 
     try:
-        return asyncio.run(asked())
+        return asyncio.run(connected())
     except (UnreachableError, RefusedError, NoSuchJobError, ApiError, OutageError) as error:
-        warn(str(error))
+        print_stderr(str(error))
         return 1
 
 
-async def refuse_unknown(api: JobsApi, job: str) -> None:
-    """Raise NoSuchJobError, with the jobs whose ids are nearest, if the cluster does not have this one."""
+async def require_job(api: JobsApi, job: str) -> None:
+    """Raise NoSuchJobError, with the jobs of the nearest ids, if the cluster does not have this job."""
     from marin_resources.ray_tpu.cluster.api.jobs_api import NoSuchJobError
 
     try:
@@ -71,10 +73,10 @@ async def refuse_unknown(api: JobsApi, job: str) -> None:
         near = [known for known in ids if job and job in known] or difflib.get_close_matches(
             job, ids, NEAREST_JOBS, 0.3
         )
-        told = f" The nearest are {', '.join(near[:NEAREST_JOBS])}." if near else ""
-        raise NoSuchJobError(f"The cluster has no job {job!r}.{told} `marin cluster jobs --all` lists them.") from None
+        hint = f" The nearest are {', '.join(near[:NEAREST_JOBS])}." if near else ""
+        raise NoSuchJobError(f"The cluster has no job {job!r}.{hint} `marin cluster jobs --all` lists them.") from None
 
 
-def who() -> str:
-    """The person at this machine, for others to read."""
+def user_at_host() -> str:
+    """The user of this command, for display to others."""
     return f"{user_name() or 'someone'}@{os.uname().nodename}"

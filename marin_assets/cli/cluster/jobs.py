@@ -1,4 +1,4 @@
-"""List the jobs of the cluster, everybody's, the newest first: those that run or wait; with --all, also the ended."""
+"""List the jobs of all users of the cluster, the newest first: those that run or wait; with --all, also ended ones."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.cli.cluster.connection import add_cluster, ask_cluster, settings_from
-from marin_assets.cli.output import tell, warn
+from marin_assets.cli.cluster.connection import add_cluster, call_cluster, settings_from
+from marin_assets.cli.output import print_line, print_stderr
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
@@ -32,19 +32,19 @@ def run(options: argparse.Namespace) -> int:
         jobs = sorted(await api.list(), key=lambda job: job.submitted_at_s or 0.0, reverse=True)
         shown = [job for job in jobs if options.all or not job.status.is_terminal]
         if options.json:
-            told = [_as_json(job) for job in shown]
-            tell(json.dumps({"cluster": settings.address, "jobs": told}, indent=2, ensure_ascii=False))
+            listed = [_as_json(job) for job in shown]
+            print_line(json.dumps({"cluster": settings.address, "jobs": listed}, indent=2, ensure_ascii=False))
         else:
             for line in lines_of(shown, time.time()):
-                tell(line)
-            _tell_rest(settings.address, len(shown), len(jobs))
+                print_line(line)
+            _print_rest(settings.address, len(shown), len(jobs))
         return 0
 
-    return ask_cluster(settings, show)
+    return call_cluster(settings, show)
 
 
 def lines_of(jobs: Sequence[JobInfo], now_s: float) -> Iterator[str]:
-    """A table, with a head; nothing without jobs."""
+    """A table with a header; no lines without jobs."""
     rows = [COLUMNS, *(_row(job, now_s) for job in jobs)] if jobs else []
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))] if rows else []
     for row in rows:
@@ -60,11 +60,11 @@ def readable_duration(duration_s: float) -> str:
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
-def _tell_rest(address: str, shown: int, known: int) -> None:
+def _print_rest(address: str, shown: int, known: int) -> None:
     if not shown:
-        warn(f"No job runs or waits on {address}." if known else f"The cluster {address} has had no job yet.")
+        print_stderr(f"No job runs or waits on {address}." if known else f"The cluster {address} has had no job yet.")
     if known > shown:
-        warn(f"{known - shown} more {'has' if known - shown == 1 else 'have'} ended: --all")
+        print_stderr(f"{known - shown} more {'has' if known - shown == 1 else 'have'} ended: --all")
 
 
 def _row(job: JobInfo, now_s: float) -> tuple[str, ...]:
@@ -72,8 +72,8 @@ def _row(job: JobInfo, now_s: float) -> tuple[str, ...]:
     since = "-" if began_s is None else datetime.fromtimestamp(began_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     duration = "-" if began_s is None else readable_duration((job.ended_at_s or now_s) - began_s)
     step = job.metadata.get("marin/step") or _short(job.entrypoint)
-    told = (job.metadata.get(name) or "-" for name in ("marin/attempt", "marin/user"))
-    return (job.submission_id, str(job.status), step, *told, since, duration)
+    attempt, user = (job.metadata.get(name) or "-" for name in ("marin/attempt", "marin/user"))
+    return (job.submission_id, str(job.status), step, attempt, user, since, duration)
 
 
 def _short(entrypoint: str) -> str:

@@ -1,15 +1,15 @@
-"""A Ray cluster on this machine, to develop with: a head that outlives the terminal, for MARIN_CLUSTER=local.
+"""A Ray cluster on this machine, for development: a head that outlives the terminal, for MARIN_CLUSTER=local.
 
-up      start it, or find it up already
-down    end it, and all that runs on it
-status  where it is. Exit code 1 if there is none
+up      start it unless it is up already
+down    end it and all its jobs
+status  show its address; exit code 1 if none is up
 """
 
 from __future__ import annotations
 
 import argparse
 
-from marin_assets.cli.output import tell, warn
+from marin_assets.cli.output import print_line, print_stderr
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,14 +26,14 @@ def run(options: argparse.Namespace) -> int:
     try:
         return {"up": _up, "down": _down, "status": _status}[options.what](options)
     except LocalClusterError as error:
-        warn(str(error))
+        print_stderr(str(error))
         return 1
 
 
 def _up(options: argparse.Namespace) -> int:
     from marin_resources.ray_tpu.cluster.local.local_cluster import describe, up
 
-    tell(describe(up(cpus=options.cpus)))
+    print_line(describe(up(cpus=options.cpus)))
     return 0
 
 
@@ -41,7 +41,7 @@ def _down(options: argparse.Namespace) -> int:
     from marin_resources.ray_tpu.cluster.local.local_cluster import down
 
     ended = down()
-    tell("There was no local cluster up." if ended is None else f"The local cluster at {ended.address} has ended.")
+    print_line("No local cluster was up." if ended is None else f"The local cluster at {ended.address} has ended.")
     return 0
 
 
@@ -49,5 +49,5 @@ def _status(options: argparse.Namespace) -> int:
     from marin_resources.ray_tpu.cluster.local.local_cluster import describe, find
 
     found = find()
-    tell("There is no local cluster up. Start it: marin cluster local up" if found is None else describe(found))
+    print_line("No local cluster is up. Start it: marin cluster local up" if found is None else describe(found))
     return 0 if found is not None else 1

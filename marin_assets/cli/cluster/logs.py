@@ -1,12 +1,12 @@
-"""Print what a job has printed; with --follow also what it prints from now on, until it has ended."""
+"""Print the output of a job so far; with --follow, also new output until the job has ended."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from marin_assets.cli.cluster.connection import add_cluster, ask_cluster, refuse_unknown, settings_from
-from marin_assets.cli.output import pass_on, warn
+from marin_assets.cli.cluster.connection import add_cluster, call_cluster, require_job, settings_from
+from marin_assets.cli.output import print_raw, print_stderr
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
@@ -24,12 +24,12 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_from(options)
 
     async def show(api: JobsApi) -> int:
-        await refuse_unknown(api, options.job)
+        await require_job(api, options.job)
         if options.follow:
             info = await follow(api, settings, options.job)
-            warn(f"job {options.job} has ended: {info.status}")
+            print_stderr(f"job {options.job} has ended: {info.status}")
         else:
-            pass_on(await api.logs(options.job))
+            print_raw(await api.logs(options.job))
         return 0
 
-    return ask_cluster(settings, show)
+    return call_cluster(settings, show)

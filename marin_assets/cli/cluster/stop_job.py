@@ -1,7 +1,7 @@
-"""End a job, and tell the runs that wait for it who did, and why.
+"""Stop a job, and report to the runs that wait for it who stopped it and why.
 
-The stop is written into the job's note beside its output first. So a job that still waits for its node, which Ray
-cannot end, leaves again when it begins.
+The stop is written into the job's note beside its output first. Ray cannot stop a job that waits for a node: because
+of the note, such a job exits as soon as it begins.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from marin_assets.cli.cluster.connection import add_cluster, ask_cluster, refuse_unknown, settings_from, who
-from marin_assets.cli.output import tell, warn
+from marin_assets.cli.cluster.connection import add_cluster, call_cluster, require_job, settings_from, user_at_host
+from marin_assets.cli.output import print_line, print_stderr
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
 
 STOP_TIMEOUT_S = 10.0
-PENDING_S = 2.0
-"""It may be about to begin."""
+PENDING_TIMEOUT_S = 2.0
+"""A pending job may be about to begin."""
 POLL_S = 0.2
 
 
@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", help="its id, as `marin cluster jobs` lists it")
     add_cluster(parser)
     parser.add_argument(
-        "--reason", default="no reason given", metavar="TEXT", help="what the runs that wait for it are told"
+        "--reason", default="no reason given", metavar="TEXT", help="shown by the runs that wait for it"
     )
 
 
@@ -36,64 +36,69 @@ def run(options: argparse.Namespace) -> int:
     from marin_resources.storage.output.job_notes import JobNoteError
 
     async def stop(api: JobsApi) -> int:
-        await refuse_unknown(api, options.job)
+        await require_job(api, options.job)
         info = await api.info(options.job)
         if info.status.is_terminal:
-            tell(f"Job {options.job} has ended before: {info.status}.")
+            print_line(f"Job {options.job} had already ended: {info.status}.")
             return 0
         noted = await asyncio.to_thread(_note_stop, info.metadata, options.reason)
         await api.stop(options.job)
-        return _tell(await _ended(api, options.job), noted)
+        return _print_result(await _ended(api, options.job), noted)
 
     try:
-        return ask_cluster(settings_from(options), stop)
+        return call_cluster(settings_from(options), stop)
     except JobNoteError as error:
-        warn(f"{error} The job was not stopped.")
+        print_stderr(f"{error} The job was not stopped.")
         return 1
 
 
 def _note_stop(metadata: Mapping[str, str], reason: str) -> bool:
-    """Whether there is a note, which says so now."""
+    """Write the stop into the job's note. Return whether the job has a note here."""
     from marin_resources.storage.output.job_notes import add_stop, note_path, read_note
 
     if "marin/output" not in metadata or "marin/attempt" not in metadata:
         return False
     path = note_path(metadata["marin/output"], int(metadata["marin/attempt"]))
     if read_note(path) is None:
-        warn(
-            f"Its note {path!r} is not to be found from here, so the runs that wait for it are not told who stopped it."
+        print_stderr(
+            f"Its note {path!r} cannot be found from here, so the runs that wait for it cannot show who stopped it."
         )
         return False
-    add_stop(path, who(), reason)
+    add_stop(path, user_at_host(), reason)
     return True
 
 
 async def _ended(api: JobsApi, job: str) -> JobInfo:
-    """The job when it has ended, or as it is when that takes too long."""
+    """Wait for the end of the job; return it as it is after the time limit."""
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 
     began_s = time.monotonic()
     while True:
         info = await api.info(job)
-        longest_s = PENDING_S if info.status is JobStatus.PENDING else STOP_TIMEOUT_S
-        if info.status.is_terminal or time.monotonic() - began_s > longest_s:
+        timeout_s = PENDING_TIMEOUT_S if info.status is JobStatus.PENDING else STOP_TIMEOUT_S
+        if info.status.is_terminal or time.monotonic() - began_s > timeout_s:
             return info
         await asyncio.sleep(POLL_S)
 
 
-def _tell(info: JobInfo, noted: bool) -> int:
+def _print_result(info: JobInfo, noted: bool) -> int:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 
     if info.status.is_terminal:
-        tell(f"Job {info.submission_id} has ended: {info.status}.")
+        print_line(f"Job {info.submission_id} has ended: {info.status}.")
         return 0
     if info.status is JobStatus.PENDING and noted:
-        tell(f"Job {info.submission_id} waits for a node, where Ray cannot end it; it will leave as soon as it begins.")
+        print_line(
+            f"Job {info.submission_id} waits for a node, where Ray cannot stop it; it will exit as soon as it begins."
+        )
         return 0
     if info.status is JobStatus.PENDING:
-        warn(f"Job {info.submission_id} waits for a node, where Ray cannot end it. Stop it again when it runs.")
+        print_stderr(
+            f"Job {info.submission_id} waits for a node, where Ray cannot stop it. Stop it again when it runs."
+        )
     else:
-        warn(
-            f"Job {info.submission_id} was told to stop, and still runs after {STOP_TIMEOUT_S:.0f} s. Look again later."
+        print_stderr(
+            f"The stop of job {info.submission_id} was requested, and it still runs after "
+            f"{STOP_TIMEOUT_S:.0f} s. Check again later."
         )
     return 1

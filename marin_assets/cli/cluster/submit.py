@@ -1,9 +1,9 @@
 """Run a command on the cluster, with the code of this working directory: `marin cluster submit -- python x.py --n 3`.
 
-What it prints is shown until it has ended, and its exit code is this one's. Ctrl-C leaves it running.
+Its output is shown until it has ended, and its exit code becomes this command's. Ctrl-C leaves it running.
 
---env names variables that the node has: their values are found there, and are in nothing that is submitted. --set
-gives a value, which everybody who may use the cluster can read.
+--env names a variable of the node: its value is read there and is not part of the submission. --set gives a value,
+which all users of the cluster can read.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import secrets
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.cli.cluster.connection import add_cluster, ask_cluster, settings_from, who
+from marin_assets.cli.cluster.connection import add_cluster, call_cluster, settings_from, user_at_host
 from marin_assets.cli.options import OptionError, OptionParser
-from marin_assets.cli.output import tell, warn
+from marin_assets.cli.output import print_line, print_stderr
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
@@ -33,18 +33,18 @@ def add_options(parser: OptionParser) -> None:
     parser.usage = "marin cluster submit [options] -- COMMAND …"
     add_cluster(parser)
     parser.add_argument("--name", metavar="N", help="the job's id begins with it (default: the command's name)")
+    parser.add_argument("--cpus", type=float, default=1.0, metavar="N", help="CPUs to reserve on a node (default: 1)")
+    parser.add_argument("--memory", type=float, metavar="GB", help="memory to reserve (default: none)")
+    parser.add_argument("--extra", action="append", default=[], metavar="E", help="an extra of its Python")
+    parser.add_argument("--env", action="append", default=[], metavar="NAME", help="a variable of the node")
     parser.add_argument(
-        "--cpus", type=float, default=1.0, metavar="N", help="that the node must have free (default: 1)"
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a variable that all users can read"
     )
-    parser.add_argument("--memory", type=float, metavar="GB", help="likewise (default: not looked at)")
-    parser.add_argument("--extra", action="append", default=[], metavar="E", help="that its Python must have")
-    parser.add_argument("--env", action="append", default=[], metavar="NAME", help="a variable that the node has")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a variable, for all to read")
-    parser.add_argument("--no-wait", action="store_true", help="print the job's id, and leave")
+    parser.add_argument("--no-wait", action="store_true", help="print the job's id and exit")
 
 
 def run(options: argparse.Namespace) -> int:
-    from marin_resources.ray_tpu.cluster.environments import python_for
+    from marin_resources.ray_tpu.cluster.code.python import python_for
     from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 
     variables = _check(options)
@@ -64,16 +64,16 @@ def run(options: argparse.Namespace) -> int:
         await api.submit(**_request(job, code, python, variables, options))
         submitted.append(job)
         if options.no_wait:
-            tell(job)
+            print_line(job)
             return 0
-        warn(f"job {job} on {settings.address}")
+        print_stderr(f"job {job} on {settings.address}")
         return _exit_code(await follow(api, settings, job))
 
     try:
-        return ask_cluster(settings, submit)
+        return call_cluster(settings, submit)
     except KeyboardInterrupt:
         if submitted:
-            warn(_goes_on(job, options.cluster))
+            print_stderr(_detached_sentence(job, options.cluster))
         return 130
 
 
@@ -87,23 +87,23 @@ def _request(
         "submission_id": job,
         "entrypoint": _with_tools_of(python) + command,
         "runtime_env": {**code.runtime_env(), **env_vars},
-        "metadata": {"marin/user": who()},
+        "metadata": {"marin/user": user_at_host()},
         "num_cpus": options.cpus,
         "memory_bytes": None if options.memory is None else int(options.memory * 1e9),
     }
 
 
 def _with_tools_of(python: str) -> str:
-    """So that the command's own `python` is that of the environment."""
+    """Put the environment's `python` first in the command's PATH."""
     folder = os.path.dirname(python)
     return f'export PATH={shlex.quote(folder)}:"$PATH" && ' if folder else ""
 
 
 def _check(options: argparse.Namespace) -> dict[str, str]:
-    """The variables that are set. Raises OptionError for what cannot be submitted."""
+    """Return the variables of --set. Raise OptionError if the options cannot be submitted."""
     verb = "marin cluster submit"
     if not options.command or not options.command[0]:
-        raise OptionError(f"{verb}: there is no command. Put it behind --: {verb} -- python my_script.py")
+        raise OptionError(f"{verb}: no command is given. Put it after --: {verb} -- python my_script.py")
     if not 0 <= options.cpus < float("inf"):
         raise OptionError(f"{verb}: --cpus is {options.cpus:g}, expected 0 or more.")
     if options.memory is not None and not 0 < options.memory < float("inf"):
@@ -113,17 +113,17 @@ def _check(options: argparse.Namespace) -> dict[str, str]:
     for name in options.env:
         if not VARIABLE.fullmatch(name):
             raise OptionError(f"{verb}: --env is not the name of a variable, expected letters, digits and '_' alone.")
-    return dict(_variable(said) for said in options.set)
+    return dict(_variable(given) for given in options.set)
 
 
-def _variable(said: str) -> tuple[str, str]:
-    name, equals, value = said.partition("=")
+def _variable(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
     if not equals or not VARIABLE.fullmatch(name):
         raise OptionError(f"marin cluster submit: --set has {name!r} for a name, expected NAME=VALUE.")
     if SECRET.search(name):
         raise OptionError(
-            f"marin cluster submit: --set {name} would show its value to all who may use the cluster. Let the node "
-            f"have it, and pass --env {name}."
+            f"marin cluster submit: --set {name} would show its value to all users of the cluster. Set it on the "
+            f"node, and pass --env {name}."
         )
     return name, value
 
@@ -132,10 +132,10 @@ def _name_of(command: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", os.path.basename(command)).strip("-")[:40] or "command"
 
 
-def _goes_on(job: str, cluster: str | None) -> str:
+def _detached_sentence(job: str, cluster: str | None) -> str:
     where = f" --cluster {shlex.quote(cluster)}" if cluster else ""
     return (
-        f"Job {job} goes on. Watch it: marin cluster logs {job} --follow{where}. "
+        f"Job {job} keeps running. Watch it: marin cluster logs {job} --follow{where}. "
         f"End it: marin cluster stop-job {job}{where}"
     )
 
@@ -146,6 +146,6 @@ def _exit_code(info: JobInfo) -> int:
     if info.status is JobStatus.SUCCEEDED:
         return 0
     why = f"exit code {info.exit_code}" if info.exit_code is not None else info.message.strip().partition("\n")[0]
-    warn(f"job {info.submission_id} has ended: {info.status}{f' ({why})' if why else ''}")
+    print_stderr(f"job {info.submission_id} has ended: {info.status}{f' ({why})' if why else ''}")
     code = info.exit_code or 1
     return code if code > 0 else 128 - code

@@ -1,16 +1,19 @@
-"""A job as whoever waits for it knows it, and what is asked of Ray for it."""
+"""The handle of a job, its id, and the fields of its submission to Ray."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.ray_tpu.cluster.code.code import Code
 from marin_resources.storage.output.job_notes import JobNote, Submitter
+from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 
-PASSED_ON = (
+FORWARDED_VARIABLES = (
     "MARIN_LEASE_TTL_S",
     "MARIN_MIRROR_PREFIXES",
     "MARIN_MIRROR_PRICES",
@@ -18,53 +21,74 @@ PASSED_ON = (
     "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT",
     "STORAGE_EMULATOR_HOST",
 )
-"""Variables of the deployment that a job gets, if they are set. Everybody who may use the cluster can read them."""
+"""Environment variables of the deployment that are copied into a job. All users of the cluster can read them."""
 DRIVER_CPUS = 0.1
-"""Of a job whose work is done by a Ray task with a device."""
+"""CPUs of a job whose work is done by a Ray task with a device."""
+MAX_NAME_CHARACTERS = 60
 
 
 @dataclass(eq=False, kw_only=True)
 class JobHandle:
     note: JobNote
-    path: str
-    """The note's."""
+    note_path: str
     output_path: str
     address: str
-    submits: bool
-    """The job is this handle's to submit."""
+    """URL of the cluster's dashboard."""
+    submitted_here: bool
+    """Whether this run submitted the job, and did not join another run's."""
     owned: bool
-    """It ends with this run, if that is terminated."""
+    """Whether the job is stopped when this run is terminated."""
     python: str = ""
+    """Python on the node. Empty for a job that another run submitted."""
+    refusal: Outcome | None = None
+    """The outcome, if the cluster rejected the submission."""
 
     @property
     def job(self) -> str:
         return self.note.submission_id
 
     def describe(self) -> str:
-        joined = "" if self.submits else f", which {named(self.note.by)} submitted"
+        joined = "" if self.submitted_here else f", which {describe_submitter(self.note.by)} submitted"
         return f"as job {self.job} on {self.address}{joined}"
+
+
+def submission_id(task: Task) -> str:
+    """The id of a task's job, the same for the same attempt at the same output, so that it is submitted once.
+
+    Step name, version, digest of the path, attempt: "documents-fineweb-8c2f3a-0b6ed9c4-a3".
+    """
+    name = re.sub(r"[^A-Za-z0-9_]+", "-", task.output.name).strip("-")[:MAX_NAME_CHARACTERS]
+    place = hashlib.sha256(f"{task.path} {task.output.identity}".encode()).hexdigest()[:8]
+    return f"{name}-{task.output.version}-{place}-a{task.attempt}"
 
 
 def runtime_env_of(code: Code) -> dict[str, Any]:
     """Ray's runtime environment of a job with this code."""
-    passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    return {**code.runtime_env(), **({"env_vars": passed} if passed else {})}
+    forwarded = {name: os.environ[name] for name in FORWARDED_VARIABLES if name in os.environ}
+    return {**code.runtime_env(), **({"env_vars": forwarded} if forwarded else {})}
 
 
-def entry_cpus(task: Task) -> float:
-    """What the job's own process asks for: the step's CPUs, or little if a Ray task with a device does the work."""
-    return DRIVER_CPUS if asks_a_device(task) else task.resources.cpus
+def entrypoint_cpus(task: Task) -> float:
+    """CPUs of the job's own process: the step's, or `DRIVER_CPUS` if a Ray task with a device does the work."""
+    return DRIVER_CPUS if needs_device(task) else task.resources.cpus
 
 
-def asks_a_device(task: Task) -> bool:
+def needs_device(task: Task) -> bool:
     return task.resources.gpu is not None or task.resources.tpu is not None
 
 
-def metadata_of(task: Task, handle: JobHandle) -> dict[str, str]:
-    told = {"step": task.output.name, "output": task.path, "attempt": str(task.attempt), "run_id": task.run_id or ""}
-    return {f"marin/{name}": value for name, value in {**told, "user": handle.note.by.user or ""}.items()}
+def metadata_of(task: Task, note: JobNote) -> dict[str, str]:
+    """The job's metadata on the cluster, by which `marin cluster jobs` and the sensor recognise a step."""
+    fields = {
+        "step": task.output.name,
+        "output": task.path,
+        "attempt": str(task.attempt),
+        "run_id": task.run_id or "",
+        "user": note.by.user or "",
+    }
+    return {f"marin/{name}": value for name, value in fields.items()}
 
 
-def named(submitter: Submitter) -> str:
+def describe_submitter(submitter: Submitter) -> str:
     run = f"Dagster run {submitter.run_id}" if submitter.run_id else f"process {submitter.pid}"
     return f"{run} of {submitter.user or 'someone'} on {submitter.host}"

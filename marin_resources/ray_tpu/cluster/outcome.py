@@ -1,16 +1,16 @@
-"""What came of a job: its worker's own word in the note, and else what Ray and whoever stopped it say of it."""
+"""The outcome of a job that has ended: the worker's own report in the note, else what Ray and the note say."""
 
 from __future__ import annotations
 
-from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobStatus
+from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.job_notes import JobNote
 from marin_resources.wire.outcome import End, Outcome
 
-RUN_WORD = "Dagster run "
-"""Whoever stopped a job is called so, if it was a run that was ended; else it was a person."""
-NEVER_BEGAN = frozenset(
+STOPPED_BY_RUN = "Dagster run "
+"""Prefix of `stop["by"]` in a note if a terminated run stopped the job. Any other value names a person."""
+START_FAILURES = frozenset(
     {
         "RUNTIME_ENV_SETUP_FAILURE",
         "JOB_SUPERVISOR_ACTOR_START_TIMEOUT",
@@ -19,49 +19,50 @@ NEVER_BEGAN = frozenset(
         "JOB_ENTRYPOINT_COMMAND_START_ERROR",
     }
 )
-"""Ray's kinds of error that would come again."""
-SHELL_SIGNAL = 128
-"""A shell tells the signal that ended its command as 128 + its number, Python as its negative."""
+"""Ray's error types of a job that did not start. A retry would fail in the same way."""
+SHELL_SIGNAL_OFFSET = 128
+"""A shell reports a command killed by a signal as 128 + the signal's number, Python as the negative number."""
 
 
 def outcome_of(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
-    """The outcome of a job that has ended. Looks beside the output, if the note does not tell."""
+    """Return the outcome of an ended job. Reads the attempt beside the output if the note has no outcome."""
     if note.outcome is not None:
         return note.outcome
     if note.stop is not None:
         return stopped_outcome(note)
+    job = f"its job {info.submission_id}"
     if info.status is JobStatus.STOPPED:
-        return Outcome(end=End.FAILED, error=f"its job {info.submission_id} was stopped, by Ray's own means")
+        return Outcome(end=End.FAILED, error=f"{job} was stopped through Ray, not by a Marin command")
     if info.status is JobStatus.SUCCEEDED:
-        return Outcome(end=End.LOST, error=f"its job {info.submission_id} ended without a word")
-    if info.error_type in NEVER_BEGAN:
-        first, rest = _message(info)
-        return Outcome(end=End.FAILED, error=f"its job {info.submission_id} did not begin: {first}", traceback=rest)
+        return Outcome(end=End.LOST, error=f"{job} ended without reporting an outcome")
+    if info.error_type in START_FAILURES:
+        first, rest = _split_message(info)
+        return Outcome(end=End.FAILED, error=f"{job} did not begin: {first}", traceback=rest)
     if info.exit_code is None:
-        return Outcome(end=End.LOST, error=f"its job {info.submission_id} was lost: {_message(info)[0]}")
-    signal = -info.exit_code if info.exit_code < 0 else info.exit_code - SHELL_SIGNAL
+        return Outcome(end=End.LOST, error=f"{job} was lost: {_split_message(info)[0]}")
+    signal = -info.exit_code if info.exit_code < 0 else info.exit_code - SHELL_SIGNAL_OFFSET
     if signal > 0:
-        return Outcome(end=End.LOST, error=f"the process of its job {info.submission_id} was killed by signal {signal}")
-    return recorded_failure(output_path, note.attempt) or _ended_with_a_code(note, info, output_path)
+        return Outcome(end=End.LOST, error=f"the process of {job} was killed by signal {signal}")
+    return recorded_failure(output_path, note.attempt) or _outcome_of_exit_code(note, info, output_path)
 
 
 def stopped_outcome(note: JobNote) -> Outcome:
-    """A run that was ended took its job with it, and others go on; what a person stopped stays so."""
+    """LOST if a terminated run stopped the job, so that other runs retry; FAILED if a person did."""
     assert note.stop is not None
     by, reason = note.stop["by"], note.stop["reason"]
-    end = End.LOST if by.startswith(RUN_WORD) else End.FAILED
+    end = End.LOST if by.startswith(STOPPED_BY_RUN) else End.FAILED
     return Outcome(end=end, error=f"its job {note.submission_id} was stopped by {by}: {reason}")
 
 
-def _ended_with_a_code(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
-    """A worker that took the attempt and was gone crashed, and may be luckier; one that never did will not be."""
-    told = f"its job {info.submission_id} ended with code {info.exit_code}"
+def _outcome_of_exit_code(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
+    """LOST if the worker began the attempt, so it is retried; FAILED if it never did, as it would fail again."""
+    sentence = f"its job {info.submission_id} ended with code {info.exit_code}"
     if latest_attempt(output_path) >= note.attempt:
-        return Outcome(end=End.LOST, error=f"{told}, and without a word")
-    return Outcome(end=End.FAILED, error=f"{told} before the step", traceback=_message(info)[1])
+        return Outcome(end=End.LOST, error=f"{sentence} without reporting an outcome")
+    return Outcome(end=End.FAILED, error=f"{sentence} before the step", traceback=_split_message(info)[1])
 
 
-def _message(info: JobInfo) -> tuple[str, str]:
+def _split_message(info: JobInfo) -> tuple[str, str]:
     """Ray's first line, and the rest: the end of the job's log, if it had begun."""
     first, _, rest = info.message.strip().partition("\n")
     return first, rest

@@ -1,4 +1,4 @@
-"""What a deployment says of its Ray cluster: where it is, who may use it, which code and environments run there."""
+"""The settings of one Ray cluster: its address, its token, the code and the environments of its jobs."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from dataclasses import dataclass, field
 from marin_resources.settings import SettingError
 
 LOCAL = "local"
-"""In place of an address: the cluster of `marin cluster local up`."""
+"""Stands for the address of the cluster of `marin cluster local up`."""
 
 
 class CodeMode(enum.StrEnum):
-    """Which code a job runs."""
+    """The source of a job's code."""
 
     SHIP = "ship"
-    """The submitter's working directory, packed and shipped as Ray does it."""
+    """The submitter's working directory, packed and uploaded."""
     IMAGE = "image"
-    """What is on the node."""
+    """The code of the node's image."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings:
-    """One Ray cluster, as this deployment uses it."""
+    """One Ray cluster and how this deployment uses it."""
 
     address: str
-    """Of the dashboard, for example "http://10.0.0.5:8265"."""
+    """URL of the dashboard, for example "http://10.0.0.5:8265"."""
     token_path: str | None = None
-    """A file with the token; Ray's own places if None."""
+    """A file with the token; if None, Ray's own places are searched."""
     token_secret: str | None = None
     """The token in Google's Secret Manager: "projects/p/secrets/s" or with "/versions/v"."""
     code: CodeMode = CodeMode.SHIP
     working_dir: str | None = None
-    """What is shipped; the project's root if None."""
+    """The folder to ship; the project's root if None."""
     image_root: str | None = None
-    """Where the image's code lies on a node; None if it is installed there."""
+    """The folder of the image's code on a node; None if the code is installed as a package."""
     environments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Path of a Python on the nodes -> the extras that it has. Empty: the `python` of a node has what is needed."""
+    """Path of a Python on the nodes -> its extras. Empty: the `python` of a node has them all."""
     start_timeout_s: float = 600.0
     """How long a job may wait for its node, its code and its environment."""
     outage_timeout_s: float = 1800.0
-    """How long a dashboard that does not answer is waited for."""
+    """How long requests to a dashboard that does not answer are retried."""
 
     def __post_init__(self) -> None:
         if not self.address.startswith(("http://", "https://")) or self.address.endswith("/"):

@@ -56,6 +56,18 @@ def refuse_store_without_conditions(prefix: str) -> None:
     _control_files(prefix)
 
 
+def require_reachable(prefix: str) -> None:
+    """Raise UnavailableError within a few seconds if the bucket of the prefix does not accept a connection.
+
+    For the first access of a command: without it, gcsfs's retries delay the error by 67 s, and by 84 s if Google's
+    metadata server does not answer either.
+    """
+    if kind_of(prefix) is StoreKind.GCS:
+        from marin_resources.storage.control.endpoint import require_gcs
+
+        require_gcs()
+
+
 def _control_files(path: str) -> ControlFiles:
     """The late imports break a weight, not a circle: a bucket's client takes a second to load."""
     match kind_of(path):

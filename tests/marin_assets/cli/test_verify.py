@@ -22,7 +22,7 @@ def test_outputs_that_are_as_they_were_published_are_right(made: Location, marin
     code, out, err = marin("verify")
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        f"not there: toy/database (nobody has begun) {made.path('toy/database')}",
+        f"not there: toy/database (never begun) {made.path('toy/database')}",
         "4 outputs: 3 right, 1 not there. Names and sizes of 9 files compared, and the checksums of 9 (100 %, 777 B).",
     ]
 
@@ -39,7 +39,7 @@ def test_every_planted_fault_is_found_with_the_step_to_rerun(made: Location, mar
     assert f"wrong: toy/data: 1 resized, 1 missing; rerun step 'toy/data', {data}" in lines
     assert "    missing 'value.txt': expected 1 bytes, found nothing" in lines
     assert "    resized 'train/ledger.json': expected 2 bytes, found 3 bytes" in lines
-    assert "    read by toy/tokens, toy/model: to be made anew too if they have read what is wrong" in lines
+    assert "    read by toy/tokens, toy/model: recompute them too if they have read the wrong files" in lines
     assert f"wrong: toy/tokens: 1 corrupted; rerun step 'toy/tokens', {tokens}" in lines
     assert any(line.startswith(f"    corrupted '{CHUNK}': expected crc32c:") for line in lines)
     assert f"wrong: toy/model: 1 extra; rerun step 'toy/model', {model}" in lines

@@ -1,4 +1,4 @@
-"""What Ray tells of a job, and of itself."""
+"""A job, and Ray's version, as the Jobs API reports them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class JobStatus(enum.StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Version:
+class RayVersion:
     ray_version: str
     session: str
-    """Tells one head from its successor at the same address."""
+    """Identifies one head among its successors at the same address."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class JobInfo:
     submission_id: str
     status: JobStatus
     message: str
-    """Ray's words; of a job that failed, with the end of its log. "" if it has none."""
+    """Ray's message; of a failed job, with the end of its log. "" if it has none."""
     error_type: str | None
     exit_code: int | None
     submitted_at_s: float | None
@@ -41,22 +41,22 @@ class JobInfo:
     metadata: Mapping[str, str]
     entrypoint: str
     node_id: str | None
-    """Where its entry point runs; None until it does."""
+    """The node of its entry point; None until that runs."""
 
 
-def job_info(answer: Mapping[str, Any]) -> JobInfo:
-    """Raises KeyError or ValueError for an answer that is no job."""
+def parse_job_info(fields: Mapping[str, Any]) -> JobInfo:
+    """Raise KeyError or ValueError if the fields do not describe a job."""
     return JobInfo(
-        submission_id=answer["submission_id"],
-        status=JobStatus(answer["status"]),
-        message=answer.get("message") or "",
-        error_type=answer.get("error_type"),
-        exit_code=answer.get("driver_exit_code"),
-        submitted_at_s=_seconds(answer.get("start_time")),
-        ended_at_s=_seconds(answer.get("end_time")),
-        metadata=answer.get("metadata") or {},
-        entrypoint=answer["entrypoint"],
-        node_id=answer.get("driver_node_id"),
+        submission_id=fields["submission_id"],
+        status=JobStatus(fields["status"]),
+        message=fields.get("message") or "",
+        error_type=fields.get("error_type"),
+        exit_code=fields.get("driver_exit_code"),
+        submitted_at_s=_seconds(fields.get("start_time")),
+        ended_at_s=_seconds(fields.get("end_time")),
+        metadata=fields.get("metadata") or {},
+        entrypoint=fields["entrypoint"],
+        node_id=fields.get("driver_node_id"),
     )
 
 

@@ -1,12 +1,12 @@
-"""The token that a Ray cluster asks for: where it is found, and how it stays unseen.
+"""The token of a Ray cluster: where it is found, and how it stays hidden.
 
-Looked for in this order; the first place that has one is used:
+Places in order; the first one with a token is used:
 
-    the cluster's own settings   its secret, or its file (which is where RAY_AUTH_TOKEN_PATH comes in, too)
+    the cluster's settings       its secret, or its file (RAY_AUTH_TOKEN_PATH may have set that, too)
     RAY_AUTH_MODE=disabled       none is sent
     RAY_AUTH_TOKEN               the token itself
-    RAY_AUTH_TOKEN_PATH          a file with it
-    ~/.ray/auth_token            where Ray puts one
+    RAY_AUTH_TOKEN_PATH          a file with the token
+    ~/.ray/auth_token            where Ray stores one
 """
 
 from __future__ import annotations
@@ -22,38 +22,40 @@ from typing import NoReturn
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.settings import SettingError
 
-PLACES = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH to a file with the token (or RAY_AUTH_TOKEN to the token)"
-"""What to do, for the end of a sentence."""
+TOKEN_ADVICE = (
+    "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH to a file with the token (or RAY_AUTH_TOKEN to the token)"
+)
+"""The advice at the end of an error sentence."""
 HIDDEN = "<token>"
-SECRET_LIFE_S = 300.0
-"""So long a secret is not asked for again: a step begins several conversations with its cluster."""
+SECRET_TTL_S = 300.0
+"""How long a secret is cached: a step opens several connections to its cluster."""
 
 
 class TokenError(SettingError):
-    """A token that cannot be had or used: one sentence, never with the token."""
+    """The token cannot be read or used: one sentence, never with the token."""
 
 
 class Token:
-    """A token that nothing prints, copies or stores by accident."""
+    """A token that cannot be printed, copied or stored by accident."""
 
     __slots__ = ("_reveal", "source")
 
     def __init__(self, value: str, source: str) -> None:
-        """`source` is told to people: the file or the variable that it is from."""
+        """`source` is the file or the variable, for messages."""
         if not value or not value.isascii() or not value.isprintable() or " " in value:
             raise TokenError(
-                f"The Ray token from {source} cannot be one, expected letters and digits on one line. Write it anew: "
+                f"The Ray token from {source} cannot be one, expected letters and digits on one line. Write a new one: "
                 "ray get-auth-token --generate."
             )
         self.source = source
-        self._reveal = lambda: value  # in a closure, so that no attribute has it
+        self._reveal = lambda: value  # in a closure, so that no attribute holds it
 
     def header(self) -> dict[str, str]:
-        """The one place where it comes out."""
+        """The HTTP header. The only method that reveals the token."""
         return {"Authorization": f"Bearer {self._reveal()}"}
 
-    def hidden_in(self, text: str) -> str:
-        """The text without the token: a server may say back what it was sent."""
+    def redacted(self, text: str) -> str:
+        """The text without the token: a server may echo its request."""
         return text.replace(self._reveal(), HIDDEN)
 
     def __repr__(self) -> str:
@@ -66,14 +68,14 @@ class Token:
         return self
 
     def __getstate__(self) -> NoReturn:
-        raise TypeError("A token is not written anywhere: find it again with find_token.")
+        raise TypeError("A token cannot be pickled: find it again with find_token.")
 
     def __reduce__(self) -> NoReturn:
         self.__getstate__()
 
 
 def find_token(settings: ClusterSettings, environ: Mapping[str, str] = os.environ) -> Token | None:
-    """The token for this cluster; None if there is none to send. May block. Raises TokenError."""
+    """Return the token for this cluster; None if none is to be sent. May block. Raise TokenError."""
     mode = environ.get("RAY_AUTH_MODE", "").strip().lower()
     path = environ.get("RAY_AUTH_TOKEN_PATH", "").strip()
     if settings.token_secret is not None:
@@ -89,7 +91,7 @@ def find_token(settings: ClusterSettings, environ: Mapping[str, str] = os.enviro
     if (default := Path(environ.get("HOME") or Path.home(), ".ray", "auth_token")).exists():
         return _from_file(str(default))
     if mode == "token":
-        raise TokenError(f"RAY_AUTH_MODE is 'token' and there is no token: {PLACES}.")
+        raise TokenError(f"RAY_AUTH_MODE is 'token' and there is no token: {TOKEN_ADVICE}.")
     return None
 
 
@@ -101,14 +103,14 @@ def _from_file(path: str) -> Token:
             value = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
-        raise TokenError(f"The Ray token's file {place!r} cannot be read ({why}): {PLACES}.") from None
+        raise TokenError(f"The Ray token's file {place!r} cannot be read ({why}): {TOKEN_ADVICE}.") from None
     if mode & (stat.S_IROTH | stat.S_IWOTH):
         raise TokenError(
             f"The Ray token's file {place!r} is open to every user of this machine (mode {stat.S_IMODE(mode):04o}): "
             "chmod 600 it, or set RAY_AUTH_MODE=disabled if the cluster asks for no token."
         )
     if not value:
-        raise TokenError(f"The Ray token's file {place!r} is empty: {PLACES}.")
+        raise TokenError(f"The Ray token's file {place!r} is empty: {TOKEN_ADVICE}.")
     return Token(value, f"the file {place!r}")
 
 
@@ -116,7 +118,7 @@ def _from_secret_manager(resource: str) -> Token:
     from marin_resources.secret_manager import SecretError, access_secret
 
     got_s, token = _SECRETS.get(resource, (-math.inf, None))
-    if token is not None and time.monotonic() - got_s < SECRET_LIFE_S:
+    if token is not None and time.monotonic() - got_s < SECRET_TTL_S:
         return token
     try:
         value = access_secret(resource)

@@ -1,7 +1,7 @@
-"""The code that a job runs: the submitter's working directory, shipped; or what is on the nodes.
+"""The code of a job: the submitter's working directory, shipped; or the code of the nodes' image.
 
-Shipped, a job starts in the directory that the package was unpacked to. In an image it starts in `image_root`, which
-stands for the working directory here: scripts below the one are found below the other.
+A job with shipped code starts in the directory of the unpacked package. A job of an image starts in `image_root`,
+which corresponds to the working directory here: a script has the same path relative to both.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 class Code:
     mode: CodeMode
     package: str | None = None
-    """What was shipped: "gcs://_ray_pkg_….zip"."""
+    """URI of the shipped package: "gcs://_ray_pkg_….zip"."""
     root: str | None = None
-    """The submitter's working directory, which is the job's own on the node. None: what is installed there."""
+    """The submitter's working directory, which stands for the job's own. None: code installed on the node."""
     import_paths: tuple[str, ...] = ()
-    """Folders below the root that the submitter imports from, relative to it."""
+    """Folders from which the submitter imports, relative to the root."""
     image_root: str | None = None
-    """Where the root is on a node; None for a package, which Ray unpacks where it likes."""
+    """The root's path in the image; None for a package, whose folder Ray chooses."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "mode": self.mode.value, "import_paths": list(self.import_paths)}
 
     @staticmethod
-    def from_json(fields: Mapping[str, Any]) -> Code:
+    def from_dict(fields: Mapping[str, Any]) -> Code:
         return Code(**{**fields, "mode": CodeMode(fields["mode"]), "import_paths": tuple(fields["import_paths"])})
 
     def runtime_env(self) -> dict[str, Any]:
@@ -49,16 +49,16 @@ class Code:
         return {} if self.package is None else {"working_dir": self.package}
 
     def command(self, python: str, module: str, *arguments: str) -> str:
-        """The shell command that runs a module of this code with a Python of the node's."""
-        go = "" if self.image_root is None else f"cd {shlex.quote(self.image_root)} && "
-        return f"{go}exec {shlex.join([python, '-m', module, *arguments])}"
+        """The shell command that runs a module of this code with a Python of the node."""
+        cd = "" if self.image_root is None else f"cd {shlex.quote(self.image_root)} && "
+        return f"{cd}exec {shlex.join([python, '-m', module, *arguments])}"
 
 
 async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str]) -> Code:
-    """See to it that a job on the cluster can import what `references` name; a package that it lacks is uploaded.
+    """Make the modules and scripts of `references` importable in a job: upload the package if the cluster lacks it.
 
-    The cluster keeps a package that no job uses for some minutes only, so this is asked before every job.
-    Raises CodeError for what cannot be shipped.
+    The cluster keeps an unused package for some minutes only, so call this before every job.
+    Raise CodeError if a script cannot be shipped.
     """
     names = sorted(set(references))
     root = os.path.abspath(settings.working_dir or project_root())
@@ -68,7 +68,7 @@ async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str
     for script in _scripts(names):
         _refuse_unshipped(script, package)
     folders = _folders_below(root, names, package.has_folder)
-    async with _uploading(settings.address, package.uri):  # one upload, though many steps begin at once
+    async with _uploading(settings.address, package.uri):  # one upload for steps that begin at once
         if not await api.has_package(package.uri):
             await api.upload_package(package.uri, package.data)
     return Code(mode=CodeMode.SHIP, package=package.uri, root=root, import_paths=folders)
@@ -83,7 +83,7 @@ def _in_image(image_root: str | None, root: str, names: list[str]) -> Code:
             )
         if _below(root, script) is None:
             raise CodeError(
-                f"{script!r} lies outside of the working directory {root!r}, which is {image_root!r} in the cluster's "
+                f"{script!r} is outside of the working directory {root!r}, which is {image_root!r} in the cluster's "
                 "image. Move it inside, or set MARIN_CLUSTER_WORKING_DIR."
             )
     if image_root is None:
@@ -96,13 +96,13 @@ def _refuse_unshipped(script: str, package: Package) -> None:
     relative = _below(package.root, script)
     if relative is None:
         raise CodeError(
-            f"{script!r} lies outside of the working directory {package.root!r} that is shipped. Move it inside, or "
+            f"{script!r} is outside of the working directory {package.root!r} that is shipped. Move it inside, or "
             "set MARIN_CLUSTER_WORKING_DIR."
         )
     if relative not in package.files:
         raise CodeError(
-            f"{script!r} was not shipped with the working directory {package.root!r}: it was not there when the run "
-            "began, or an ignore file excludes it. Put it where .gitignore does not reach, and run again."
+            f"{script!r} was not shipped with the working directory {package.root!r}: it did not exist when the "
+            "run began, or an ignore file excludes it. Put it where .gitignore does not apply, and run again."
         )
 
 
@@ -112,7 +112,7 @@ def _scripts(references: Iterable[str]) -> list[str]:
 
 
 def _folders_below(root: str, references: Iterable[str], has: Callable[[str], bool]) -> tuple[str, ...]:
-    """Those of this process's import paths that are the project's own."""
+    """The import paths of this process that belong to the project, relative to its root."""
     real_root = os.path.realpath(root)
     paths = (os.path.realpath(path) for path in import_paths(references))
     below = [_below(real_root, path) for path in paths if not _is_environment(path, real_root)]
@@ -120,7 +120,7 @@ def _folders_below(root: str, references: Iterable[str], has: Callable[[str], bo
 
 
 def _is_environment(path: str, root: str) -> bool:
-    """Whether a folder belongs to a Python, which may stand below the root (`.venv`)."""
+    """Whether a folder belongs to a Python, which may be below the root (`.venv`)."""
     if {"site-packages", "dist-packages"}.intersection(path.split("/")):
         return True
     homes = {os.path.realpath(home) for home in (sys.prefix, sysconfig.get_paths()["stdlib"])}
@@ -128,7 +128,7 @@ def _is_environment(path: str, root: str) -> bool:
 
 
 def _below(folder: str, path: str) -> str | None:
-    """The path relative to the folder; None if it lies elsewhere."""
+    """The path relative to the folder; None if it is outside."""
     relative = os.path.relpath(path, folder)
     return None if relative == ".." or relative.startswith("../") else relative
 

@@ -1,7 +1,7 @@
-"""The head of a local cluster: `ray start --head`, in a session of its own, on ports that nobody else uses.
+"""The head of a local cluster: `ray start --head`, in a session of its own, on free ports.
 
-Tokens are on, whatever the environment says, and the dashboard listens to this machine alone. Ray is not imported here:
-that would take a second and 100 MB of a process that only starts another.
+Tokens are required whatever the environment says, and the dashboard listens on loopback only. Ray is not imported:
+that would cost 1 s and 100 MB in a process that only starts another.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from marin_resources.ray_tpu.cluster.local.processes import MARK, is_alive
+from marin_resources.ray_tpu.cluster.local.processes import ID_VARIABLE, is_alive
 from marin_resources.ray_tpu.cluster.local.state import LocalCluster, LocalClusterError
 
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's smallest. Data passes through the filesystem, never through Ray."""
 RECONNECT_TIMEOUT_S = 600
-"""How long a node waits for its head. Ray's minute is shorter than the restart of a machine."""
+"""How long a node waits for its head. Ray's default of 60 s is shorter than the restart of a machine."""
 START_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 5.0
 POLL_S = 0.1
 PORTS = range(24_000, 32_000)
-"""Below those that the kernel gives to whoever connects, so a head that restarts finds its own free."""
+"""Below the kernel's ephemeral ports, so that a restarted head finds its own ports free."""
 LOG_LINES = 15
 
 
 class HeadEndedError(LocalClusterError):
-    """It ended before jobs could be submitted."""
+    """The head ended before jobs could be submitted."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on. By chance, so that two who look at the same moment find different ones."""
+    """Unused ports, chosen at random, so that two callers at the same moment get different ones."""
     found: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         with socket.socket() as probe:
@@ -62,15 +62,15 @@ def start_head(cluster: LocalCluster) -> subprocess.Popen[bytes]:
         f"--ray-client-server-port={cluster.client_port}",
         f"--temp-dir={cluster.temp_dir}",
         f"--num-cpus={cluster.cpus}",
-        "--no-monitor",  # of an autoscaler, which this machine has none of
+        "--no-monitor",  # this machine has no autoscaler
     )
 
 
-def start_ray(cluster: LocalCluster, *words: str) -> subprocess.Popen[bytes]:
-    """`ray start` with these words: a head, or a node of one. It stays when this process ends."""
+def start_ray(cluster: LocalCluster, *arguments: str) -> subprocess.Popen[bytes]:
+    """Run `ray start` with these arguments: a head or a node. It outlives this process."""
     ray = Path(sys.executable).with_name("ray")
     if not ray.exists():
-        raise LocalClusterError(f"There is no {str(ray)!r}. Install Ray beside this Python: uv sync.")
+        raise LocalClusterError(f"The command {str(ray)!r} does not exist. Install Ray beside this Python: uv sync.")
     always = [
         "--block",
         "--disable-usage-stats",
@@ -78,10 +78,10 @@ def start_ray(cluster: LocalCluster, *words: str) -> subprocess.Popen[bytes]:
         "--log-color=false",
         f"--object-store-memory={OBJECT_STORE_BYTES}",
     ]
-    agents = ["--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0"]  # 0: any that is free
+    agents = ["--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0"]  # 0: any free port
     with open(cluster.log_path, "ab") as log:
         return subprocess.Popen(
-            [sys.executable, str(ray), "start", *always, *agents, *words],
+            [sys.executable, str(ray), "start", *always, *agents, *arguments],
             env=_environment(cluster, os.environ),
             cwd=cluster.temp_dir,
             stdin=subprocess.DEVNULL,
@@ -92,15 +92,15 @@ def start_ray(cluster: LocalCluster, *words: str) -> subprocess.Popen[bytes]:
 
 
 def await_head(cluster: LocalCluster) -> None:
-    """Return when jobs can be submitted. Raises HeadEndedError, or LocalClusterError if it takes too long."""
-    give_up = time.monotonic() + START_TIMEOUT_S
+    """Wait until jobs can be submitted. Raise HeadEndedError, or LocalClusterError after 120 s."""
+    deadline = time.monotonic() + START_TIMEOUT_S
     while not answers(cluster):
         if not is_alive(cluster.pid, cluster.started):
             raise HeadEndedError(
                 f"The head of the local cluster ended while it started. Its log, {cluster.log_path!r}, ends with:\n"
                 f"{log_tail(cluster)}"
             )
-        if time.monotonic() > give_up:
+        if time.monotonic() > deadline:
             raise LocalClusterError(
                 f"The local cluster at {cluster.address!r} did not answer within {START_TIMEOUT_S:.0f} s. Run `marin "
                 f"cluster local down`, then try again. Its log, {cluster.log_path!r}, ends with:\n{log_tail(cluster)}"
@@ -109,21 +109,21 @@ def await_head(cluster: LocalCluster) -> None:
 
 
 def answers(cluster: LocalCluster) -> bool:
-    """Whether jobs can be submitted: the dashboard answers, and knows a node that one can run on."""
+    """Whether jobs can be submitted: the dashboard answers, and knows a node."""
     return nodes_alive(cluster) > 0
 
 
 def nodes_alive(cluster: LocalCluster) -> int:
-    """How many nodes the dashboard knows; 0 if it does not answer."""
+    """The number of nodes that the dashboard knows; 0 if it does not answer."""
     token = Path(cluster.token_path).read_text()
     request = urllib.request.Request(
         f"{cluster.address}/api/v0/nodes?limit=10000", headers={"Authorization": f"Bearer {token}"}
     )
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through HTTP_PROXY
     try:
-        with direct.open(request, timeout=ANSWER_TIMEOUT_S) as answer:
-            nodes = json.load(answer)["data"]["result"]["result"]
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):  # it is not up, or not yet whole
+        with direct.open(request, timeout=ANSWER_TIMEOUT_S) as response:
+            nodes = json.load(response)["data"]["result"]["result"]
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):  # not up, or not complete yet
         return 0
     return sum(node["state"] == "ALIVE" for node in nodes)
 
@@ -140,11 +140,11 @@ def _environment(cluster: LocalCluster, environ: Mapping[str, str]) -> dict[str,
     kept = {name: value for name, value in environ.items() if name not in ("RAY_ADDRESS", "RAY_AUTH_TOKEN")}
     return {
         **kept,
-        MARK: cluster.id,
+        ID_VARIABLE: cluster.id,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)]),
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": cluster.token_path,
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_gcs_rpc_server_reconnect_timeout_s": str(RECONNECT_TIMEOUT_S),
-        "DASHBOARD_METRIC_PORT": "0",  # Ray's own is the same for every cluster of a machine
+        "DASHBOARD_METRIC_PORT": "0",  # Ray's default is the same for all clusters of a machine
     }

@@ -1,7 +1,7 @@
-"""The Ray cluster of this machine: one head that outlives the terminal, reached by MARIN_CLUSTER=local.
+"""The Ray cluster of this machine: one head that outlives the terminal, selected by MARIN_CLUSTER=local.
 
-In: how many CPUs it may use. Out: a LocalCluster with the dashboard's address and the file of its token. Two callers at
-once get one cluster, and only its own processes are ever ended.
+In: the number of CPUs. Out: a LocalCluster with the dashboard's address and the path of the token. Two callers at once
+get one cluster. Only the cluster's own processes are ended.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from marin_resources.ray_tpu.cluster.local.processes import end_cluster, is_aliv
 from marin_resources.ray_tpu.cluster.local.state import (
     LocalCluster,
     LocalClusterError,
-    alone,
-    forget_cluster,
+    delete_record,
+    exclusive,
     make_token,
     read_cluster,
     state_folder,
@@ -37,23 +37,23 @@ log = logging.getLogger(__name__)
 
 
 def up(*, cpus: int | None = None, state: Path | None = None) -> LocalCluster:
-    """Start the cluster, or find it up already. Returns when jobs can be submitted."""
+    """Start the cluster unless it is up already. Return when jobs can be submitted."""
     folder = state_folder(state)
-    with alone(folder):
+    with exclusive(folder):
         known = read_cluster(folder)
         if known is not None and is_alive(known.pid, known.started):
-            with suppress(HeadEndedError):  # it was dying
+            with suppress(HeadEndedError):  # its head was ending
                 return _up_already(known, cpus)
         if known is not None:
-            log.info("the local cluster at %s is dead; what is left of it is removed", known.address)
+            log.info("the local cluster at %s is dead; its remains are removed", known.address)
             _remove(folder, known)
         return _start(folder, cpus if cpus is not None else os.cpu_count() or 1)
 
 
 def down(*, state: Path | None = None) -> LocalCluster | None:
-    """End the cluster and all that runs on it. Returns what was ended; None if there was nothing."""
+    """End the cluster and all its processes. Return it; None if none was up."""
     folder = state_folder(state)
-    with alone(folder):
+    with exclusive(folder):
         known = read_cluster(folder)
         if known is not None:
             _remove(folder, known)
@@ -61,17 +61,17 @@ def down(*, state: Path | None = None) -> LocalCluster | None:
 
 
 def find(*, state: Path | None = None) -> LocalCluster | None:
-    """The cluster, if its head is alive."""
+    """The cluster; None if its head is not alive."""
     known = read_cluster(state_folder(state))
     return known if known is not None and is_alive(known.pid, known.started) else None
 
 
 def describe(cluster: LocalCluster) -> str:
-    """Some lines for a person: where it is, and how to use it."""
-    word = "answers" if answers(cluster) else "does not answer"
+    """Lines for a person: the cluster's address, and how to use it."""
+    state = "answers" if answers(cluster) else "does not answer"
     return "\n".join(
         [
-            f"The local cluster at {cluster.address} {word}: {cluster.cpus} CPUs, head's pid {cluster.pid}.",
+            f"The local cluster at {cluster.address} {state}: {cluster.cpus} CPUs, head's pid {cluster.pid}.",
             "  use it    export MARIN_CLUSTER=local",
             f"  token     {cluster.token_path}",
             f"  its log   {cluster.log_path}",
@@ -83,10 +83,10 @@ def describe(cluster: LocalCluster) -> str:
 def _up_already(known: LocalCluster, cpus: int | None) -> LocalCluster:
     if cpus is not None and cpus != known.cpus:
         raise LocalClusterError(
-            f"The local cluster at {known.address!r} is up with {known.cpus} CPUs, and {cpus} are asked for. Run "
+            f"The local cluster at {known.address!r} is up with {known.cpus} CPUs, and {cpus} are requested. Run "
             "`marin cluster local down` first."
         )
-    await_head(known)  # who started it may have been killed meanwhile
+    await_head(known)  # the process that started it may have been killed
     log.info("the local cluster is up already at %s", known.address)
     return known
 
@@ -106,33 +106,33 @@ def _start(folder: Path, cpus: int) -> LocalCluster:
         log_path=str(folder / "cluster.log"),
     )
     Path(cluster.log_path).unlink(missing_ok=True)
-    write_cluster(folder, cluster)  # before the head: one that is killed here leaves a trace to clean up by
+    write_cluster(folder, cluster)  # before the head, so that the next call cleans up if we are killed here
     try:
         head = start_head(cluster)
-        cluster = of_head(cluster, head)
+        cluster = with_head(cluster, head)
         write_cluster(folder, cluster)
         await_head(cluster)
-    except BaseException:  # also of a Ctrl-C: half a cluster is of no use
+    except BaseException:  # also on Ctrl-C: a partial cluster is useless
         _remove(folder, cluster)
         raise
     return cluster
 
 
-def of_head(cluster: LocalCluster, head: subprocess.Popen[bytes]) -> LocalCluster:
-    """The cluster, with this process as its head."""
+def with_head(cluster: LocalCluster, head: subprocess.Popen[bytes]) -> LocalCluster:
+    """The cluster with this process as its head."""
     try:
         started = psutil.Process(head.pid).create_time()
-    except psutil.NoSuchProcess:  # it has ended, which who waits for it will tell
+    except psutil.NoSuchProcess:  # it has ended: await_head reports that
         return cluster
     return dataclasses.replace(cluster, pid=head.pid, started=started)
 
 
 def _remove(folder: Path, cluster: LocalCluster) -> None:
     end_cluster(cluster)
-    shutil.rmtree(cluster.temp_dir, ignore_errors=True)  # the kernel still has files of who just died
-    forget_cluster(folder)
+    shutil.rmtree(cluster.temp_dir, ignore_errors=True)  # files of killed processes may vanish late
+    delete_record(folder)
 
 
 def _short_folder() -> str:
-    """Ray puts sockets there, whose paths may have 107 bytes, and adds 70 of its own."""
+    """A folder with a short path: the path of a socket has 107 bytes at most, of which Ray's own part takes 70."""
     return tempfile.mkdtemp(prefix="marin-", dir="/tmp" if os.path.isdir("/tmp") else None)

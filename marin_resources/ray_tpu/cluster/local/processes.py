@@ -1,8 +1,8 @@
-"""Which processes of this machine belong to a local cluster, and how they end.
+"""Find and end the processes of a local cluster.
 
-Not by name: other clusters of this machine have processes of the same names. Each process of a cluster has its id in
-the environment; Ray's agents and workers write their titles over theirs, and are known by the log that they write to,
-in the cluster's own folder. Whatever such a process has started belongs to the cluster too.
+Names do not identify them: other clusters of this machine have processes of the same names. Each process has the
+cluster's id in its environment. Ray's agents and workers overwrite theirs with their titles; they are recognised by
+the log that they write to, in the cluster's own folder. Their child processes belong to the cluster too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import psutil
 
 from marin_resources.ray_tpu.cluster.local.state import LocalCluster, LocalClusterError
 
-MARK = "MARIN_LOCAL_CLUSTER"
+ID_VARIABLE = "MARIN_LOCAL_CLUSTER"
+"""Environment variable with the cluster's id."""
 END_TIMEOUT_S = 20.0
 
 
@@ -32,7 +33,7 @@ def is_alive(pid: int | None, started: float | None) -> bool:
 
 
 def processes_of(cluster: LocalCluster) -> list[psutil.Process]:
-    """Those that run now, with all that they have started."""
+    """The running processes of the cluster, with their child processes."""
     return with_children(process for process in psutil.process_iter() if _belongs(process, cluster))
 
 
@@ -47,10 +48,10 @@ def with_children(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
 
 
 def end_cluster(cluster: LocalCluster) -> None:
-    """Kill them all. What a dying one has started in the meantime is found by looking again."""
-    give_up = time.monotonic() + END_TIMEOUT_S
+    """Kill all processes; repeat, since a dying one may have started others. Raise LocalClusterError after 20 s."""
+    deadline = time.monotonic() + END_TIMEOUT_S
     while left := processes_of(cluster):
-        if time.monotonic() > give_up:
+        if time.monotonic() > deadline:
             raise LocalClusterError(
                 f"The local cluster at {cluster.address!r} has processes that cannot be killed: "
                 f"{sorted(process.pid for process in left)}. Look at them with ps, then run this again."
@@ -59,7 +60,7 @@ def end_cluster(cluster: LocalCluster) -> None:
 
 
 def kill(processes: list[psutil.Process]) -> None:
-    """Kill, and wait until they are gone. One of another user is left, and found again by who looks."""
+    """Kill the processes, and wait up to 2 s for their end. Those of other users are left alone."""
     for process in processes:
         try:
             process.kill()
@@ -70,14 +71,14 @@ def kill(processes: list[psutil.Process]) -> None:
 
 def _belongs(process: psutil.Process, cluster: LocalCluster) -> bool:
     try:
-        if process.status() == psutil.STATUS_ZOMBIE:  # has ended; its parent has not looked yet
+        if process.status() == psutil.STATUS_ZOMBIE:  # ended, not yet reaped by its parent
             return False
-        return process.environ().get(MARK) == cluster.id or _writes_into(process, cluster.temp_dir)
-    except (psutil.NoSuchProcess, psutil.AccessDenied):  # another user's is not ours
+        return process.environ().get(ID_VARIABLE) == cluster.id or _writes_into(process, cluster.temp_dir)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):  # or another user's
         return False
 
 
 def _writes_into(process: psutil.Process, folder: str) -> bool:
-    """Only writing counts: a `tail -f` of the user's reads there."""
+    """Readers do not count: the user's `tail -f` reads there."""
     inside = str(Path(folder)) + os.sep
     return any(file.path.startswith(inside) and getattr(file, "mode", "r") != "r" for file in process.open_files())

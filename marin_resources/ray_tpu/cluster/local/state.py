@@ -1,9 +1,9 @@
-"""Where this machine keeps what it knows of its own Ray cluster: one record and one token in a folder of the user's.
+"""The state of this machine's own Ray cluster: a record and a token in a folder of the user.
 
 MARIN_STATE_DIR   the folder     default: $XDG_STATE_HOME/marin, else ~/.local/state/marin
-cluster.json      the record: where the cluster is, and which process is its head
-cluster.token     the token, for the user's eyes alone
-cluster.log       what the head printed
+cluster.json      the record: the cluster's addresses and the process of its head
+cluster.token     the token, readable by the user only
+cluster.log       the output of the head
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from marin_resources.ray_tpu.cluster.errors import ClusterError
 
 
 class LocalClusterError(ClusterError):
-    """The cluster on this machine cannot be started or ended: one sentence, and the end of a log if that helps."""
+    """The cluster of this machine cannot be started or ended: one sentence, sometimes with the end of a log."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,27 +30,27 @@ class LocalCluster:
     """A Ray cluster of `marin cluster local up`."""
 
     id: str
-    """All of its processes carry it in their environment."""
+    """Set in the environment of all its processes."""
     host: str
     address: str
-    """Of the dashboard."""
+    """URL of the dashboard."""
     cpus: int
     gcs_port: int
     dashboard_port: int
     client_port: int
     temp_dir: str
-    """Ray's files: logs, sockets, what jobs brought with them."""
+    """Ray's files: logs, sockets, packages of jobs."""
     token_path: str
     log_path: str
-    """What the head printed."""
+    """The output of the head."""
     pid: int | None = None
-    """Of the head. None while it starts."""
+    """Process id of the head. None while it starts."""
     started: float | None = None
-    """When that process began, in seconds since 1970: a later one of the same number is another."""
+    """When that process began, in seconds since 1970: a later process may have the same id."""
 
 
 def state_folder(state: Path | None = None) -> Path:
-    """The folder, made for this user alone if it is not there."""
+    """Return the folder; create it for this user only if it is missing."""
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     folder = Path(state or os.environ.get("MARIN_STATE_DIR") or Path(home) / "marin").absolute()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -58,8 +58,8 @@ def state_folder(state: Path | None = None) -> Path:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """While the block runs, no other process starts or ends the cluster. The kernel lets go of it when we die."""
+def exclusive(folder: Path) -> Iterator[None]:
+    """Keep other processes from starting or ending the cluster during the block. The lock ends with this process."""
     fd = os.open(folder / "cluster.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -91,20 +91,20 @@ def write_cluster(folder: Path, cluster: LocalCluster) -> None:
     _write_private(folder / "cluster.json", json.dumps(dataclasses.asdict(cluster), indent=2))
 
 
-def forget_cluster(folder: Path) -> None:
+def delete_record(folder: Path) -> None:
     for name in ("cluster.json", "cluster.token"):
         (folder / name).unlink(missing_ok=True)
 
 
 def make_token(folder: Path) -> str:
-    """The path of a file with a fresh token."""
+    """Write a new token; return the path of its file."""
     path = folder / "cluster.token"
     _write_private(path, secrets.token_hex(32))
     return str(path)
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Whole or not at all, and never readable by others."""
+    """Write atomically, never readable by other users."""
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w") as file:

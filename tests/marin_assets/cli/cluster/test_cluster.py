@@ -32,15 +32,15 @@ def closed_port() -> int:
         (["local", "down", "--cpus", "2"], "--cpus is 2, expected 1 or more, and for up alone."),
         (["logs"], "marin cluster logs: the following arguments are required: job."),
         (["stop-job", "a", "b"], "marin cluster stop-job: unrecognized arguments: b."),
-        (["jobs"], "No cluster is named. Set MARIN_CLUSTER, or pass --cluster"),
+        (["jobs"], "No cluster is selected. Set MARIN_CLUSTER, or pass --cluster"),
         (["jobs", "--cluster", ""], "--cluster is empty, expected the dashboard's URL"),
         (["jobs", "--cluster", "10.0.0.5"], "The Ray cluster's address is '10.0.0.5', expected 'local' or"),
         (
             ["jobs", "--cluster", "local"],
-            "There is no local cluster up on this machine. Start it: marin cluster local up",
+            "No local cluster is up on this machine. Start it: marin cluster local up",
         ),
-        (["submit"], "marin cluster submit: there is no command. Put it behind --: marin cluster submit -- python"),
-        (["submit", "--"], "marin cluster submit: there is no command."),
+        (["submit"], "marin cluster submit: no command is given. Put it after --: marin cluster submit -- python"),
+        (["submit", "--"], "marin cluster submit: no command is given."),
         (["submit", "python", "x.py"], "marin cluster submit: unrecognized arguments: python x.py."),
         (["submit", "--cpus", "-1", "--", "x"], "marin cluster submit: --cpus is -1, expected 0 or more."),
         (["submit", "--memory", "0", "--", "x"], "marin cluster submit: --memory is 0, expected GB above 0."),
@@ -49,7 +49,7 @@ def closed_port() -> int:
         (["submit", "--env", "A=secret", "--", "x"], "marin cluster submit: --env is not the name of a variable"),
         (
             ["submit", "--set", "HF_TOKEN=secret", "--", "x"],
-            "--set HF_TOKEN would show its value to all who may use the",
+            "--set HF_TOKEN would show its value to all users of the",
         ),
         (
             ["submit", "--cluster", "http://h:1", "--extra", "trian", "--", "x"],

@@ -27,13 +27,13 @@ def test_one_that_is_up_is_found(marin: Marin, jobs_there: JobsThere) -> None:
 def test_one_of_another_size_is_told(marin: Marin, jobs_there: JobsThere) -> None:
     code, out, err = marin("cluster", "local", "up", "--cpus", "7")
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "is up with 2 CPUs, and 7 are asked for" in err
+    assert "is up with 2 CPUs, and 7 are requested" in err
 
 
 def test_where_there_is_none(marin: Marin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIN_STATE_DIR", str(tmp_path))
     assert marin("cluster", "local", "status")[:2] == (
         1,
-        "There is no local cluster up. Start it: marin cluster local up\n",
+        "No local cluster is up. Start it: marin cluster local up\n",
     )
-    assert marin("cluster", "local", "down")[:2] == (0, "There was no local cluster up.\n")
+    assert marin("cluster", "local", "down")[:2] == (0, "No local cluster was up.\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jobs_there import JobsThere
 
-from marin_assets.cli.cluster.connection import who
+from marin_assets.cli.cluster.connection import user_at_host
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.storage.output.job_notes import JobNote, Submitter, create_note, note_path, read_note
 
@@ -46,8 +46,8 @@ def test_a_job_ends_and_its_note_says_who_did_it_and_why(
     note = read_note(note_path(str(tmp_path), 2))
     assert note is not None
     assert note.stop is not None
-    assert (note.stop["by"], note.stop["reason"]) == (who(), "wrong data")
-    assert marin("cluster", "stop-job", job) == (0, f"Job {job} has ended before: STOPPED.\n", "")
+    assert (note.stop["by"], note.stop["reason"]) == (user_at_host(), "wrong data")
+    assert marin("cluster", "stop-job", job) == (0, f"Job {job} had already ended: STOPPED.\n", "")
 
 
 def test_a_job_that_waits_for_a_node_leaves_when_it_begins(
@@ -56,7 +56,7 @@ def test_a_job_that_waits_for_a_node_leaves_when_it_begins(
     job = jobs_there.run("print('nothing')", metadata=noted, cpus=100)
     code, out, _ = marin("cluster", "stop-job", job)
     assert code == 0
-    assert out == f"Job {job} waits for a node, where Ray cannot end it; it will leave as soon as it begins.\n"
+    assert out == f"Job {job} waits for a node, where Ray cannot stop it; it will exit as soon as it begins.\n"
     note = read_note(note_path(str(tmp_path), 2))
     assert note is not None
     assert not note.open
@@ -74,7 +74,7 @@ def test_a_note_that_is_not_to_be_found_from_here_is_told(marin: Marin, jobs_the
     jobs_there.until_it_says(job, "up")
     code, out, err = marin("cluster", "stop-job", job)
     assert (code, out) == (0, f"Job {job} has ended: STOPPED.\n")
-    assert "the runs that wait for it are not told who stopped it" in err
+    assert "the runs that wait for it cannot show who stopped it" in err
 
 
 def test_a_note_that_cannot_be_read_stops_nothing(

@@ -95,7 +95,7 @@ def test_ctrl_c_leaves_it_running_and_says_how_to_end_it(marin: Marin, jobs_ther
     job = jobs_there.newest().submission_id
     assert submits.returncode == 130
     assert err.splitlines()[-1] == (
-        f"Job {job} goes on. Watch it: marin cluster logs {job} --follow. End it: marin cluster stop-job {job}"
+        f"Job {job} keeps running. Watch it: marin cluster logs {job} --follow. End it: marin cluster stop-job {job}"
     )
     assert jobs_there.info(job).status is JobStatus.RUNNING
     assert marin("cluster", "stop-job", job)[:2] == (0, f"Job {job} has ended: STOPPED.\n")

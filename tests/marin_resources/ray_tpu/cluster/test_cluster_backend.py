@@ -21,7 +21,14 @@ from toy_steps import calls, toy
 from marin_assets import Step, cpu
 from marin_assets.assets.request import build_request
 from marin_assets.step.graph import build_graph
-from marin_resources.orchestrator.produce import DetachedError, Produced, ProduceError, RunCallbacks, produce
+from marin_resources.orchestrator.produce import (
+    DetachedError,
+    Produced,
+    ProduceError,
+    RunCallbacks,
+    produce,
+)
+from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, JobInfo, JobsApi, connect
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.cluster.settings import CodeMode
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
@@ -45,7 +52,7 @@ class Orchestrator:
     async def produce_async(self, step: Step, **options: Any) -> Produced:
         graph = build_graph([step])
         request = build_request(graph[step], graph, self.store, "run-1")
-        backend = ClusterBackend(self.settings, run_id="run-1", say=self.said.append)
+        backend = ClusterBackend(self.settings, run_id="run-1", report=self.said.append)
         callbacks = RunCallbacks(log=self.said.append, on_log=self.log.append, on_job=self.jobs.append)
         return await produce(request, self.store, lambda: backend, callbacks=callbacks, **options)
 
@@ -110,7 +117,7 @@ def test_a_worker_that_dies_is_tried_again(orchestrator: Orchestrator, prefix: P
     produced = orchestrator.produce(toy("a", toy_steps.die_once, gate=str(tmp_path / "marker")))
     assert produced.lost_workers == 1
     assert len(calls(prefix)) == 2
-    assert any("ended with code 9, and without a word" in said for said in orchestrator.said)
+    assert any("ended with code 9 without reporting an outcome" in said for said in orchestrator.said)
 
 
 def test_what_no_node_has_is_waited_for_and_then_given_up_with_what_there_is(
@@ -191,20 +198,72 @@ def test_a_job_that_somebody_stops_is_not_begun_again_and_tells_who_it_was(
 def test_a_note_whose_job_was_never_submitted_is_passed_over(orchestrator: Orchestrator, prefix: Path) -> None:
     step = toy("a")
 
-    async def note_only() -> None:
-        graph = build_graph([step])
-        request = build_request(graph[step], graph, orchestrator.store, "run-0")
-        backend = ClusterBackend(orchestrator.settings, run_id="run-0", is_over=lambda run: True)
-        await backend.submit(request.task(1, {}))
-
-    asyncio.run(note_only())
-    orchestrator_of_later = orchestrator
+    submit_first_attempt(orchestrator, step, on_job=kill_this_run)
     [path] = prefix.glob("toy/a-*")
     abandon(str(path))
-    produced = orchestrator_of_later.produce(step)
+    produced = orchestrator.produce(step)
     assert note_of(str(path)).ended == "never submitted"
     assert (produced.observed.record or {})["attempt"] == 2
     assert len(calls(prefix)) == 1
+
+
+class Killed(BaseException):
+    """Stands for the end of the run's process."""
+
+
+def kill_this_run(job: str) -> None:
+    raise Killed
+
+
+def submit_first_attempt(orchestrator: Orchestrator, step: Step, on_job: Callable[[str], None]) -> None:
+    """Submit the step's job as another run, which is killed between the note and the job."""
+    graph = build_graph([step])
+    task = build_request(graph[step], graph, orchestrator.store, "run-0").task(1, {})
+    backend = ClusterBackend(orchestrator.settings, run_id="run-0", is_over=lambda run: True)
+    with pytest.raises(Killed):
+        asyncio.run(backend.submit(task, on_job))
+
+
+def test_the_run_knows_its_job_before_the_cluster_does_and_a_run_cancelled_then_leaves_none(
+    orchestrator: Orchestrator, prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = JobsApi.submit
+
+    async def cancelled_after_its_arrival(api: JobsApi, **job: Any) -> None:
+        known_jobs.extend(orchestrator.jobs)
+        await submit(api, **job)
+        raise asyncio.CancelledError
+
+    known_jobs: list[str | None] = []
+    monkeypatch.setattr(JobsApi, "submit", cancelled_after_its_arrival)
+    with pytest.raises(asyncio.CancelledError):
+        orchestrator.produce(toy("a", toy_steps.wait_at_gate, gate=str(prefix)))
+    [path] = prefix.glob("toy/a-*")
+    note = note_of(str(path))
+    assert known_jobs == [note.submission_id]
+    assert note.stop is not None
+    assert not (path / ".executor_status").exists() or read_status(str(path)) is Status.FAILED
+    info = asyncio.run(info_of(orchestrator, note.submission_id))
+    assert info.status.is_terminal, "the job of a run that is gone still runs"
+
+
+def test_a_job_that_the_cluster_rejects_fails_its_step_with_the_clusters_sentence(
+    orchestrator: Orchestrator, prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reject(api: JobsApi, **job: Any) -> None:
+        raise ApiError("Submitting the job 'x': the cluster answered 400 (no).")
+
+    monkeypatch.setattr(JobsApi, "submit", reject)
+    error = orchestrator.failure(toy("a"))
+    assert f"the cluster {orchestrator.settings.address} did not take its job: Submitting the job 'x'" in str(error)
+    [path] = prefix.glob("toy/a-*")
+    assert note_of(str(path)).ended == "Submitting the job 'x': the cluster answered 400 (no)."
+    assert orchestrator.jobs[-1] is None
+
+
+async def info_of(orchestrator: Orchestrator, job: str) -> JobInfo:
+    async with connect(orchestrator.settings) as api:
+        return await api.info(job)
 
 
 def abandon(path: str) -> None:
@@ -236,7 +295,7 @@ def test_a_run_that_only_shares_a_job_leaves_it_to_the_one_that_submitted_it(
 
     produced, ended = asyncio.run(share())
     assert isinstance(ended, DetachedError)
-    assert "goes on" in str(ended)
+    assert "keeps running" in str(ended)
     assert "marin cluster stop-job toy-a-" in str(ended)
     assert produced.observed.done
     assert len(calls(prefix)) == 1

@@ -1,21 +1,19 @@
-"""A job's log from its stdout and from the attempt's file: each line once, from whichever is ahead."""
+"""A job's log: the set-up from the job's stdout, then the attempt from its file; each line once."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_resources.ray_tpu.cluster.job_log import JobLog
-from marin_resources.ray_tpu.log.attempt_log import marker
+from marin_resources.ray_tpu.cluster.job_log import JobLog, attempt_bytes
+from marin_resources.ray_tpu.log.attempt_log import marker, marker_start
 
 RAYS = (
     "2026-01-01 10:00:00,000\tINFO job_manager.py:581 -- Runtime env is setting up.\n"
@@ -37,22 +35,28 @@ def job_log(path: Path, lines: list[str], start_bytes: int = 0) -> JobLog:
     return JobLog(str(path), 4, lines.append, start_bytes=start_bytes)
 
 
-def test_the_set_up_comes_from_the_job_and_the_rest_from_whichever_is_ahead(path: Path, lines: list[str]) -> None:
+def test_the_set_up_comes_from_the_job_and_the_rest_from_the_attempts_log(path: Path, lines: list[str]) -> None:
     log = job_log(path, lines)
-    log.feed_job(f"{RAYS}Installed 3 packages\n{marker(str(path))}\none\ntw")
-    assert lines == ["Installed 3 packages", "one"]
+    path.write_bytes(b"one\ntw")
+    log.poll_attempt()
+    assert lines == [], "the set-up comes first"
+    log.feed_job(f"{RAYS}Installed 3 packages\n{marker(str(path))}\none\ntwo\nthree\n")
+    assert lines == ["Installed 3 packages"]
+    assert log.set_up_is_over
+    log.poll_attempt()
+    assert lines[1:] == ["one"]
     assert log.position_bytes == 4
     path.write_bytes(b"one\ntwo\nthree\nfo")
     log.poll_attempt()
     log.poll_attempt()
     assert lines[1:] == ["one", "two", "three"]
-    log.feed_job("o\nthree\nfour\nfive\n")
+    path.write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
     log.finish()
     assert lines[1:] == ["one", "two", "three", "four", "five"]
     assert log.position_bytes == len("one\ntwo\nthree\nfour\nfive\n")
 
 
-def test_of_a_job_that_died_before_its_attempt_all_is_passed_on_but_rays_own_words(
+def test_of_a_job_that_died_before_its_attempt_all_is_passed_on_but_rays_own_lines(
     path: Path, lines: list[str]
 ) -> None:
     log = job_log(path, lines)
@@ -63,40 +67,37 @@ def test_of_a_job_that_died_before_its_attempt_all_is_passed_on_but_rays_own_wor
     assert log.position_bytes == 0
 
 
-@pytest.mark.parametrize("cuts", [(), (10,), (30, 31), (60, 90)])
-def test_rays_own_word_that_comes_late_is_no_line_of_the_attempt(
-    cuts: tuple[int, ...], path: Path, lines: list[str]
-) -> None:
+def test_the_last_bytes_of_a_killed_worker_come_from_the_jobs_stdout(path: Path, lines: list[str]) -> None:
     setting_up, entry_point = RAYS.splitlines(keepends=True)
     log = job_log(path, lines)
-    job = f"{setting_up}{marker(str(path))}\none\n{entry_point}two\nthree\n"
-    pieces = [0, *(len(setting_up) + cut for cut in cuts), len(job)]
-    for start, end in itertools.pairwise(pieces):
-        log.feed_job(job[start:end])
-    path.write_bytes(b"one\ntwo\nthree\nfour\n")
+    stdout = f"{setting_up}{marker(str(path))}\none\n{entry_point}two\nthree"
+    log.feed_job(stdout)
+    path.write_bytes(b"one\nt")
     log.poll_attempt()
-    log.finish()
-    assert lines == ["one", "two", "three", "four"]
+    log.finish(stdout)
+    assert lines == ["one", "two", "three"], "Ray's own line, which may come late, is no line of the attempt"
+    assert log.position_bytes == len("one\ntwo\nthree")
 
 
 def test_after_a_break_no_line_comes_twice(path: Path, lines: list[str]) -> None:
-    job = f"{RAYS}setting up\n\nset up\n{marker(str(path))}\none\ntwo\nthree"
+    job = f"{RAYS}setting up\n\nset up\n{marker(str(path))}\none\n"
     log = job_log(path, lines)
-    for cut in (len(RAYS) + 5, job.index("set up") + 2, job.index("one") + 1, job.index("three"), len(job)):
+    for cut in (len(RAYS) + 5, job.index("set up") + 2, job.index("---") + 5, job.index("one") + 1, len(job)):
         log.feed_job(job[:cut])
         log.job_restarted()
     log.finish()
-    assert lines == ["setting up", "", "set up", "one", "two", "three"]
+    assert lines == ["setting up", "", "set up"]
 
 
-def test_a_run_that_goes_on_says_where_and_shows_what_is_new(path: Path, lines: list[str]) -> None:
+def test_a_run_that_attaches_says_where_the_log_resumes_and_shows_new_lines(path: Path, lines: list[str]) -> None:
     path.write_text("one\ntwo\nthree\n")
     log = job_log(path, lines, start_bytes=8)
+    assert log.set_up_is_over
     log.feed_job(f"{RAYS}set-up\n{marker(str(path))}\none\nt")
     log.poll_attempt()
-    log.feed_job("wo\nthree\nfour")
+    path.write_text("one\ntwo\nthree\nfour")
     log.finish()
-    assert lines == [f"the log goes on at byte 8; what was before is in {path}", "three", "four"]
+    assert lines == [f"resuming the log at byte 8; earlier lines are in {path}", "three", "four"]
     assert log.position_bytes == len("one\ntwo\nthree\nfour")
 
 
@@ -106,15 +107,13 @@ def test_a_marker_after_an_unfinished_line_is_seen_and_that_of_another_attempt_i
     log = job_log(path, lines)
     other = marker(str(path.with_name("3.log")))
     log.feed_job(f"{other}\nResolving... {marker(str(path))}\none\n")
-    assert lines == [other, "Resolving... ", "one"]
-    assert log.position_bytes == 4
+    assert lines == [other, "Resolving... "]
+    assert log.set_up_is_over
 
 
-def test_an_attempt_whose_job_cannot_be_read_is_followed_by_its_own_log(path: Path, lines: list[str]) -> None:
+def test_an_attempt_whose_job_cannot_be_read_is_shown_when_the_job_has_ended(path: Path, lines: list[str]) -> None:
     log = job_log(path, lines)
-    log.poll_attempt()
     path.write_bytes(b"10%\r20%\r\n\xff\nlast")
-    log.poll_attempt()
     log.finish()
     assert lines == ["20%", "\ufffd", "last"]
 
@@ -124,7 +123,7 @@ text_lines = st.lists(st.text(alphabet="aü\u2028\x85 -€", max_size=4).map(lam
 
 @settings(deadline=None, max_examples=150)
 @given(set_up=text_lines, attempt=text_lines, last=st.sampled_from(["", "unfinished"]), data=st.data())
-def test_however_both_are_cut_and_broken_off_each_line_comes_once(
+def test_however_both_are_cut_and_broken_off_each_line_comes_once_and_in_order(
     set_up: list[str], attempt: list[str], last: str, data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -147,47 +146,27 @@ def test_however_both_are_cut_and_broken_off_each_line_comes_once(
             passed = written[: log.position_bytes].decode()
             assert passed == "" or passed.endswith("\n")
         log.feed_job(job[fed:])
-        log.finish()
+        log.finish(job)
         assert log.position_bytes == len(written)
-    assert [line for line in lines if line.startswith(">")] == [f">{line[:-1]}" for line in set_up]
     attempt_lines = [line[:-1] for line in attempt] + ([last] if last else [])
-    assert [line for line in lines if not line.startswith(">")] == attempt_lines
+    assert lines == [f">{line[:-1]}" for line in set_up] + attempt_lines
 
 
 @settings(deadline=None, max_examples=50)
 @given(attempt=text_lines, data=st.data())
-def test_what_an_earlier_run_has_shown_and_what_this_one_shows_is_all_of_it(
-    attempt: list[str], data: st.DataObject
-) -> None:
+def test_the_lines_of_an_earlier_run_and_of_this_one_are_all_lines(attempt: list[str], data: st.DataObject) -> None:
     written = "".join(attempt).encode()
     with tempfile.TemporaryDirectory() as folder:
         path, earlier, lines = Path(folder, "4.log"), list[str](), list[str]()
         path.write_bytes(written[: data.draw(st.integers(0, len(written)))])
         first = job_log(path, earlier)
+        first.feed_job(f"{marker(str(path))}\n")
         first.poll_attempt()
+        path.write_bytes(written)
         second = job_log(path, lines, start_bytes=first.position_bytes)
-        second.feed_job(f"{marker(str(path))}\n{''.join(attempt)}")
+        second.feed_job(f"{marker(str(path))}\n")
         second.finish()
-    assert earlier + [line for line in lines if "goes on at byte" not in line] == [line[:-1] for line in attempt]
-
-
-def test_two_threads_may_feed_it(path: Path, lines: list[str]) -> None:
-    whole = "".join(f"line {number}\n" for number in range(5000))
-    path.write_text(whole)
-    log = job_log(path, lines)
-
-    def feed() -> None:
-        log.feed_job(f"{marker(str(path))}\n")
-        for at in range(0, len(whole), 97):
-            log.feed_job(whole[at : at + 97])
-
-    threads = [threading.Thread(target=feed), *(threading.Thread(target=log.poll_attempt) for _ in range(4))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    log.finish()
-    assert lines == whole.splitlines()
+    assert earlier + [line for line in lines if "resuming the log" not in line] == [line[:-1] for line in attempt]
 
 
 def test_what_rays_job_agent_reads_of_a_jobs_stdout_is_byte_for_byte_the_attempts_log(
@@ -206,17 +185,18 @@ with redirect_output(sys.argv[1], tee=True):
 """
     with open(tmp_path / "job.log", "ab") as file:
         subprocess.run([sys.executable, "-c", code, str(path)], stdout=file, check=True)
-    log = job_log(path, lines)
 
-    async def feed() -> None:
+    async def read() -> str:
+        pieces: list[str] = []
         async for batch in file_tail_iterator(str(tmp_path / "job.log")):
             if batch is None:
-                return
-            log.feed_job("".join(batch))
+                break
+            pieces.extend(batch)
+        return "".join(pieces)
 
-    asyncio.run(feed())
-    assert log.position_bytes == path.stat().st_size
-    from_job = list(lines)
-    log.finish()
-    assert lines == from_job == path.read_text().removesuffix("\n").split("\n")
+    stdout = asyncio.run(read())
+    assert attempt_bytes(stdout, marker_start(4)) == path.read_bytes()
+    log = job_log(path, lines)
+    log.finish(stdout)
+    assert lines == path.read_text().removesuffix("\n").split("\n")
     assert len(lines) == 601

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 import uuid
 
 import pytest
 
 from marin_resources.settings import SettingError
 from marin_resources.storage.control import control
-from marin_resources.storage.control.protocol import ConflictError
+from marin_resources.storage.control.protocol import ConflictError, UnavailableError
 
 
 def test_a_file_that_is_not_there_reads_as_none(any_prefix: str) -> None:
@@ -84,3 +86,27 @@ def test_of_many_that_race_one_wins(any_prefix: str) -> None:
 def test_a_store_without_conditional_writes_is_refused() -> None:
     with pytest.raises(SettingError, match="'memory://x' is on a store without conditional writes"):
         control.refuse_store_without_conditions("memory://x")
+
+
+def test_an_endpoint_that_cannot_be_connected_to_is_one_sentence_within_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen: a connection is refused
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        began_s = time.monotonic()
+        with pytest.raises(UnavailableError, match=f"{address} cannot be connected to: Connection refused"):
+            control.require_reachable("gs://no-such-bucket/x")
+        assert time.monotonic() - began_s < 10
+    control.require_reachable("/a/folder")
+
+
+def test_a_bucket_that_does_not_exist_is_an_error_at_once(gcs_prefix: str) -> None:
+    control.require_reachable(gcs_prefix)
+    began_s = time.monotonic()
+    assert control.read("gs://no-such-bucket/x") is None
+    with pytest.raises(FileNotFoundError):
+        control.write("gs://no-such-bucket/x", b"", expected=None)
+    assert time.monotonic() - began_s < 10

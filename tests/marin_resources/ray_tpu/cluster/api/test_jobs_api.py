@@ -33,12 +33,12 @@ from marin_resources.ray_tpu.cluster.api.jobs_api import (
     UnreachableError,
     connect,
 )
-from marin_resources.ray_tpu.cluster.api.responses import Request
+from marin_resources.ray_tpu.cluster.api.responses import ApiRequest
 from marin_resources.ray_tpu.cluster.api.token import Token, TokenError
 
 NO_ONE = "0123456789abcdef" * 4
 """A token that no cluster has."""
-WEBSOCKET = Request(what="Following a log", method="GET", path="/api/jobs/any/logs/tail")
+WEBSOCKET = ApiRequest(action="Following a log", method="GET", path="/api/jobs/any/logs/tail")
 
 
 def run(work: Callable[[JobsApi], Awaitable[Any]], cluster: Cluster, address: str | None = None) -> Any:
@@ -316,7 +316,7 @@ def test_no_error_holds_the_token_anywhere(cluster: Cluster) -> None:
             async with JobsApi(proxy.address, token(cluster), timeout_s=0.5) as api:
                 for trouble in (proxy.cut, proxy.freeze, lambda: proxy.fail(502), lambda: proxy.fail(403)):
                     trouble()
-                    for call in (api.version, lambda: anext(api._dashboard.listen(WEBSOCKET, api.list))):
+                    for call in (api.version, lambda: anext(api._dashboard.stream(WEBSOCKET, api.list))):
                         try:
                             await call()
                         except (UnreachableError, RefusedError) as error:

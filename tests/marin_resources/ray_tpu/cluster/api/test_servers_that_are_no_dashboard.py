@@ -68,7 +68,7 @@ def old(version: str, **more: str) -> str:
 @pytest.mark.parametrize(
     ("status", "text", "told"),
     [
-        (200, "<!doctype html><title>Welcome</title>", "a page of HTML to GET /api/version"),
+        (200, "<!doctype html><title>Welcome</title>", "HTML to GET /api/version"),
         (404, "<html>nothing here</html>", "it answered 404 to GET /api/version"),
         (404, "no route", "it answered 404 to GET /api/version"),
         (405, "", "it answered 405"),

@@ -63,7 +63,7 @@ def test_no_print_copy_or_dump_of_a_token_shows_it() -> None:
 def test_the_token_goes_into_a_header_and_out_of_what_a_server_says_back() -> None:
     token = Token(VALUE, "RAY_AUTH_TOKEN")
     assert token.header() == {"Authorization": f"Bearer {VALUE}"}
-    assert token.hidden_in(f"you sent {VALUE}!") == "you sent <token>!"
+    assert token.redacted(f"you sent {VALUE}!") == "you sent <token>!"
 
 
 def test_without_any_there_is_no_token(home: dict[str, str]) -> None:

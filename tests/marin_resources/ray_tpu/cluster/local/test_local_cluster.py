@@ -71,7 +71,7 @@ def test_two_that_start_it_at_once_get_one_which_ends_alone_and_whole(state: Pat
     assert found.address != cluster.address
 
     assert up(state=state) == up(cpus=1, state=state) == found, "it is up already"
-    with pytest.raises(LocalClusterError, match=r"is up with 1 CPUs, and 3 are asked for"):
+    with pytest.raises(LocalClusterError, match=r"is up with 1 CPUs, and 3 are requested"):
         up(cpus=3, state=state)
     assert f"{found.address} answers: 1 CPUs" in describe(found)
     for path in (Path(found.token_path), state / "cluster.json"):

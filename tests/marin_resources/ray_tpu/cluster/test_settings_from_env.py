@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from ray_cluster import Cluster
 
-from marin_resources.ray_tpu.cluster.configured import settings_of
 from marin_resources.ray_tpu.cluster.settings import CodeMode
+from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
 from marin_resources.settings import SettingError
 
 
@@ -23,7 +23,7 @@ def _nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cluster", [None, "", " "])
 def test_without_a_cluster_steps_run_in_the_run_itself(cluster: str | None) -> None:
-    assert settings_of(cluster) is None
+    assert settings_from_env(cluster) is None
 
 
 def test_the_environment_says_all_there_is_to_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_the_environment_says_all_there_is_to_say(monkeypatch: pytest.MonkeyPatc
         "RAY_AUTH_TOKEN_PATH": "/etc/ray/token",
     }.items():
         monkeypatch.setenv(name, value)
-    settings = settings_of(None)
+    settings = settings_from_env(None)
     assert settings is not None
     assert (settings.address, settings.code, settings.image_root) == ("https://ray.example.org", CodeMode.IMAGE, "/app")
     assert (settings.working_dir, settings.start_timeout_s, settings.outage_timeout_s) == (str(tmp_path), 30.0, 2.5)
@@ -55,7 +55,7 @@ def test_what_is_said_in_the_call_goes_before_the_environment(monkeypatch: pytes
     monkeypatch.setenv("MARIN_CLUSTER", "http://one:8265")
     monkeypatch.setenv("MARIN_CLUSTER_CODE", "image")
     monkeypatch.setenv("MARIN_CLUSTER_IMAGE_ROOT", "/one")
-    settings = settings_of("http://two:8265", code=CodeMode.SHIP, image_root=None)
+    settings = settings_from_env("http://two:8265", code=CodeMode.SHIP, image_root=None)
     assert settings is not None
     assert (settings.address, settings.code, settings.image_root) == ("http://two:8265", CodeMode.SHIP, "/one")
 
@@ -77,22 +77,22 @@ def test_an_address_that_is_none_is_told(address: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("MARIN_CLUSTER", address)
     expected = "expected 'local' or the dashboard's URL, such as http://10.0.0.5:8265."
     with pytest.raises(SettingError) as refused:
-        settings_of(None)
+        settings_from_env(None)
     assert str(refused.value) == f"MARIN_CLUSTER is {address!r}, {expected}"
     with pytest.raises(SettingError, match=r"^The Ray cluster's address is "):
-        settings_of(address)
+        settings_from_env(address)
 
 
 @pytest.mark.parametrize("address", ["http://h:8265/api/jobs", "http://h:8265?x=1", "http://h:8265/#/jobs"])
 def test_an_address_of_a_page_is_told(address: str) -> None:
     with pytest.raises(SettingError, match=r"without anything behind the port\.$"):
-        settings_of(address)
+        settings_from_env(address)
 
 
 def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIN_CLUSTER", "http://me:hunter2@h:8265")
     with pytest.raises(SettingError, match=r"^MARIN_CLUSTER has a user or a password in it, ") as refused:
-        settings_of(None)
+        settings_from_env(None)
     assert "hunter2" not in str(refused.value)
 
 
@@ -100,7 +100,7 @@ def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatc
     ("name", "value", "sentence"),
     [
         ("MARIN_CLUSTER_CODE", "docker", "MARIN_CLUSTER_CODE is 'docker', expected 'ship'"),
-        ("MARIN_CLUSTER_WORKING_DIR", "/no/where", "MARIN_CLUSTER_WORKING_DIR is '/no/where', which is no folder"),
+        ("MARIN_CLUSTER_WORKING_DIR", "/no/where", "MARIN_CLUSTER_WORKING_DIR is '/no/where', which is not a folder"),
         ("MARIN_CLUSTER_IMAGE_ROOT", "app", "MARIN_CLUSTER_IMAGE_ROOT is 'app', expected an absolute path"),
         ("MARIN_CLUSTER_ENVIRONMENTS", "train", "MARIN_CLUSTER_ENVIRONMENTS has 'train' in it, expected python=extra"),
         ("MARIN_CLUSTER_ENVIRONMENTS", "=train", "MARIN_CLUSTER_ENVIRONMENTS has '=train' in it, expected"),
@@ -115,7 +115,7 @@ def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatc
 def test_a_value_that_cannot_be_is_told(name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(SettingError) as refused:
-        settings_of("http://host:8265")
+        settings_from_env("http://host:8265")
     assert str(refused.value).startswith(sentence)
     assert "\n" not in str(refused.value)
 
@@ -123,7 +123,7 @@ def test_a_value_that_cannot_be_is_told(name: str, value: str, sentence: str, mo
 def test_a_token_where_its_name_should_be_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIN_CLUSTER_TOKEN_SECRET", "0123456789abcdef")
     with pytest.raises(SettingError, match=r"^MARIN_CLUSTER_TOKEN_SECRET does not name a secret, expected") as refused:
-        settings_of("http://host:8265")
+        settings_from_env("http://host:8265")
     assert "0123456789abcdef" not in str(refused.value)
 
 
@@ -131,11 +131,11 @@ def test_local_is_the_cluster_of_this_machine(cluster: Cluster, monkeypatch: pyt
     monkeypatch.setenv("MARIN_STATE_DIR", str(cluster.state))
     monkeypatch.setenv("MARIN_CLUSTER", "local")
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "/of/another/cluster")
-    settings = settings_of(None)
+    settings = settings_from_env(None)
     assert settings is not None
     assert (settings.address, settings.token_path) == (cluster.address, cluster.token_path)
 
 
 def test_a_local_cluster_that_is_not_up_is_told_with_the_command() -> None:
-    with pytest.raises(SettingError, match=r"^There is no local cluster up .* Start it: marin cluster local up$"):
-        settings_of("local")
+    with pytest.raises(SettingError, match=r"^No local cluster is up .* Start it: marin cluster local up$"):
+        settings_from_env("local")

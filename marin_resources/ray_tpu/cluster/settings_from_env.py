@@ -1,14 +1,14 @@
-"""Which Ray cluster this process uses, by its environment.
+"""The settings of the Ray cluster from environment variables.
 
 MARIN_CLUSTER                   its dashboard, http://host:8265, or `local`     default: none, Ray in the run itself
-MARIN_CLUSTER_CODE              ship or image: which code a job runs             default: ship
-MARIN_CLUSTER_WORKING_DIR       what is shipped                                  default: the project's root
-MARIN_CLUSTER_IMAGE_ROOT        where an image has that folder                   default: its code is installed
+MARIN_CLUSTER_CODE              ship or image: the source of a job's code        default: ship
+MARIN_CLUSTER_WORKING_DIR       the folder to ship                               default: the project's root
+MARIN_CLUSTER_IMAGE_ROOT        that folder in the image                         default: its code is installed
 MARIN_CLUSTER_ENVIRONMENTS      python=extra+extra,python=extra: on the nodes    default: one `python` has them all
 MARIN_CLUSTER_START_TIMEOUT_S   how long a job may wait for its node             default: 600
-MARIN_CLUSTER_OUTAGE_TIMEOUT_S  how long a dashboard that is away is waited for  default: 1800
+MARIN_CLUSTER_OUTAGE_TIMEOUT_S  how long requests to it are retried              default: 1800
 MARIN_CLUSTER_TOKEN_SECRET      the token in Google's Secret Manager: projects/p/secrets/s
-RAY_AUTH_TOKEN_PATH             a file with the token, as Ray has it
+RAY_AUTH_TOKEN_PATH             a file with the token, as for Ray itself
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from marin_resources.settings import SettingError
 VARIABLE = "MARIN_CLUSTER"
 
 
-def settings_of(cluster: str | None, **overrides: Any) -> ClusterSettings | None:
-    """The cluster, by its address or as MARIN_CLUSTER says; None for the Ray of the run itself.
+def settings_from_env(cluster: str | None, **overrides: Any) -> ClusterSettings | None:
+    """Return the settings of the cluster at this address, else of MARIN_CLUSTER; None if neither is set.
 
-    `overrides` are fields of ClusterSettings that go before the environment; None leaves it to that.
-    Raises SettingError: one sentence with the variable and its value.
+    `overrides` are fields of ClusterSettings that take precedence over the environment unless they are None.
+    Raise SettingError: one sentence with the variable and its value.
     """
-    said = (cluster or os.environ.get(VARIABLE) or "").strip()
-    if not said:
+    address = (cluster or os.environ.get(VARIABLE) or "").strip()
+    if not address:
         return None
     given = {name: value for name, value in overrides.items() if value is not None}
-    fields = {**_of_environment(os.environ), **given}
-    if said == LOCAL:
+    fields = {**_fields_from_env(os.environ), **given}
+    if address == LOCAL:
         return ClusterSettings(**{**fields, **_local()})
-    return ClusterSettings(address=_address(said, VARIABLE if not cluster else "The Ray cluster's address"), **fields)
+    what = VARIABLE if not cluster else "The Ray cluster's address"
+    return ClusterSettings(address=_checked_address(address, what), **fields)
 
 
 def _local() -> dict[str, Any]:
@@ -47,28 +48,28 @@ def _local() -> dict[str, Any]:
 
     found = local_cluster.find()
     if found is None:
-        raise SettingError("There is no local cluster up on this machine. Start it: marin cluster local up")
+        raise SettingError("No local cluster is up on this machine. Start it: marin cluster local up")
     return {"address": found.address, "token_path": found.token_path, "token_secret": None}
 
 
-def _address(said: str, what: str) -> str:
+def _checked_address(address: str, what: str) -> str:
     expected = f"expected {LOCAL!r} or the dashboard's URL, such as http://10.0.0.5:8265"
-    if "@" in said:
+    if "@" in address:
         raise SettingError(f"{what} has a user or a password in it, {expected}, and the token in a file of its own.")
     try:
-        url = urlsplit(said)
-        known = url.scheme in ("http", "https") and url.hostname and (url.port is None or url.port > 0)
+        url = urlsplit(address)
+        valid = url.scheme in ("http", "https") and url.hostname and (url.port is None or url.port > 0)
     except ValueError:
-        known = None
-    if not known:
-        raise SettingError(f"{what} is {said!r}, {expected}.")
+        valid = None
+    if not valid:
+        raise SettingError(f"{what} is {address!r}, {expected}.")
     if url.path.strip("/") or url.query or url.fragment:
-        raise SettingError(f"{what} is {said!r}, {expected}, without anything behind the port.")
+        raise SettingError(f"{what} is {address!r}, {expected}, without anything behind the port.")
     return f"{url.scheme}://{url.netloc}"
 
 
-def _of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of ClusterSettings that a variable is set for."""
+def _fields_from_env(environ: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of ClusterSettings whose variable is set."""
     readers = {
         "code": ("MARIN_CLUSTER_CODE", _code),
         "working_dir": ("MARIN_CLUSTER_WORKING_DIR", _folder),
@@ -88,14 +89,16 @@ def _of_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def _code(value: str, name: str) -> CodeMode:
     if value not in list(CodeMode):
-        raise SettingError(f"{name} is {value!r}, expected 'ship' (this folder's code) or 'image' (the nodes' own).")
+        raise SettingError(
+            f"{name} is {value!r}, expected 'ship' (this folder's code) or 'image' (the code of the nodes' image)."
+        )
     return CodeMode(value)
 
 
 def _folder(value: str, name: str) -> str:
     path = os.path.abspath(os.path.expanduser(value))
     if not os.path.isdir(path):
-        raise SettingError(f"{name} is {value!r}, which is no folder. Name the folder whose code jobs run.")
+        raise SettingError(f"{name} is {value!r}, which is not a folder. Name the folder whose code jobs run.")
     return path
 
 
@@ -134,7 +137,7 @@ def _seconds(value: str, name: str) -> float:
 def _secret(value: str, name: str) -> str:
     parts = value.split("/")
     kinds = ["projects", "secrets", "versions"][: len(parts) // 2]
-    if len(parts) not in (4, 6) or not all(parts) or parts[::2] != kinds:  # it may be the token itself: not shown
+    if len(parts) not in (4, 6) or not all(parts) or parts[::2] != kinds:  # not shown: it may be the token itself
         raise SettingError(
             f"{name} does not name a secret, expected 'projects/<project>/secrets/<name>', or that with "
             "'/versions/<version>'."
