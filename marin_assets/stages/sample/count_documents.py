@@ -44,8 +44,10 @@ class Counting:
 
 
 def count_documents(config: CountDocumentsConfig) -> dict[str, int | float]:
-    """Count documents. Returns documents, characters, bytes, words, sources, shards; with a tokenizer, also tokens and
-    bytes_per_token."""
+    """Count documents, by source.
+
+    Returns documents, characters, bytes, words, sources, shards; with a tokenizer, also tokens and bytes_per_token.
+    """
     shards = document_shards(config.documents_path, config.output_path, Counting(tokenizer_path=config.tokenizer_path))
     # The shards have no output files: their counts are in their notes.
     without_outputs = [FileShard(inputs=shard.inputs, outputs=(), config=shard.config) for shard in shards]
