@@ -21,6 +21,7 @@ from marin_resources.storage.output.job_notes import add_ended, add_outcome, add
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
+from marin_resources.wire.outcome import End, Outcome
 
 
 def status_of(prefix: str) -> Status | None:
@@ -92,7 +93,10 @@ def test_a_job_whose_note_is_closed_claims_nothing(why: str, disk_prefix: str, t
             "stopped by ann: the run was terminated",
         ),
         "ended": (lambda: add_ended(job.path, "was never submitted"), "attempt 1 was abandoned, as its job was never"),
-        "outcome": (lambda: add_outcome(job.path, {"end": "failed"}), "attempt 1 has ended already, as 'failed'"),
+        "outcome": (
+            lambda: add_outcome(job.path, Outcome(end=End.FAILED)),
+            "attempt 1 has ended already, as 'failed'",
+        ),
     }
     act, sentence = says[why]
     act()
@@ -166,6 +170,13 @@ def test_code_that_is_not_the_submitters_is_refused_before_anything_is_claimed(
     code, _ = other.run()
     assert code == 1
     assert other.outcome()["error"].startswith("The code in this node's image is not the submitter's: 'exp'")
+
+
+def test_shipped_code_is_not_compared_with_the_submitters(disk_prefix: str, tmp_path: Path) -> None:
+    source = {"modules": {"exp": "0" * 64}, "files_digest": "0" * 64}
+    job = new_job(disk_prefix, tmp_path, facts={"source_digest": source}, code={**IN_IMAGE, "mode": "ship"})
+    assert job.run()[0] == 0
+    assert job.outcome()["end"] == "success"
 
 
 def test_a_shipped_script_is_found_in_the_jobs_working_directory(disk_prefix: str, tmp_path: Path) -> None:
