@@ -126,6 +126,8 @@ class ClusterBackend:
         if handle.refusal is not None:
             return handle.refusal
         async with connect(self._settings) as api:
+            if handle.submitted_here:
+                await self._report_shortage(api, handle.note.task)
             job_log = await self._job_log(handle, on_log)
             monitor = JobMonitor(
                 api=api,
@@ -277,13 +279,16 @@ class ClusterBackend:
         except ApiError as error:
             await asyncio.to_thread(job_notes.add_ended, handle.note_path, str(error))
             return Outcome(end=End.FAILED, error=f"the cluster {handle.address} did not take its job: {error}")
-        nodes = [dict(node) for node in await self._retry.call(api.node_resources)]
+        return None
+
+    async def _report_shortage(self, api: JobsApi, task: Task) -> None:
+        """Report that no node has the task's resources now, if so."""
+        nodes = await self._retry.call(api.node_resources)
         if short := shortcomings(task.resources, nodes):
             self._report(
-                f"{task.output.name}: no node of {handle.address} has what it asks for now ({short}); it waits for "
-                f"one, {self._settings.start_timeout_s:.0f} s at most"
+                f"{task.output.name}: no node of {self._settings.address} has what it asks for now ({short}); it waits "
+                f"for one, {self._settings.start_timeout_s:.0f} s at most"
             )
-        return None
 
     async def _job_log(self, handle: JobHandle, on_log: Callable[[str], None]) -> JobLog:
         start = await asyncio.to_thread(self._positions.of, handle.job) if self._positions else 0
