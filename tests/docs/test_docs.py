@@ -57,10 +57,10 @@ def test_everything_in_the_tree_exists(page: Path) -> None:
         assert (ROOT / path).exists(), f"{name(page)} has {path!r} in its tree, which is not there"
 
 
-def test_the_tree_of_the_readme_has_every_stage_folder() -> None:
+def test_the_tree_of_the_readme_has_every_package_and_stage_folder() -> None:
     shown = {path.rstrip("/") for path in tree((ROOT / "README.md").read_text())}
-    folders = {name(path.parent) for path in (ROOT / "marin_assets").glob("*/__init__.py")}
-    assert folders <= shown
+    packages = [*ROOT.glob("marin_*/*/__init__.py"), *ROOT.glob("marin_assets/stages/*/__init__.py")]
+    assert {name(path.parent) for path in packages} <= shown
 
 
 def test_every_page_is_reachable_from_the_readme() -> None:

@@ -26,13 +26,13 @@ def checkout(tmp_path_factory: pytest.TempPathFactory, shown: dict[str, Block]) 
 def test_it_takes_a_stage_and_a_test_and_an_experiment_that_uses_it(shown: dict[str, Block]) -> None:
     assert sorted(shown) == [
         "marin_assets/experiments/common_words.py",
-        "marin_assets/transform/common_words.py",
-        "tests/transform/test_common_words.py",
+        "marin_assets/stages/transform/common_words.py",
+        "tests/marin_assets/stages/transform/test_common_words.py",
     ]
 
 
 def test_its_test_passes(checkout: Checkout) -> None:
-    done = checkout.shell("python -m pytest -q tests/transform/test_common_words.py")
+    done = checkout.shell("python -m pytest -q tests/marin_assets/stages/transform/test_common_words.py")
     assert done.returncode == 0, done.stdout
     assert "3 passed" in done.stdout
 
