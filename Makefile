@@ -4,7 +4,8 @@ SHELL := /bin/bash
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3))
 UV_VERSION := 0.13.8
 UV := .tools/bin/uv
-TEST_PROCESSES := 3  # of tests; on 2 cores three are faster than two, as tests mostly wait
+# of tests: on 2 cores three are faster than two, as tests often wait
+TEST_PROCESSES := 3
 EXTRAS := --extra curate --extra train --extra evaluate
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
