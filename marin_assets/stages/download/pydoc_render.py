@@ -25,13 +25,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 ADDRESS = re.compile(r"\bat( |&nbsp;)0x[0-9a-fA-F]{6,16}\b")
-"""The address in `<function f at 0x7f3a…>`. Numbers in the documentation's text (`crc & 0xffffffff`) lack the "at"."""
+"""The address in `<function f at 0x7f3a…>`. Numbers in the documentation's text (`crc & 0xffffffff`) lack the "at".
+Topics contain addresses too, in the examples of "compound" and "try" in CPython 3.11.2."""
 
 _signature = inspect.signature
 
 
-class ModulePages(pydoc.HTMLDoc):
-    """pydoc's HTML without values, links to files of this machine, or layout tables."""
+class Pages(pydoc.HTMLDoc):
+    """pydoc's HTML without values, addresses, links to files of this machine, or layout tables."""
+
+    def page(self, title: str, contents: str) -> str:
+        return ADDRESS.sub(r"at\g<1>0x...", super().page(title, contents))
 
     def heading(self, title: str, *_ignored: Any) -> str:
         return f"<h1>{title}</h1>\n"
@@ -86,15 +90,15 @@ def render(modules: list[str], topics: list[str]) -> Iterator[dict[str, str]]:
 
 
 def module_page(name: str) -> str:
-    pages, module = ModulePages(), importlib.import_module(name)
+    pages, module = Pages(), importlib.import_module(name)
     vars(module).pop("__warningregistry__", None)  # exists or not depending on earlier imports
-    return ADDRESS.sub(r"at\g<1>0x...", pages.page(name, pages.document(module, name)))
+    return pages.page(name, pages.document(module, name))
 
 
 def topic_page(name: str) -> str:
     from pydoc_data.topics import topics
 
-    pages = ModulePages()
+    pages = Pages()
     return pages.page(html.escape(name), pages.heading(html.escape(name)) + f"<p>{pages.preformat(topics[name])}</p>")
 
 

@@ -100,6 +100,7 @@ def test_a_run_killed_in_a_bucket_resumes_to_the_numbers_of_a_run_on_a_disk(
     assert files_of(config.output_path) == files_of(str(tmp_path / "straight"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store", ["gcs", "s3"])
 def test_temporary_checkpoints_are_removed_at_the_end(inputs: Any, store: str) -> None:
     """One every 0.1 s, each removed once the next is complete."""
