@@ -13,7 +13,7 @@ from marin_assets.plan.validation import key_of
 from marin_assets.step.graph import Node
 from marin_resources.output import Status
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
-from marin_resources.storage.output.verdict import Verdict
+from marin_resources.storage.output.verification import Verification
 from marin_resources.storage.paths import is_local
 
 SHOWN_FINDINGS = 20
@@ -33,7 +33,7 @@ class Verified:
     node: Node
     path: str
     status: Status | None
-    verdict: Verdict | None
+    verdict: Verification | None
     """None if there is no complete output."""
     readers: tuple[str, ...] = ()
     """Names of complete steps that read an output that is wrong, directly or through others."""

@@ -21,7 +21,7 @@ from marin_assets.step.graph import Graph, Node
 from marin_resources.output import Observed
 from marin_resources.storage.manifest.largest_first import map_largest_first
 from marin_resources.storage.output.store import LOOK_THREADS, UNREADABLE, Store
-from marin_resources.storage.output.verdict import Finding, Problem, Verdict
+from marin_resources.storage.output.verification import Finding, Problem, Verification
 from marin_resources.storage.output.verify import verify_outputs
 
 
@@ -55,10 +55,10 @@ def verify_nodes(
     """The verdict on the output of each node that is there."""
     seen = dict(zip(nodes, _look(store, nodes), strict=True))
     there = [found.path for found in seen.values() if isinstance(found, Observed) and found.done]
-    verdicts = verify_outputs(there, sample=sample, seed=seed, read=read, say=warn)
+    verdicts = verify_outputs(there, sample=sample, seed=seed, read=read, report=warn)
     verified = []
     for node, found in seen.items():
-        verdict = found if isinstance(found, Verdict) else verdicts.get(found.path)
+        verdict = found if isinstance(found, Verification) else verdicts.get(found.path)
         status = found.status if isinstance(found, Observed) else None
         readers = _complete(store, graph.downstream(node)) if verdict and not verdict.ok else []
         path = store.locate(node.output)
@@ -66,20 +66,20 @@ def verify_nodes(
     return verified
 
 
-def _look(store: Store, nodes: Sequence[Node]) -> list[Observed | Verdict]:
+def _look(store: Store, nodes: Sequence[Node]) -> list[Observed | Verification]:
     return map_largest_first(
         lambda node: _look_at(store, node), nodes, size=lambda _: 0, threads=min(LOOK_THREADS, len(nodes) or 1)
     )
 
 
-def _look_at(store: Store, node: Node) -> Observed | Verdict:
+def _look_at(store: Store, node: Node) -> Observed | Verification:
     """What lies there; a control file that cannot be read is a finding, and takes no other output's verdict away."""
     output = node.output
     try:
         return store.look([output])[output]
     except UNREADABLE as error:
         finding = Finding(name="", problem=Problem.UNREADABLE, expected="control files", found=str(error))
-        return Verdict(path=store.locate(output), findings=(finding,))
+        return Verification(path=store.locate(output), findings=(finding,))
 
 
 def _complete(store: Store, nodes: Sequence[Node]) -> list[str]:

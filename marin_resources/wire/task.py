@@ -1,4 +1,4 @@
-"""A task: all that a worker needs to make one output, as plain JSON. No pickle crosses to a worker."""
+"""A task: all that a worker needs to compute one output, as plain JSON. No pickle crosses to a worker."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 
 from marin_resources.hardware import Resources
 from marin_resources.output import Output
+from marin_resources.versioned_json import VersionedJson
 from marin_resources.wire.config_json import decode, encode
 
 FORMAT_VERSION = 1
+FORMAT = VersionedJson(kind="task for", newest=FORMAT_VERSION, error=ValueError)
 ENCODED = frozenset({"output", "resources", "extras", "env", "packages"})
 """Fields that JSON has no form of their own for. `config` is encoded already, `facts` are plain."""
 
@@ -59,8 +61,6 @@ class Task:
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Task:
         """Raises ValueError for a task of a newer format."""
-        version = fields["format_version"]
-        if version > FORMAT_VERSION:
-            raise ValueError(f"A task has format version {version!r}, and this worker knows up to {FORMAT_VERSION}.")
+        FORMAT.check(fields, str(fields.get("path")))
         known = {name: value for name, value in fields.items() if name != "format_version"}
         return Task(**{name: decode(value) if name in ENCODED else value for name, value in known.items()})

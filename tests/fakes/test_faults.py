@@ -98,7 +98,7 @@ def test_a_conflict_is_told_though_its_answer_was_lost(gcs_bucket: BucketForTest
     path, theirs = f"{gcs_bucket.prefix}/a", body()
     control.write(path, theirs, expected=None)
     gcs_bucket.drop(method="POST", match="prefix/a", after=True)
-    with pytest.raises(ConflictError, match="was changed by someone else"):
+    with pytest.raises(ConflictError, match="was changed by another process"):
         control.write(path, body(), expected=None)
     assert content(path) == theirs
 

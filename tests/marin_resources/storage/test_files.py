@@ -87,7 +87,7 @@ def test_threads_write_at_once_and_those_that_fail_hurt_no_other(any_prefix: str
 def test_a_file_that_is_there_is_not_written_over_where_it_was_to_be_created(any_prefix: str, size_bytes: int) -> None:
     path, data = join(any_prefix, "shard"), os.urandom(size_bytes)
     write_bytes(path, data, replace=False)
-    with pytest.raises(FileExistsError, match=r"'.*shard' is there already, with other bytes"):
+    with pytest.raises(FileExistsError, match=r"'.*shard' already exists with other bytes"):
         write_bytes(path, data[:-1] + bytes([data[-1] ^ 1]), replace=False)
     assert read(path) == data
     assert list(sizes_below(any_prefix)) == ["shard"]
@@ -193,7 +193,7 @@ def test_a_file_is_moved_and_a_folder_never_onto_another(any_prefix: str, tmp_pa
     assert sizes_below(any_prefix) == {"deep/er/b": 1}
     for name in ("one/x", "two/x"):
         write_bytes(str(tmp_path / name), b"")
-    with pytest.raises(FileExistsError, match=r"one' cannot be moved to .*two', something is there"):
+    with pytest.raises(FileExistsError, match=r"one' cannot be moved to .*two', which already exists"):
         move(str(tmp_path / "one"), str(tmp_path / "two"))
 
 

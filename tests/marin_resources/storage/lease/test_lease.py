@@ -190,7 +190,7 @@ def test_a_lease_that_was_given_up_in_a_bucket_is_stale_to_marin(bucket_path: st
 def test_a_lease_of_marins_is_respected_until_it_has_not_changed_for_its_life(path: str) -> None:
     lock = join(path, NAME)
     control.put(lock, json.dumps({"worker_id": "node-7-1402", "timestamp": time.time() - 3600}).encode())
-    with pytest.raises(LeaseHeldError, match="is being made by 'node-7-1402', last heartbeat 20"):
+    with pytest.raises(LeaseHeldError, match="is being computed by 'node-7-1402', last heartbeat 20"):
         acquire(path, None)
     holder = held_by(path)
     assert (holder.ttl_s, holder.owner) == (90, "node-7-1402")
@@ -238,7 +238,7 @@ def test_a_lease_on_disk_whose_file_was_replaced_is_lost_and_the_new_file_is_lef
     lease = acquire(str(tmp_path), None)
     (tmp_path / NAME).unlink()
     (tmp_path / NAME).write_text("somebody else's")
-    with pytest.raises(LeaseLostError, match="was removed or replaced while its holder worked"):
+    with pytest.raises(LeaseLostError, match="was removed or replaced while it was held"):
         lease.check()
     lease.release()
     assert (tmp_path / NAME).read_text() == "somebody else's"

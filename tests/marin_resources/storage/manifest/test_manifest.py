@@ -127,7 +127,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[]", "{", '{"format_version": 1}', '{"format_version": 1, "entries": [3]}', "\xff"])
 def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
     put(str(tmp_path / NAME), text.encode("latin-1"))
-    with pytest.raises(ManifestError, match=r"manifest.json' is no manifest .*It is damaged; make the output anew"):
+    with pytest.raises(ManifestError, match=r"manifest.json' (is|has) .*The file is damaged; compute the output again"):
         read_manifest(str(tmp_path))
 
 
@@ -136,13 +136,13 @@ def test_a_manifest_whose_entries_were_changed_is_not_believed(tmp_path: Path) -
     commit(str(tmp_path), taken)
     path = tmp_path / NAME
     path.write_text(path.read_text().replace('"name": "b.txt", "size": 2', '"name": "b.txt", "size": 3'))
-    with pytest.raises(ManifestError, match=f"expected '{taken.digest}' as stands there"):
+    with pytest.raises(ManifestError, match=f"expected '{taken.digest}' as recorded there"):
         read_manifest(str(tmp_path))
 
 
 def test_long_work_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("marin_resources.storage.manifest.bytes_progress.EVERY_S", 0.0)
     said: list[str] = []
-    take_manifest(fill(str(tmp_path), DATA), say=said.append)
+    take_manifest(fill(str(tmp_path), DATA), report=said.append)
     assert said[-1].startswith(f"checksums of {tmp_path}: 6 B of 6 B, ")
     assert said[-1].endswith("0 s left")

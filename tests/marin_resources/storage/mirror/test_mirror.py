@@ -54,7 +54,7 @@ def test_the_cheapest_region_that_has_it_is_read(mirror: Mirror) -> None:
 def test_a_file_that_is_nowhere_names_the_regions_that_were_asked(mirror: Mirror) -> None:
     fs = mirror_filesystem()
     for look in (read, fs.cat_file, fs.info, fs.ls, lambda path: local_path_of(f"mirror://{path}")):
-        with pytest.raises(FileNotFoundError, match=r"nothing at 'mirror://raw/x' in here \(.*near \(.*far \("):
+        with pytest.raises(FileNotFoundError, match=r"Nothing exists at 'mirror://raw/x' in here \(.*near \(.*far \("):
             look("raw/x")
     assert not fs.exists("raw/x")
     assert fs.glob("raw/*") == []

@@ -16,7 +16,7 @@ from object_stores import gcs_bucket_of
 
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.mirror import MirrorError, local_path_of, mirror_filesystem
-from marin_resources.storage.mirror.store_local import LocalStore, note_path
+from marin_resources.storage.mirror.disk import DiskStore, note_path
 from marin_resources.storage.transfer.account import charged_to
 from marin_resources.storage.transfer.budget import spent
 
@@ -46,8 +46,9 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
     mirror.put("near", "raw/x", DATA)
     start, found = threading.Barrier(4), []
 
-    def copy(number: int) -> None:
+    def copy_once(number: int) -> None:
         from marin_resources.storage.mirror.choose import choose
+        from marin_resources.storage.mirror.protocol import FileCopy
         from marin_resources.storage.mirror.stores import store_of
         from marin_resources.storage.transfer.regions import declared_regions
 
@@ -59,12 +60,13 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
         target = regions.local.place("raw/x")
         try:
             source_store = store_of(chosen.stored.path)
-            store_of(target).take(chosen.stored, target, chosen.origin, None, lambda: None, source_store=source_store)
+            copy = FileCopy(source=chosen.stored, source_store=source_store, target=target, origin=chosen.origin)
+            store_of(target).write_copy(copy)
             found.append(number)
         except FileExistsError:
             pass
 
-    threads = [threading.Thread(target=copy, args=[n]) for n in range(4)]
+    threads = [threading.Thread(target=copy_once, args=[n]) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -84,7 +86,7 @@ def test_a_copy_that_fails_leaves_nothing_behind_and_costs_nothing(
     def changed(*args: Any, **kwargs: Any) -> None:
         raise OSError("the network is gone")
 
-    store = "store_local.LocalStore.take" if "://" not in mirror.here else "store_gcs.GcsStore.take"
+    store = "disk.DiskStore.write_copy" if "://" not in mirror.here else "gcs.GcsStore.write_copy"
     with charged_to(account):
         with monkeypatch.context() as broken:
             broken.setattr(f"marin_resources.storage.mirror.{store}", changed)
@@ -100,7 +102,7 @@ def test_a_copy_that_fails_leaves_nothing_behind_and_costs_nothing(
 def test_a_kill_between_note_and_copy_leaves_no_copy_without_its_note(folders: Mirror) -> None:
     folders.put("near", "raw/x", b"one")
     read("raw/x")
-    copied = LocalStore().find(f"{folders.here}/raw/x")
+    copied = DiskStore().find(f"{folders.here}/raw/x")
     assert copied is not None
     assert copied.origin is not None
     os.remove(f"{folders.here}/raw/x")  # as if killed before the copy appeared: the note alone is there
@@ -168,14 +170,14 @@ def test_a_copy_is_not_trusted_while_its_source_cannot_be_asked_for(buckets: Mir
 
 def test_a_damaged_copy_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the way from a bucket to a disk; elsewhere the store itself compares checksums."""
-    from marin_resources.storage.mirror.store_gcs import GcsStore
+    from marin_resources.storage.mirror.gcs import GcsStore
 
     mirror = mirrors.declare(mirrors.fresh("mixed", tmp_path), monkeypatch)
     mirror.put("near", "raw/x", DATA)
     sound = GcsStore.read
     with monkeypatch.context() as broken:
         broken.setattr(GcsStore, "read", lambda *args: b"\0" + sound(*args)[1:])
-        with pytest.raises(MirrorError, match=r"came out as .* and was thrown away"):
+        with pytest.raises(MirrorError, match=r"has .* and was removed"):
             read("raw/x")
     assert mirror.files("here") == {}
     assert read("raw/x") == DATA

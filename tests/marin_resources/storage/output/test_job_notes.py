@@ -120,7 +120,7 @@ def test_what_many_say_of_a_job_at_once_is_all_noted(path: str) -> None:
 
 
 def test_a_note_that_was_removed_says_so(path: str) -> None:
-    with pytest.raises(JobNoteError, match="is not there any more"):
+    with pytest.raises(JobNoteError, match="does not exist any more"):
         add_outcome(note_path(path, 1), SUCCESS)
 
 
@@ -156,7 +156,7 @@ def test_a_note_of_a_newer_format_is_refused(disk_prefix: str) -> None:
 def test_a_damaged_note_is_one_sentence_with_its_path(text: str, disk_prefix: str) -> None:
     path = join(disk_prefix, "1.json")
     control.write(path, text.encode(), expected=None)
-    with pytest.raises(JobNoteError, match=r"1\.json' is no note of a job"):
+    with pytest.raises(JobNoteError, match=r"1\.json' (is|has) .*Look at the file"):
         read_note(path)
 
 

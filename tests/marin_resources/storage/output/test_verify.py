@@ -12,7 +12,7 @@ from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.manifest.manifest import NAME, take_manifest
 from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.output.verdict import Finding, Problem
+from marin_resources.storage.output.verification import Finding, Problem
 from marin_resources.storage.output.verify import NO_CHECKSUMS, NO_MANIFEST, verify_output, verify_outputs
 from marin_resources.storage.paths import join
 
@@ -194,7 +194,7 @@ def test_many_outputs_are_verified_at_once(disk_or_gcs_prefix: str) -> None:
     remove(join(paths[4], "part-03.txt"))
     write_bytes(join(paths[9], "part-07.txt"), b"part_07")
     said: list[str] = []
-    verdicts = verify_outputs([*paths, paths[0]], say=said.append)
+    verdicts = verify_outputs([*paths, paths[0]], report=said.append)
     assert list(verdicts) == paths
     assert [path for path, verdict in verdicts.items() if not verdict.ok] == [paths[4], paths[9]]
     assert said == []

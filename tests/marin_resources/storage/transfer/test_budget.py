@@ -22,7 +22,7 @@ from marin_resources.storage.paths import join
 from marin_resources.storage.transfer import budget as budget_module
 from marin_resources.storage.transfer.account import Account, charged_to, current_account
 from marin_resources.storage.transfer.budget import Budget, TransferBudgetError, current_budget, enough_gb, spent
-from marin_resources.storage.transfer.ledger import MOST_ENTRIES, Answer, Ledger, Moved, Owner, Reservation
+from marin_resources.storage.transfer.ledger import MAX_ENTRIES, Decision, Ledger, Moved, Owner, Reservation
 from marin_resources.storage.transfer.ledger_files import LedgerInFile, LedgerInMemory
 
 TESTS = Path(__file__).parents[3] / "support"
@@ -232,7 +232,7 @@ def test_the_heartbeat_of_another_machine_that_stands_still_gives_its_reservatio
     account = mirrors.account(mirror, 1500)
     elsewhere = Owner(id="other", machine="another machine", pid=1, started=0.0)
     dead = dataclasses.replace(wanted("dead", 1000), owner=elsewhere, attempt=account.attempt)
-    LedgerInFile(account.output_path).change(lambda ledger: ledger.ask(dead, 1500))
+    LedgerInFile(account.output_path).change(lambda ledger: ledger.reserve(dead, 1500))
     with charged_to(account):
         assert len(mirror_filesystem().cat_file("raw/x")) == 1000
 
@@ -282,7 +282,7 @@ def test_what_an_earlier_attempt_reserved_counts_no_more_and_what_it_moved_does(
     elsewhere = Owner(id="other", machine="another machine", pid=1, started=0.0)
     ledger = LedgerInFile(account.output_path)
     first = dataclasses.replace(wanted("first", 1000), owner=elsewhere, attempt=1)
-    ledger.change(lambda it: it.ask(first, 1500))
+    ledger.change(lambda it: it.reserve(first, 1500))
     ledger.change(lambda it: it.settle("first", [move("mirror://raw/y", 400)], done=False))
     with charged_to(dataclasses.replace(account, attempt=2)):
         assert len(mirror_filesystem().cat_file("raw/x")) == 1000
@@ -301,25 +301,25 @@ def test_a_long_transfer_is_entered_while_it_goes_on(folders: Mirror, monkeypatc
 
 def test_many_files_are_told_as_their_folders() -> None:
     ledger = Ledger()
-    ledger.settle("r", [move(f"mirror://raw/{n % 3}/{n}", 10) for n in range(MOST_ENTRIES + 1)], done=True)
+    ledger.settle("r", [move(f"mirror://raw/{n % 3}/{n}", 10) for n in range(MAX_ENTRIES + 1)], done=True)
     assert sorted(entry.path for entry in ledger.moved) == [f"mirror://raw/{n}" for n in range(3)]
-    assert ledger.moved_bytes == 10 * (MOST_ENTRIES + 1)
-    assert sum(entry.files for entry in ledger.moved) == MOST_ENTRIES + 1
+    assert ledger.moved_bytes == 10 * (MAX_ENTRIES + 1)
+    assert sum(entry.files for entry in ledger.moved) == MAX_ENTRIES + 1
 
 
 def test_who_moves_the_same_files_is_waited_for_even_where_the_budget_is_too_small() -> None:
     ledger = Ledger()
-    assert ledger.ask(wanted("a", 600, "mirror://raw/x"), 1000) is Answer.GRANTED
-    assert ledger.ask(wanted("b", 2000, "mirror://raw/x/1"), 1000) is Answer.WAIT
-    assert ledger.ask(wanted("c", 2000, "mirror://raw/xy"), 1000) is Answer.REFUSED
-    assert ledger.ask(wanted("d", 500, "mirror://raw/xy"), 1000) is Answer.WAIT
-    assert ledger.ask(wanted("e", 400, "mirror://raw/x", whole=False), 1000) is Answer.GRANTED
+    assert ledger.reserve(wanted("a", 600, "mirror://raw/x"), 1000) is Decision.GRANTED
+    assert ledger.reserve(wanted("b", 2000, "mirror://raw/x/1"), 1000) is Decision.WAIT
+    assert ledger.reserve(wanted("c", 2000, "mirror://raw/xy"), 1000) is Decision.REFUSED
+    assert ledger.reserve(wanted("d", 500, "mirror://raw/xy"), 1000) is Decision.WAIT
+    assert ledger.reserve(wanted("e", 400, "mirror://raw/x", whole=False), 1000) is Decision.GRANTED
 
 
 def test_a_ledger_of_a_newer_format_is_refused() -> None:
     text = json.dumps({**json.loads(Ledger().to_json()), "format_version": 2})
-    with pytest.raises(ValueError, match="has format version 2, and 1 is the newest known here"):
-        Ledger.from_json(text)
+    with pytest.raises(ValueError, match="has format version 2 and this software knows up to 1"):
+        Ledger.from_json(text, "transfers.json")
 
 
 def test_a_write_whose_answer_was_lost_is_not_entered_twice(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,9 +342,9 @@ def test_a_write_whose_answer_was_lost_is_not_entered_twice(mirror: Mirror, monk
 
 
 def wanted(reservation_id: str, size_bytes: int, path: str = "mirror://raw/x", whole: bool = True) -> Reservation:
-    from marin_resources.storage.transfer.owner import this_process
+    from marin_resources.storage.transfer.owner import current_owner
 
-    return Reservation(id=reservation_id, path=path, bytes=size_bytes, whole=whole, owner=this_process(), attempt=1)
+    return Reservation(id=reservation_id, path=path, bytes=size_bytes, whole=whole, owner=current_owner(), attempt=1)
 
 
 def move(path: str, size_bytes: int) -> Moved:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marin_resources.settings import SettingError
-from marin_resources.storage.transfer.regions import Region, declared_regions, dollars_for_a_gb, read_declaration
+from marin_resources.storage.transfer.regions import Region, declared_regions, dollars_per_gb, read_declaration
 
 THREE = "us-central2=gs://marin-us-central2/x,eu-west4=gs://marin-eu-west4/x,us-east1=gs://marin-us-east1/x"
 
@@ -58,11 +58,11 @@ def test_the_cheapest_region_is_asked_first() -> None:
 )
 def test_a_gb_costs_what_googles_table_says(source: str, target: str, price: float) -> None:
     one, other = (Region(name=name, prefix=f"gs://{name}/x") for name in (source, target))
-    assert dollars_for_a_gb(one, other) == price
+    assert dollars_per_gb(one, other) == price
 
 
 def test_reading_from_a_folder_is_free() -> None:
-    assert dollars_for_a_gb(Region(name="a", prefix="/a"), Region(name="us-east1", prefix="gs://b/x")) == 0
+    assert dollars_per_gb(Region(name="a", prefix="/a"), Region(name="us-east1", prefix="gs://b/x")) == 0
 
 
 @pytest.mark.parametrize(

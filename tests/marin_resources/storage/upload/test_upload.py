@@ -56,7 +56,7 @@ def test_another_writers_object_is_told_from_ones_own_though_the_answer_was_lost
     path = join(gcs_bucket.prefix, "a")
     write_bytes(path, b"other")
     gcs_bucket.fail(method="POST", match="upload", after=True)
-    with pytest.raises(FileExistsError, match="is there already, with other bytes"):
+    with pytest.raises(FileExistsError, match="already exists with other bytes"):
         write_bytes(path, os.urandom(size_bytes), replace=False)
     assert stored(path) == b"other"
 
