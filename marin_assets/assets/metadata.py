@@ -13,8 +13,7 @@ import dagster as dg
 from marin_resources.drift.drift import Drift, Kind, worth_telling
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Match, Observed
-from marin_resources.storage.files import exists
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import exists, read_bytes, size_of
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.transfer.budget import spent
@@ -135,9 +134,8 @@ def _plots(observed: Observed) -> dict[str, Any]:
 
 
 def _inline(path: str) -> dg.MetadataValue:
-    fs, p = filesystem_of(path)
-    if fs.size(p) > MAX_PLOT_BYTES:
+    if size_of(path) > MAX_PLOT_BYTES:
         return dg.MetadataValue.path(path)
     kind = "svg+xml" if path.endswith(".svg") else "png"
-    data = base64.b64encode(fs.cat_file(p)).decode()
+    data = base64.b64encode(read_bytes(path)).decode()
     return dg.MetadataValue.md(f"![{path.rsplit('/', 1)[-1]}](data:image/{kind};base64,{data})")

@@ -14,7 +14,7 @@ from marin_assets.step.graph import Node
 from marin_resources.output import Status
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.verification import Verification
-from marin_resources.storage.paths import is_local
+from marin_resources.storage.paths import StoreKind, is_local, kind_of
 
 SHOWN_FINDINGS = 20
 """Of one output; --json has all."""
@@ -101,7 +101,7 @@ def _lines_of_wrong(each: Verified, prefix: str) -> Iterator[str]:
 def _remover(path: str) -> str:
     if is_local(path):
         return "rm -r"
-    return "aws s3 rm --recursive" if path.startswith("s3") else "gcloud storage rm -r"
+    return "aws s3 rm --recursive" if kind_of(path) is StoreKind.S3 else "gcloud storage rm -r"
 
 
 def _as_json(each: Verified) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from rigging.log_setup import configure_logging
 
 from marin_assets.stages.train.inputs import count_tokens
 from marin_assets.stages.train.metrics import TRAIN_ONLY, UNTRAINED_STEP, MetricsFile, Progress, numbers
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import BUCKET_SCHEMES, join
 
 if TYPE_CHECKING:
     from marin_assets.stages.train.train_lm import TrainLmConfig
@@ -54,9 +54,6 @@ JAX_CONFIG = {
     "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": -1,
 }
-
-BUCKETS = ("gs", "gcs", "s3", "s3a")
-"""As fsspec names their kinds."""
 
 QUIET = {
     # It compares what a cache says of its tokenizer with a path. Ours name its digest, which was checked.
@@ -258,8 +255,8 @@ def listings_not_remembered() -> Iterator[None]:
 
     A process that has looked there before would not know what another one has done to the checkpoints since.
     """
-    before = {store: dict(fsspec.config.conf.get(store, {})) for store in BUCKETS}
-    for store in BUCKETS:
+    before = {store: dict(fsspec.config.conf.get(store, {})) for store in BUCKET_SCHEMES}
+    for store in BUCKET_SCHEMES:
         fsspec.config.conf[store] = {**before[store], "use_listings_cache": False}
     try:
         yield

@@ -5,8 +5,8 @@
 
 Every change is one compare-and-swap. A claim replaces the commit object that it has read and raises the fence;
 publishing replaces that claim. So if a live writer was taken for dead and another has claimed, the writer with the
-lower fence finds its claim replaced and cannot publish, whatever its clock or network did. (Chubby's sequencers, Burrows
-2006; fencing tokens, Kleppmann 2016.)
+lower fence finds its claim replaced and cannot publish, whatever its clock or network did. (Chubby's sequencers,
+Burrows 2006; fencing tokens, Kleppmann 2016.)
 
 The commit object holds the record too. If the publisher dies before it has written record and status, the next reader
 writes them, and nothing is computed again.

@@ -13,7 +13,7 @@ from marin_resources.storage.files import write_bytes
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.manifest.manifest import NAME, Entry, Manifest, ManifestError, read_manifest, take_manifest
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import StoreKind, join, kind_of
 
 DATA = {"b.txt": b"bb", "a/x.txt": b"", "a/y.txt": b"yyy", "ünï code.txt": b"u"}
 CONTROL = (".executor_status", ".executor_info", ".marin/attempts/1.log", "a/.hidden", ".cache/z")
@@ -61,7 +61,7 @@ def test_what_was_uploaded_to_s3_in_parts_is_read(any_prefix: str, tmp_path: Pat
     path = join(any_prefix, "output/large")
     fs, stored = filesystem_of(path)
     fs.makedirs(join(any_prefix, "output"), exist_ok=True)
-    with fs.open(stored, "wb", **({"block_size": 5 << 20} if path.startswith("s3") else {})) as file:
+    with fs.open(stored, "wb", **({"block_size": 5 << 20} if kind_of(path) is StoreKind.S3 else {})) as file:
         file.write(bytes(5 << 20))
         file.write(bytes(5 << 20))
     [entry] = take_manifest(join(any_prefix, "output")).entries

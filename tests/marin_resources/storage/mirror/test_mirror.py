@@ -15,6 +15,7 @@ from mirrors import Mirror
 
 from marin_resources.storage.files import list_files, open_atomic, stored_files
 from marin_resources.storage.mirror import ChangedError, MirrorError, local_path_of, mirror_filesystem
+from marin_resources.storage.paths import is_local, without_scheme
 from marin_resources.storage.transfer.account import charged_to
 from marin_resources.storage.transfer.budget import spent
 
@@ -311,7 +312,7 @@ def test_arrow_reads_a_parquet_file_through_it(mirror: Mirror) -> None:
 
     table = pa.table({"id": list(range(50_000)), "text": [f"document {n * n}" for n in range(50_000)]})
     with fsspec.open(
-        f"{mirror.far}/raw/x.parquet", "wb", **({"auto_mkdir": True} if "://" not in mirror.far else {})
+        f"{mirror.far}/raw/x.parquet", "wb", **({"auto_mkdir": True} if is_local(mirror.far) else {})
     ) as f:
         pq.write_table(table, f, row_group_size=1000)
     fs = mirror_filesystem()
@@ -325,9 +326,9 @@ def test_tensorstore_reads_an_array_at_its_plain_path(mirror: Mirror) -> None:
     import tensorstore as ts
 
     def opened(path: str, **options: Any) -> Any:
-        bucket, _, key = path.removeprefix("gs://").partition("/")
+        bucket, _, key = without_scheme(path).partition("/")
         kvstore = (
-            {"driver": "gcs", "bucket": bucket, "path": key} if "://" in path else {"driver": "file", "path": path}
+            {"driver": "gcs", "bucket": bucket, "path": key} if not is_local(path) else {"driver": "file", "path": path}
         )
         return ts.open({"driver": "zarr3", "kvstore": kvstore}, **options).result()
 

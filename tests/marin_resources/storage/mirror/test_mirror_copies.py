@@ -17,6 +17,7 @@ from object_stores import gcs_bucket_of
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.mirror import MirrorError, local_path_of, mirror_filesystem
 from marin_resources.storage.mirror.disk import DiskStore, note_path
+from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.account import charged_to
 from marin_resources.storage.transfer.budget import spent
 
@@ -86,7 +87,7 @@ def test_a_copy_that_fails_leaves_nothing_behind_and_costs_nothing(
     def changed(*args: Any, **kwargs: Any) -> None:
         raise OSError("the network is gone")
 
-    store = "disk.DiskStore.write_copy" if "://" not in mirror.here else "gcs.GcsStore.write_copy"
+    store = "disk.DiskStore.write_copy" if is_local(mirror.here) else "gcs.GcsStore.write_copy"
     with charged_to(account):
         with monkeypatch.context() as broken:
             broken.setattr(f"marin_resources.storage.mirror.{store}", changed)

@@ -9,8 +9,7 @@ import pytest
 from fake_gcs.bucket_for_tests import BucketForTests
 
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.files import sizes_below, write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes, sizes_below, write_bytes
 from marin_resources.storage.paths import join
 
 SMALL, LARGE = 5, 33 * 1024**2
@@ -27,13 +26,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gcsfs.retry.asyncio, "sleep", no_pause)
 
 
-def stored(path: str) -> bytes:
-    fs, place = filesystem_of(path)
-    data = fs.cat_file(place)
-    assert isinstance(data, bytes)
-    return data
-
-
 @pytest.mark.parametrize("replace", [True, False])
 @pytest.mark.parametrize("size_bytes", [SMALL, LARGE])
 @pytest.mark.parametrize("after", [False, True], ids=["before the effect", "after the effect"])
@@ -46,7 +38,7 @@ def test_an_upload_whose_answers_are_lost_ends_well(
     gcs_bucket.drop(method=method, match="upload", after=after)
     write_bytes(path, data, replace=replace)
     assert gcs_bucket.strikes_left() == 0
-    assert stored(path) == data
+    assert read_bytes(path) == data
 
 
 @pytest.mark.parametrize("size_bytes", [SMALL, LARGE])
@@ -58,7 +50,7 @@ def test_another_writers_object_is_told_from_ones_own_though_the_answer_was_lost
     gcs_bucket.fail(method="POST", match="upload", after=True)
     with pytest.raises(FileExistsError, match="already exists with other bytes"):
         write_bytes(path, os.urandom(size_bytes), replace=False)
-    assert stored(path) == b"other"
+    assert read_bytes(path) == b"other"
 
 
 @pytest.mark.parametrize("size_bytes", [SMALL, LARGE])
@@ -78,7 +70,7 @@ def test_a_session_that_the_store_has_forgotten_begins_anew(gcs_bucket: BucketFo
     data = os.urandom(LARGE)
     gcs_bucket.fail(method="PUT", match="upload_id", status=404)
     write_bytes(join(gcs_bucket.prefix, "a"), data)
-    assert stored(join(gcs_bucket.prefix, "a")) == data
+    assert read_bytes(join(gcs_bucket.prefix, "a")) == data
 
 
 def test_the_store_is_told_the_checksum_before_the_bytes(gcs_bucket: BucketForTests) -> None:
