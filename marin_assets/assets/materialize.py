@@ -16,7 +16,7 @@ from marin_assets.plan.node_drift import drift_of, input_digests, remember
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import below, mirror_budget_gb
 from marin_assets.step.values import InputName, map_leaves
-from marin_resources.drift.drift import Drift, Kind, tell
+from marin_resources.drift.drift import Drift, Kind, describe
 from marin_resources.orchestrator.interruption import goes_on
 from marin_resources.orchestrator.produce import Ears, Produced, ProduceError, Request, produce
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
@@ -139,13 +139,13 @@ def report(
     """The materialization: the version as data version, so that what reads it stays in step."""
     observed = produced.observed
     if produced.reused:
-        context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.path}", tell(drift)))))
+        context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.path}", describe(drift)))))
     key = context.assets_def.key
     return dg.MaterializeResult(
         value=observed.path,
         data_version=dg.DataVersion(node.version.hash),
         metadata=materialization_metadata(produced, drift, not_recorded),
-        tags={"marin/reused": str(produced.reused).lower()} | ({"marin/drift": "true"} if tell(drift) else {}),
+        tags={"marin/reused": str(produced.reused).lower()} | ({"marin/drift": "true"} if describe(drift) else {}),
         check_results=check_results(node.step, key, observed),
     )
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
-from marin_resources.drift.drift import Drift, Kind, worth_telling
+from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Match, Observed
 from marin_resources.storage.files import exists, read_bytes, size_of
@@ -68,7 +68,7 @@ def _drifts(drift: Sequence[Drift], not_recorded: Sequence[Kind]) -> dict[str, A
     """Nothing where nothing has drifted. The plumbing is told and not counted, as every update changes it."""
     shown: dict[str, Any] = {}
     if drift:
-        shown["drift_count"] = len(worth_telling(drift))
+        shown["drift_count"] = len(without_plumbing(drift))
         shown["drift"] = dg.MetadataValue.md("\n".join(f"- {item.sentence()}" for item in drift))
     if not_recorded:
         shown["drift_unknown"] = f"its record does not say enough of: {', '.join(not_recorded)}"

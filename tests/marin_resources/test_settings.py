@@ -60,7 +60,7 @@ def test_a_tilde_is_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("", "The prefix is empty"),
         ("  ", "The prefix is empty"),
         ("gss://bucket/x", "has the unknown scheme 'gss'"),
-        ("gs://", "names no place"),
+        ("gs://", "names no bucket"),
         (__file__, "is a file"),
     ],
 )

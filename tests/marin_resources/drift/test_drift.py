@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from marin_resources.drift.drift import Drift, Kind, find_drift, not_recorded, tell, worth_telling
+from marin_resources.drift.drift import Drift, Kind, describe, find_drift, not_recorded, without_plumbing
 
 SOURCE = {"function": "m:f", "digest": "d", "files_digest": "b", "modules": {"m": "1", "n": "2"}}
 ENVIRONMENT = {"lock_digest": "aa", "python": "3.11.7", "platform": "Linux"}
@@ -91,12 +91,12 @@ def test_the_plumbing_is_one_sentence_and_no_line_in_a_log() -> None:
     assert [d.sentence() for d in found] == [
         "The plumbing changed: 'marin_resources.settings' and 'marin_resources.storage.files'."
     ]
-    assert (worth_telling(found), tell(found)) == ((), "")
+    assert (without_plumbing(found), describe(found)) == ((), "")
 
 
 def test_an_input_of_other_content_is_drift_and_one_that_is_gone_is_not() -> None:
     assert drift(inputs={"toy/in": "i2"}) == [
-        "The input 'toy/in' was made again since, and its content differs from what was read."
+        "The input 'toy/in' was computed again, and its content differs from the one that was read."
     ]
     assert drift(inputs={"toy/in": None}) == []
 
@@ -125,7 +125,7 @@ def test_a_line_names_a_few_of_each_kind_in_a_stable_order() -> None:
     fields = [Drift(kind=Kind.CONFIG, what=f"f{i}", was=i, now="x" * 200) for i in range(2)]
     modules = [Drift(kind=Kind.SOURCE, what=f"m{i}", was="1", now="2") for i in range(7)]
     plumbing = Drift(kind=Kind.PLUMBING, what="…", was="1", now="2")
-    assert tell([plumbing, *modules, *fields]) == (
-        f"since it was made, the unversioned fields 'f0' (0, now '{'x' * 76}…) and 'f1' (1, now '{'x' * 76}…), "
+    assert describe([plumbing, *modules, *fields]) == (
+        f"since it was computed, the unversioned fields 'f0' (0, now '{'x' * 76}…) and 'f1' (1, now '{'x' * 76}…), "
         "the source of 'm0', 'm1', 'm2', 'm3' and 3 more and the plumbing changed"
     )

@@ -272,7 +272,7 @@ def test_a_reservation_that_was_taken_back_stops_its_transfer(folders: Mirror, m
         lost = threading.Event()
         while not lost.wait(0.05) and not transfer.lost:
             pass
-        with pytest.raises(TransferBudgetError, match="was taken for dead"):
+        with pytest.raises(TransferBudgetError, match="counted as dead"):
             transfer.check()
 
 

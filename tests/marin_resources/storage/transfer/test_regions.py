@@ -68,12 +68,12 @@ def test_reading_from_a_folder_is_free() -> None:
 @pytest.mark.parametrize(
     ("prefixes", "region", "prices", "sentence"),
     [
-        ("gs://b/x", "", "", "'gs://b/x' in it is no region with its prefix. Write name=prefix"),
-        ("a=/a,,b=/b", "", "", "'' in it is no region with its prefix"),
+        ("gs://b/x", "", "", "'gs://b/x' in it is not a region with its prefix. Write name=prefix"),
+        ("a=/a,,b=/b", "", "", "'' in it is not a region with its prefix"),
         ("a=", "", "", "'a=' in it is no region"),
         ("A B=/a", "", "", "'A B=/a' in it is no region"),
-        ("a=data/a", "", "", "Give the whole path, from the root"),
-        ("a=s3://b/x", "", "", "a mirror is made of folders and of gs:// prefixes"),
+        ("a=data/a", "", "", "Give an absolute path"),
+        ("a=s3://b/x", "", "", "a mirror consists of folders and gs:// prefixes"),
         ("a=/a,a=/b", "", "", "has the region 'a' twice"),
         ("a=/a,b=/a/b", "", "", "one within the other"),
         ("a=/a,b=/b", "c", "", "MARIN_REGION is 'c'"),
