@@ -8,7 +8,7 @@ import dagster as dg
 
 from marin_assets.assets.checks import check_specs, op_name
 from marin_assets.assets.materialize import materialize
-from marin_assets.plan.validation import checked, key_of
+from marin_assets.plan.validation import key_of, validate
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_resources.orchestrator.io_manager import IDENTITY, NAME, OVERRIDE, VERSION
@@ -20,7 +20,7 @@ from marin_resources.wire.reference import reference_to
 def build_assets(steps: Iterable[Step]) -> list[dg.AssetsDefinition]:
     """One asset for each step that these reach. Raises ConfigError before Dagster sees anything that it cannot take."""
     graph = build_graph(steps)
-    return [build_asset(node, graph) for node in checked(graph)]
+    return [build_asset(node, graph) for node in validate(graph)]
 
 
 def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:

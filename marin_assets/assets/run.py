@@ -10,7 +10,7 @@ import dagster as dg
 
 from marin_assets.assets.assemble import resources
 from marin_assets.assets.factory import asset_key, build_asset
-from marin_assets.plan.validation import checked
+from marin_assets.plan.validation import validate
 from marin_assets.step.graph import Graph, Node
 from marin_resources.orchestrator.console import failure_sentence, short_console
 from marin_resources.orchestrator.executor import marin_executor
@@ -42,7 +42,7 @@ def run_graph(
     from dagster._core.definitions.job_base import InMemoryJob
     from dagster._core.execution.api import create_execution_plan, execute_run
 
-    checked(graph)
+    validate(graph)
     assets = [build_asset(node, graph) for node in graph]
     keys = [asset_key(node) for node in nodes]
     definitions = dg.Definitions(

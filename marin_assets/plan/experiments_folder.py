@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from marin_assets.plan.validation import checked
+from marin_assets.plan.validation import validate
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError
@@ -35,7 +35,7 @@ def load_experiments() -> Experiments:
     for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda module: module.name):
         try:
             steps = _load(module.name)
-            checked(build_graph([step for others in loaded.values() for step in others] + list(steps)))
+            validate(build_graph([step for others in loaded.values() for step in others] + list(steps)))
         except Exception as error:  # whatever is wrong with one file must not take the others away
             left_out[module.name] = f"Experiment {module.name!r} is left out: {type(error).__name__}: {error}"
             log.warning(left_out[module.name])

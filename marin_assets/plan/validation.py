@@ -11,7 +11,7 @@ MAX_CHAIN = 900
 """Dagster's own recursion dies on chains of about 1,000 assets (measured on 1.13: 1,000 pass, 1,500 do not)."""
 
 
-def checked(graph: Graph) -> Graph:
+def validate(graph: Graph) -> Graph:
     """The graph, if every node of it can be an asset and a task. Raises ConfigError or a kin of it."""
     _refuse_long_chains(graph)
     keys: dict[tuple[str, ...], Node] = {}

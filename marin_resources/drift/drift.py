@@ -45,7 +45,7 @@ class Drift:
         if self.kind is Kind.SOURCE and (self.was is None or self.now is None):
             return f"The module {self.what!r} is {'new' if self.was is None else 'gone'} in what its function imports."
         if self.kind is Kind.INPUT:
-            return f"The input {self.what!r} was computed again, and its content differs from the one that was read."
+            return f"The input {self.what!r} was computed again, and its content differs from the one read."
         if self.kind is Kind.PLUMBING:
             return f"The plumbing changed: {self.what}."
         return f"{_NOUNS[self.kind]} {self.what!r} changed."

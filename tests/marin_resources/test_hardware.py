@@ -27,15 +27,15 @@ def test_gpu_and_tpu_fill_in_their_parts() -> None:
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "2", True, None], ids=repr)
 def test_what_is_no_positive_number_is_refused_in_one_sentence(value: Any) -> None:
-    with pytest.raises(ResourceError, match="Resources got cpus=.* expected a positive number"):
+    with pytest.raises(ResourceError, match=r"Resources got cpus=.* expected a positive number"):
         cpu(value)
-    with pytest.raises(ResourceError, match="Resources got slices=.* expected a positive number"):
+    with pytest.raises(ResourceError, match=r"Resources got slices=.* expected a positive number"):
         tpu("v4-8", slices=value)
-    with pytest.raises(ResourceError, match="Resources got gpu count=.* expected a positive number"):
+    with pytest.raises(ResourceError, match=r"Resources got gpu count=.* expected a positive number"):
         gpu(value)
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "2", True], ids=repr)
 def test_memory_that_is_no_positive_number_is_refused(value: Any) -> None:
-    with pytest.raises(ResourceError, match="Resources got memory_gib=.* expected a positive number"):
+    with pytest.raises(ResourceError, match=r"Resources got memory_gib=.* expected a positive number"):
         cpu(memory_gib=value)

@@ -135,9 +135,7 @@ def test_an_input_that_was_made_again_with_other_content_is_named(
     assert reused(result) == {"toy/in": False, "toy/out": True}
     page = Page(result, "toy/out", instance)
     assert page.line.endswith("; since it was computed, the input 'toy/in' changed")
-    assert page.drift == [
-        "- The input 'toy/in' was computed again, and its content differs from the one that was read."
-    ]
+    assert page.drift == ["- The input 'toy/in' was computed again, and its content differs from the one read."]
     assert Page(run_alone(steps("much longer")[1], instance), "toy/out", instance).drift == page.drift
     assert dry_run_line(*steps("much longer"), prefix=prefix).endswith("the input 'toy/in' changed")
 

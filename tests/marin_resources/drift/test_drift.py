@@ -96,7 +96,7 @@ def test_the_plumbing_is_one_sentence_and_no_line_in_a_log() -> None:
 
 def test_an_input_of_other_content_is_drift_and_one_that_is_gone_is_not() -> None:
     assert drift(inputs={"toy/in": "i2"}) == [
-        "The input 'toy/in' was computed again, and its content differs from the one that was read."
+        "The input 'toy/in' was computed again, and its content differs from the one read."
     ]
     assert drift(inputs={"toy/in": None}) == []
 
