@@ -1,4 +1,4 @@
-"""A mirror's files in a folder. Beside a copy lies its note, a hidden file that holds the origin.
+"""A mirror's files in a folder. A hidden file beside a copy, its note, holds the origin.
 
 The note of `x` is `.x.mirror`: {"format_version", "copies": {<generation of the copy>: {"path", "generation"}}}. It is
 written before the copy appears and still lists the previous copy, so a kill in between leaves no copy without a note. A

@@ -38,8 +38,8 @@ from marin_resources.storage.output.verification import Finding, Problem, Verifi
 LIST_THREADS = 8
 """Outputs that are listed concurrently."""
 NOTHING = "nothing"
-NO_MANIFEST = "there is no manifest to compare with, as Marin writes none"
-NO_CHECKSUMS = "names and sizes alone, as the manifest is of an older format without checksums"
+NO_MANIFEST = "no manifest exists to compare with, as Marin writes none"
+NO_CHECKSUMS = "only names and sizes were compared: the manifest has an older format without checksums"
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def _published(path: str) -> tuple[Manifest | None, tuple[Finding, ...]]:
         return manifest, ()
     problem = Problem.MISSING if manifest is None else Problem.CORRUPTED
     found = NOTHING if manifest is None else f"the digest {manifest.digest!r}"
-    expected = f"a manifest with the digest {digest!r}, as the record says"
+    expected = f"a manifest with the digest {digest!r}, as recorded"
     return manifest, (Finding(name=NAME, problem=problem, expected=expected, found=found),)
 
 

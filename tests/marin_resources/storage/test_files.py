@@ -1,4 +1,4 @@
-"""Files below a path, on each store: whole or not at all, created once, moved and removed with all that is below."""
+"""Files on each store: written whole or not at all, created once, moved and removed with everything below."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from marin_resources.storage.paths import StoreKind, join, kind_of
 
 ODD_NAMES = ["a b=c,d.txt", "ü/日本 語.txt", "100%25+.txt", "a#b?.txt", "[1]*/{2}.txt"]
 LARGE = 33 * 1024**2
-"""More than a chunk of a resumable upload, and than a part of a multipart upload."""
+"""Larger than a chunk of a resumable upload, and than a part of a multipart upload."""
 
 
 @pytest.mark.parametrize("size_bytes", [0, 5, 9 * 1024**2, LARGE])
@@ -78,7 +78,7 @@ def test_threads_write_at_once_and_those_that_fail_hurt_no_other(any_prefix: str
 
 
 @pytest.mark.parametrize("size_bytes", [5, LARGE])
-def test_a_file_that_is_there_is_not_written_over_where_it_was_to_be_created(any_prefix: str, size_bytes: int) -> None:
+def test_an_existing_file_is_not_overwritten_by_a_creation(any_prefix: str, size_bytes: int) -> None:
     path, data = join(any_prefix, "shard"), os.urandom(size_bytes)
     write_bytes(path, data, replace=False)
     with pytest.raises(FileExistsError, match=r"'.*shard' already exists with other bytes"):
@@ -150,7 +150,7 @@ def test_control_files_and_marks_of_folders_are_no_data(any_prefix: str) -> None
 
 
 def make_mark(path: str) -> None:
-    """An empty object by which the web pages of stores stand for a folder; on a disk, the folder."""
+    """An empty object with which the web pages of stores represent a folder; on a disk, the folder."""
     fs, place = filesystem_of(path)
     bucket, _, key = place.partition("/")
     if kind_of(path) is StoreKind.GCS:
@@ -172,7 +172,7 @@ def test_a_folder_of_more_files_than_a_page_of_a_listing_is_removed(disk_or_gcs_
     assert sizes_below(disk_or_gcs_prefix) == {"many-others": 1}
 
 
-def test_what_is_not_there_cannot_be_listed_moved_or_removed_as_a_folder(any_prefix: str) -> None:
+def test_a_folder_that_does_not_exist_cannot_be_listed_moved_or_removed(any_prefix: str) -> None:
     write_bytes(join(any_prefix, "ab"), b"")
     for look in (list_files, stored_files, remove_folder, lambda path: move(path, join(any_prefix, "b"))):
         with pytest.raises(FileNotFoundError):
@@ -191,7 +191,7 @@ def test_a_file_is_moved_and_a_folder_never_onto_another(any_prefix: str, tmp_pa
         move(str(tmp_path / "one"), str(tmp_path / "two"))
 
 
-def test_a_file_is_read_from_where_one_was(any_prefix: str) -> None:
+def test_a_file_is_read_from_an_offset(any_prefix: str) -> None:
     path = join(any_prefix, "a.log")
     write_bytes(path, b"one\ntwo\n")
     assert size_of(path) == 8

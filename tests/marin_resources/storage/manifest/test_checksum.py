@@ -1,4 +1,4 @@
-"""Checksums: one content has one checksum wherever it lies."""
+"""Checksums: one content has one checksum on every store."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_tag_of_an_upload_in_parts_is_no_checksum() -> None:
     assert stored_checksum({"size": 3}) is None
 
 
-def test_a_checksum_of_an_unknown_kind_is_refused() -> None:
+def test_a_checksum_of_an_unknown_algorithm_is_refused() -> None:
     assert algorithm_of(CHECK_VALUE) == CRC32C
     with pytest.raises(ChecksumError, match="'blake9:00' has an unknown algorithm, expected 'crc32c' or 'md5'"):
         algorithm_of("blake9:00")

@@ -1,4 +1,4 @@
-"""Manifests: what they list, what their digest covers, and which are believed."""
+"""Manifests: the listed files, the coverage of the digest, and damaged ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from marin_resources.storage.paths import StoreKind, join, kind_of
 DATA = {"b.txt": b"bb", "a/x.txt": b"", "a/y.txt": b"yyy", "ünï code.txt": b"u"}
 CONTROL = (".executor_status", ".executor_info", ".marin/attempts/1.log", "a/.hidden", ".cache/z")
 DIGEST = "267d12c1d370a08e3c6489f008cfebdea89bdfcb52d5cc20bc07bea54daa8157"
-"""Of DATA. It stands in records and may never change."""
+"""Of DATA. Records hold it, so it may never change."""
 FIRST_DIGEST = "92e27945f3d211436f66fe3a420d6822aa00472edb3fef57c91e5437258658ce"
-"""Of b.txt with 2 bytes, as the first format had it."""
+"""Of b.txt with 2 bytes, in the first format."""
 LOGS = ("train.log", "a/worker.log")
 
 
@@ -131,7 +131,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
         read_manifest(str(tmp_path))
 
 
-def test_a_manifest_whose_entries_were_changed_is_not_believed(tmp_path: Path) -> None:
+def test_a_manifest_whose_entries_were_changed_is_refused(tmp_path: Path) -> None:
     taken = take_manifest(fill(str(tmp_path), DATA))
     commit(str(tmp_path), taken)
     path = tmp_path / NAME
@@ -140,7 +140,7 @@ def test_a_manifest_whose_entries_were_changed_is_not_believed(tmp_path: Path) -
         read_manifest(str(tmp_path))
 
 
-def test_long_work_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_work_reports_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("marin_resources.storage.manifest.bytes_progress.EVERY_S", 0.0)
     said: list[str] = []
     take_manifest(fill(str(tmp_path), DATA), report=said.append)

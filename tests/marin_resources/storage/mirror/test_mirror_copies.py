@@ -1,4 +1,4 @@
-"""Copies of the mirror when several make them at once, when something fails, and between buckets."""
+"""Copies of the mirror: concurrent ones, failing ones, and between buckets."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
 def test_a_copy_that_fails_leaves_nothing_behind_and_costs_nothing(
     mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The source is swapped for another between the choice and the copy, for as long as it takes to give up."""
+    """Copying fails with an error of the network."""
     mirror.put("near", "raw/x", DATA)
     account = mirrors.account(mirror, 10**6)
 
@@ -113,6 +113,14 @@ def test_a_kill_between_note_and_copy_leaves_no_copy_without_its_note(folders: M
     assert read("raw/x") == b"two"
 
 
+def test_a_note_of_a_newer_format_is_refused(folders: Mirror) -> None:
+    folders.put("here", "raw/x", b"one")
+    with open(note_path(f"{folders.here}/raw/x"), "w") as file:
+        file.write('{"format_version": 2}')
+    with pytest.raises(MirrorError, match=r"\.x\.mirror' has format version 2 and this software knows up to 1"):
+        read("raw/x")
+
+
 @pytest.fixture
 def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
     return mirrors.declare(mirrors.fresh("gcs", tmp_path), monkeypatch)
@@ -139,7 +147,7 @@ def test_one_file_is_found_without_a_listing(buckets: Mirror) -> None:
     assert not gcs_bucket_of(buckets.far).listings()
 
 
-def test_what_google_keeps_of_an_object_its_copy_has_too(buckets: Mirror) -> None:
+def test_a_copy_keeps_the_metadata_of_its_object(buckets: Mirror) -> None:
     fs, place = filesystem_of(f"{buckets.near}/raw/x.html")
     fs.pipe_file(place, b"<p>", content_type="text/html")
     fs.setxattrs(place, project="fineweb")
@@ -149,7 +157,7 @@ def test_what_google_keeps_of_an_object_its_copy_has_too(buckets: Mirror) -> Non
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
-def test_a_copy_whose_answer_is_lost_is_known_for_our_own_and_charged_once(buckets: Mirror, after: bool) -> None:
+def test_a_copy_whose_response_is_lost_is_recognised_as_our_own_and_charged_once(buckets: Mirror, after: bool) -> None:
     buckets.put("near", "raw/x", DATA)
     gcs_bucket_of(buckets.near).fail(method="POST", match="rewriteTo", status=503, after=after)
     account = mirrors.account(buckets, 10**6)
@@ -159,7 +167,7 @@ def test_a_copy_whose_answer_is_lost_is_known_for_our_own_and_charged_once(bucke
     assert spent(account.output_path)["bytes"] == len(DATA)
 
 
-def test_a_copy_is_not_trusted_while_its_source_cannot_be_asked_for(buckets: Mirror) -> None:
+def test_a_copy_is_not_trusted_while_its_source_cannot_be_read(buckets: Mirror) -> None:
     buckets.put("near", "raw/x", DATA)
     read("raw/x")
     gcs_bucket_of(buckets.near).fail(status=403, times=None)
@@ -169,8 +177,8 @@ def test_a_copy_is_not_trusted_while_its_source_cannot_be_asked_for(buckets: Mir
         mirror_filesystem().exists("raw/nowhere")
 
 
-def test_a_damaged_copy_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the way from a bucket to a disk; elsewhere the store itself compares checksums."""
+def test_a_damaged_copy_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a bucket and a disk; elsewhere the store itself compares checksums."""
     from marin_resources.storage.mirror.gcs import GcsStore
 
     mirror = mirrors.declare(mirrors.fresh("mixed", tmp_path), monkeypatch)

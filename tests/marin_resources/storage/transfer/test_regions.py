@@ -1,4 +1,4 @@
-"""Regions: as the environment declares them, ordered by what it costs to read from them."""
+"""Regions: as the environment declares them, ordered by the price of reading from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_local_region_is_the_one_whose_prefix_is_marins() -> None:
     assert {region.name for region in regions.others} == {"us-central2", "us-east1"}
 
 
-def test_marin_region_says_which_is_local_whatever_the_prefix_is() -> None:
+def test_marin_region_names_the_local_region_whatever_the_prefix_is() -> None:
     assert read_declaration(THREE, "us-east1", "", own_prefix="/somewhere").local.prefix == "gs://marin-us-east1/x"
 
 
@@ -32,7 +32,7 @@ def test_the_environment_declares_folders_too(monkeypatch: pytest.MonkeyPatch) -
     assert (regions.local, *regions.others) == (Region(name="b", prefix="/data/b"), Region(name="a", prefix="/data/a"))
 
 
-def test_the_cheapest_region_is_asked_first() -> None:
+def test_the_cheapest_region_is_searched_first() -> None:
     regions = read_declaration(THREE, "us-central2", "", own_prefix="/somewhere")
     assert [region.name for region in regions.others] == ["us-east1", "eu-west4"]
     declared = "eu-west4>us-central2=0,us-east1>us-central2=1.5"
