@@ -14,7 +14,7 @@ import uuid
 
 from marin_resources.storage.control.disk import locked
 from marin_resources.storage.disk import TEMPORARY_SUFFIX
-from marin_resources.storage.files import read_bytes, write_json
+from marin_resources.storage.files import write_json
 from marin_resources.storage.manifest.checksum import CRC32C
 from marin_resources.storage.mirror.protocol import (
     FileCopy,
@@ -33,6 +33,8 @@ CHUNK_BYTES = 8 * 1024**2
 
 
 class DiskStore:
+    """A folder, or a file in one."""
+
     def find(self, path: str) -> Stored | None:
         found = _stat(path)
         if found is None:
@@ -78,6 +80,7 @@ class DiskStore:
 
 
 def note_path(path: str) -> str:
+    """The path of the note of a copy at `path`."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.mirror")
 
@@ -86,7 +89,8 @@ def read_notes(path: str) -> dict[str, Origin]:
     """Generation of a copy at `path` -> its origin. Raises MirrorError if the note cannot be read."""
     note = note_path(path)
     try:
-        text = read_bytes(note)
+        with open(note, "rb") as file:  # not through fsspec: a listing reads the note of every file
+            text = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return {}
     try:
@@ -99,7 +103,6 @@ def _write_verified(copy: FileCopy, temporary: str) -> None:
     import google_crc32c
 
     source = copy.source
-
     checksum, size_bytes = google_crc32c.Checksum(), 0
     with open(temporary, "wb") as file:
         for start in range(0, source.size_bytes, CHUNK_BYTES):

@@ -30,9 +30,12 @@ from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.upload.upload import upload
 
 KEPT = ("contentType", "contentEncoding", "contentLanguage", "contentDisposition", "cacheControl", "customTime")
+"""Fields of an object that its copy keeps."""
 
 
 class GcsStore:
+    """A bucket of Google Cloud Storage."""
+
     def find(self, path: str) -> Stored | None:
         fs, bucket, key = object_at(path)
         try:
