@@ -1,4 +1,4 @@
-"""What a step asks of the machine it runs on: `cpu()`, `gpu()`, `tpu()`.
+"""Resources that a step requires of its machine: `cpu()`, `gpu()`, `tpu()`.
 
 Pure data. Resources never enter a version: the same recipe on other hardware is the same output.
 """
@@ -12,7 +12,7 @@ GIB = 1024**3
 
 
 class ResourceError(ValueError):
-    """A request that no machine could ever meet, or that is not a number."""
+    """Resources that no machine can have, or that are not a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Gpu:
 
     count: int
     kind: str | None = None
-    """As Ray names it, for example "H100"; None takes any."""
+    """Ray's name, for example "H100"; None accepts any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +29,12 @@ class Tpu:
     """One slice of a TPU pod."""
 
     kind: str
-    """As Google names it, for example "v5p-32"."""
+    """Google's name, for example "v5p-32"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What one step needs. Build it with `cpu()`, `gpu()` or `tpu()`."""
+    """The resources of one step. Build them with `cpu()`, `gpu()` or `tpu()`."""
 
     cpus: float = 1
     memory_bytes: int | None = None
@@ -64,7 +64,7 @@ class Resources:
 
 
 def cpu(cpus: float = 1, *, memory_gib: float | None = None) -> Resources:
-    """CPU cores, and memory in GiB if it should be reserved."""
+    """CPU cores, and memory in GiB to reserve; None reserves none."""
     return Resources(cpus=cpus, memory_bytes=_gib(memory_gib))
 
 
@@ -87,4 +87,4 @@ def _gib(memory_gib: float | None) -> int | None:
 
 def _require_positive(what: str, value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ResourceError(f"Resources need {what} above 0 and got {value!r}. Pass a positive number.")
+        raise ResourceError(f"Resources got {what}={value!r}, expected a positive number.")

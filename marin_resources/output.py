@@ -1,4 +1,4 @@
-"""What is stored: an output by name and version, its status, its record, and what a look at it found. Pure types."""
+"""An output by name and version, its status, the holder of its lease, and its observed state. Pure types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Status(enum.StrEnum):
-    """The one token in `.executor_status`. Marin's words."""
+    """The token in `.executor_status`, as Marin spells it."""
 
     RUNNING = "RUNNING"
     SUCCESS = "SUCCESS"
@@ -20,25 +20,25 @@ class Status(enum.StrEnum):
 
 
 def identity_of(version: Mapping[str, Any]) -> str:
-    """The digest of a whole version, as computed or as read back from a record of ours or of Marin's."""
+    """SHA-256 of a whole version, as computed or as read from a record of ours or of Marin's."""
     return hashlib.sha256(json.dumps(version, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What a step makes, independent of where it lies."""
+    """The output of a step, independent of its location."""
 
     name: str
     version: str
     """Six hex digits, in the path."""
     identity: str
-    """sha256 of the whole version: two outputs are one if and only if these agree."""
+    """SHA-256 of the whole version: two outputs are the same if and only if their identities are equal."""
     partition: str | None = None
     override: str | None = None
-    """A path to use in place of the hashed one, relative to the prefix or absolute."""
+    """A path in place of the hashed one, relative to the prefix or absolute."""
 
     def relative(self) -> str:
-        """Where the output lies below a prefix."""
+        """The output's path below a prefix."""
         if self.override is not None:
             return self.override
         path = f"{self.name}-{self.version}"
@@ -47,24 +47,25 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """Who holds the lease of an output."""
+    """The process that holds the lease of an output."""
 
     owner: str
-    """uuid of the acquisition; Marin's `worker_id` if Marin holds it."""
+    """UUID of the acquisition; Marin's `worker_id` if Marin holds the lease."""
     host: str
     pid: int
     run_id: str | None
     since: str
     """ISO 8601, UTC, by the holder's clock."""
     heartbeat: str = "?"
-    """When it was last renewed, likewise."""
+    """Time of the last renewal, likewise."""
     ttl_s: float | None = None
-    """Seconds without a renewal after which the holder counts as gone; None where the kernel keeps the lease."""
+    """Seconds without a renewal after which the lease is stale; None if the kernel holds the lock."""
     attempt: int = 0
     generation: str = ""
-    """Of the lease's file, when it was looked at."""
+    """Generation of the lease's file when it was read."""
 
     def describe(self) -> str:
+        """One phrase: process, host, Dagster run, start and last heartbeat."""
         if self.host == "?":
             return f"{self.owner!r}, last heartbeat {self.heartbeat}"
         run = f", Dagster run {self.run_id}" if self.run_id else ""
@@ -72,32 +73,32 @@ class Holder:
 
 
 class Match(enum.Enum):
-    """How what lies at a path relates to what was asked for."""
+    """How a stored output relates to the requested one."""
 
     SAME = "same"
     UNVERIFIED = "unverified"
-    """Done, by a Marin that recorded no version."""
+    """Complete, by a Marin that recorded no version."""
     OTHER = "other"
-    """Made from another recipe whose six digits are the same, or put there by an override."""
+    """Of another version: its six digits collide, or an override names the same path."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What a look at an output found."""
+    """The state of an output when it was read."""
 
     path: str
     status: Status | None = None
     record: Mapping[str, Any] | None = None
     holder: Holder | None = None
-    """Who works on it now."""
+    """The holder of its lease, if it is held."""
     match: Match = Match.SAME
 
     @property
     def done(self) -> bool:
-        """Complete, and what was asked for."""
+        """Whether it is complete and of the requested version."""
         return self.status is Status.SUCCESS and self.match is not Match.OTHER
 
     @property
     def result(self) -> Mapping[str, Any]:
-        """What the step's function reported, as far as it is recorded."""
+        """The recorded result of the step's function; empty if none is recorded."""
         return (self.record or {}).get("result") or {}

@@ -1,9 +1,9 @@
-"""Where things are when nobody says otherwise: the project's root, the prefix, Dagster's home.
+"""Default locations: the project's root, the prefix of outputs, and Dagster's home.
 
-    MARIN_PREFIX   where outputs lie: a URL or a folder      default: <root>/outputs
-    DAGSTER_HOME   where Dagster keeps its runs and events   default: <root>/.dagster
+    MARIN_PREFIX   prefix of outputs: a URL or a folder       default: <root>/outputs
+    DAGSTER_HOME   folder of Dagster's runs and events        default: <root>/.dagster
 
-Both are absolute, so that every process sees the same, wherever it was started.
+Both are made absolute, so that every process uses the same ones, in whichever folder it was started.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class SettingError(ValueError):
-    """A setting that cannot be used: one sentence with its name and value."""
+    """An unusable setting: one sentence with its name and value."""
 
 
 def project_root() -> Path:
@@ -24,7 +24,7 @@ def project_root() -> Path:
 
 
 def default_prefix() -> str:
-    """MARIN_PREFIX or its default, absolute. A relative one is resolved once, here, for all child processes too."""
+    """MARIN_PREFIX or its default, as an absolute path or URL. Also sets the variable, for all child processes."""
     prefix = os.environ.get("MARIN_PREFIX") or str(project_root() / "outputs")
     os.environ["MARIN_PREFIX"] = normalize_prefix(prefix)
     return os.environ["MARIN_PREFIX"]
@@ -40,7 +40,7 @@ def normalize_prefix(prefix: str) -> str:
             return normalize_prefix(rest)
         _check_scheme(scheme, prefix)
         if not rest.strip("/"):
-            raise SettingError(f"The prefix {prefix!r} names no place. Use a URL such as gs://bucket/path.")
+            raise SettingError(f"The prefix {prefix!r} names no bucket. Use a URL such as gs://bucket/path.")
         return prefix.rstrip("/")
     if Path(prefix).exists() and not Path(prefix).is_dir():
         raise SettingError(f"The prefix {prefix!r} is a file. Set MARIN_PREFIX to a folder or a URL.")
@@ -48,9 +48,9 @@ def normalize_prefix(prefix: str) -> str:
 
 
 def ensure_dagster_home() -> str:
-    """DAGSTER_HOME or its default, set for this process and its children.
+    """DAGSTER_HOME or its default, as an absolute path. Also sets the variable, for all child processes.
 
-    One that is not there is made, with the project's own dagster.yaml in it.
+    A missing folder is created, with a copy of the project's dagster.yaml.
     """
     home = os.path.abspath(os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster"))
     if not os.path.exists(home):

@@ -13,7 +13,7 @@ from marin_assets.assets.request import build_request
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
-from marin_resources.drift.drift import Drift, Kind, tell
+from marin_resources.drift.drift import Drift, Kind, describe
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
@@ -75,13 +75,13 @@ def report(
     """The materialization. Its data version is the step's version, so readers stay in sync with it."""
     observed = produced.observed
     if produced.reused:
-        context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.path}", tell(drift)))))
+        context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.path}", describe(drift)))))
     key = context.assets_def.key
     return dg.MaterializeResult(
         value=observed,
         data_version=dg.DataVersion(node.version.hash),
         metadata=materialization_metadata(produced, drift, not_recorded),
-        tags={"marin/reused": str(produced.reused).lower()} | ({"marin/drift": "true"} if tell(drift) else {}),
+        tags={"marin/reused": str(produced.reused).lower()} | ({"marin/drift": "true"} if describe(drift) else {}),
         check_results=check_results(node.step, key, observed),
     )
 

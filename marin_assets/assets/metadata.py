@@ -10,11 +10,10 @@ from urllib.parse import quote
 
 import dagster as dg
 
-from marin_resources.drift.drift import Drift, Kind, worth_telling
+from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Match, Observed
-from marin_resources.storage.files import exists
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import exists, read_bytes, size_of
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.transfer.budget import spent
@@ -69,7 +68,7 @@ def _drifts(drift: Sequence[Drift], not_recorded: Sequence[Kind]) -> dict[str, A
     """Empty without drift. Changes of the plumbing are shown but not counted, as every update has some."""
     shown: dict[str, Any] = {}
     if drift:
-        shown["drift_count"] = len(worth_telling(drift))
+        shown["drift_count"] = len(without_plumbing(drift))
         shown["drift"] = dg.MetadataValue.md("\n".join(f"- {item.sentence()}" for item in drift))
     if not_recorded:
         shown["drift_unknown"] = f"its record does not say enough of: {', '.join(not_recorded)}"
@@ -135,9 +134,8 @@ def _plots(observed: Observed) -> dict[str, Any]:
 
 
 def _inline(path: str) -> dg.MetadataValue:
-    fs, p = filesystem_of(path)
-    if fs.size(p) > MAX_PLOT_BYTES:
+    if size_of(path) > MAX_PLOT_BYTES:
         return dg.MetadataValue.path(path)
     kind = "svg+xml" if path.endswith(".svg") else "png"
-    data = base64.b64encode(fs.cat_file(p)).decode()
+    data = base64.b64encode(read_bytes(path)).decode()
     return dg.MetadataValue.md(f"![{path.rsplit('/', 1)[-1]}](data:image/{kind};base64,{data})")

@@ -13,8 +13,8 @@ from marin_assets.plan.asset_key import selection_of
 from marin_assets.step.graph import Node
 from marin_resources.output import Status
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
-from marin_resources.storage.output.verdict import Verdict
-from marin_resources.storage.paths import is_local
+from marin_resources.storage.output.verification import Verification
+from marin_resources.storage.paths import StoreKind, is_local, kind_of
 
 SHOWN_FINDINGS = 20
 """Findings printed of one output; --json has all."""
@@ -33,7 +33,7 @@ class Verified:
     node: Node
     path: str
     status: Status | None
-    verdict: Verdict | None
+    verdict: Verification | None
     """None if the output is not complete."""
     readers: tuple[str, ...] = ()
     """Names of complete steps that read a wrong output, directly or through others."""
@@ -104,7 +104,7 @@ def _lines_of_wrong(each: Verified, prefix: str) -> Iterator[str]:
 def _remover(path: str) -> str:
     if is_local(path):
         return "rm -r"
-    return "aws s3 rm --recursive" if path.startswith("s3") else "gcloud storage rm -r"
+    return "aws s3 rm --recursive" if kind_of(path) is StoreKind.S3 else "gcloud storage rm -r"
 
 
 def _as_json(each: Verified) -> dict[str, Any]:

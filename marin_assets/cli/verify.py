@@ -22,7 +22,7 @@ from marin_resources.output import Observed
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.largest_first import map_largest_first
 from marin_resources.storage.output.store import LOOK_THREADS, UNREADABLE, Store
-from marin_resources.storage.output.verdict import Finding, Problem, Verdict
+from marin_resources.storage.output.verification import Finding, Problem, Verification
 from marin_resources.storage.output.verify import verify_outputs
 
 
@@ -57,10 +57,10 @@ def verify_nodes(
     """Verify the complete outputs of the nodes."""
     seen = dict(zip(nodes, _look(store, nodes), strict=True))
     complete = [found.path for found in seen.values() if isinstance(found, Observed) and found.done]
-    verdicts = verify_outputs(complete, sample=sample, seed=seed, read=read, say=print_stderr)
+    verdicts = verify_outputs(complete, sample=sample, seed=seed, read=read, report=print_stderr)
     verified = []
     for node, found in seen.items():
-        verdict = found if isinstance(found, Verdict) else verdicts.get(found.path)
+        verdict = found if isinstance(found, Verification) else verdicts.get(found.path)
         status = found.status if isinstance(found, Observed) else None
         readers = _complete(store, graph.downstream(node)) if verdict and not verdict.ok else []
         path = store.locate(node.output)
@@ -68,20 +68,20 @@ def verify_nodes(
     return verified
 
 
-def _look(store: Store, nodes: Sequence[Node]) -> list[Observed | Verdict]:
+def _look(store: Store, nodes: Sequence[Node]) -> list[Observed | Verification]:
     return map_largest_first(
         lambda node: _look_at(store, node), nodes, size=lambda _: 0, threads=min(LOOK_THREADS, len(nodes) or 1)
     )
 
 
-def _look_at(store: Store, node: Node) -> Observed | Verdict:
+def _look_at(store: Store, node: Node) -> Observed | Verification:
     """Look at one output. An unreadable control file is a finding of this output, and does not affect the others."""
     output = node.output
     try:
         return store.look([output])[output]
     except UNREADABLE as error:
         finding = Finding(name="", problem=Problem.UNREADABLE, expected="control files", found=str(error))
-        return Verdict(path=store.locate(output), findings=(finding,))
+        return Verification(path=store.locate(output), findings=(finding,))
 
 
 def _complete(store: Store, nodes: Sequence[Node]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes
 from marin_resources.storage.paths import join
 
 
@@ -17,8 +17,7 @@ def token_counter(tokenizer_path: str) -> Callable[[list[str]], list[int]]:
     """
     from tokenizers import Tokenizer
 
-    fs, p = filesystem_of(join(tokenizer_path, "tokenizer.json"))
-    tokenizer: Any = Tokenizer.from_str(fs.cat_file(p).decode())
+    tokenizer: Any = Tokenizer.from_str(read_bytes(join(tokenizer_path, "tokenizer.json")).decode())
     tokenizer.encode_special_tokens = True
 
     def count(texts: list[str]) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from marin_assets.step.graph import Graph, Node
-from marin_resources.drift.drift import Drift, tell
+from marin_resources.drift.drift import Drift, describe
 from marin_resources.output import Match, Observed, Output, Status
 
 
@@ -46,7 +46,7 @@ def plan(
         action, reason = _decide(node, seen, observed, actions)
         actions[node] = action
         drifted = drift(node) if action is Action.REUSE else ()
-        reason = "; ".join(filter(None, (reason, tell(drifted))))
+        reason = "; ".join(filter(None, (reason, describe(drifted))))
         planned.append(Planned(node=node, action=action, reason=reason, observed=seen, drift=drifted))
     return planned
 

@@ -1,10 +1,10 @@
-"""What a version does not cover and what has changed all the same since an output was made. Pure: records are compared.
+"""Drift: changes since an output was computed that its version does not cover. Pure: records are compared.
 
     find_drift     the changes, from the record of an output and the same facts as they are now
-    not_recorded   what cannot be told, as the record does not hold it
-    tell           all changes in one phrase, for a line of a log
+    not_recorded   the kinds of drift that the record holds too little for
+    describe       all changes in one phrase, for a log line
 
-Drift decides nothing: what is complete is reused, and whoever reads it judges.
+Drift decides nothing: a complete output is reused, and the reader judges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from marin_resources.drift.config import differing_fields
 
 PLUMBING_PACKAGE = "marin_resources"
-"""Stages read, write and share work through it; that data stay the same as it changes is its own tests' affair."""
+"""Stages read, write and share work through it. Its own tests make sure that its changes do not change data."""
 MAX_NAMED = 4
 
 
@@ -34,18 +34,18 @@ class Kind(enum.StrEnum):
 class Drift:
     kind: Kind
     what: str
-    """A field, function, module or step by name; of the environment, what of it."""
+    """Name of the field, function, module, step, or part of the environment."""
     was: Any
     now: Any
 
     def sentence(self) -> str:
-        """For a list of changes."""
+        """One sentence, for a list of changes."""
         if self.kind in (Kind.CONFIG, Kind.FUNCTION) or self.what == PYTHON:
             return f"{_NOUNS[self.kind]} {self.what!r} was {_short(self.was)} and is {_short(self.now)} now."
         if self.kind is Kind.SOURCE and (self.was is None or self.now is None):
             return f"The module {self.what!r} is {'new' if self.was is None else 'gone'} in what its function imports."
         if self.kind is Kind.INPUT:
-            return f"The input {self.what!r} was made again since, and its content differs from what was read."
+            return f"The input {self.what!r} was computed again, and its content differs from the one read."
         if self.kind is Kind.PLUMBING:
             return f"The plumbing changed: {self.what}."
         return f"{_NOUNS[self.kind]} {self.what!r} changed."
@@ -54,10 +54,10 @@ class Drift:
 def find_drift(
     record: Mapping[str, Any] | None, facts: Mapping[str, Any], inputs: Mapping[str, str | None]
 ) -> tuple[Drift, ...]:
-    """What differs between a record and now, in the order of Kind, then by name.
+    """The differences between a record and now, in the order of Kind, then by name.
 
-    `facts` are those that a record made now would hold; `inputs` the manifest digests of the inputs as they lie there
-    now, by step name. What one side does not hold is no drift.
+    `facts` are the facts that a record written now would hold; `inputs` maps the name of each input's step to the
+    current digest of its manifest. A fact that one side lacks is not drift.
     """
     if record is None:
         return ()
@@ -66,7 +66,7 @@ def find_drift(
 
 
 def not_recorded(record: Mapping[str, Any] | None, facts: Mapping[str, Any]) -> tuple[Kind, ...]:
-    """What cannot be compared: Marin's records and older ones hold less."""
+    """The kinds of drift that cannot be compared: Marin's records and older ones hold less."""
     record = record or {}
     unknown = {
         Kind.CONFIG: not _is_ours(record),
@@ -77,21 +77,21 @@ def not_recorded(record: Mapping[str, Any] | None, facts: Mapping[str, Any]) -> 
     return tuple(kind for kind, holds in unknown.items() if holds)
 
 
-def worth_telling(drift: Iterable[Drift]) -> tuple[Drift, ...]:
-    """Without the plumbing, which any update of this software changes."""
+def without_plumbing(drift: Iterable[Drift]) -> tuple[Drift, ...]:
+    """Drift without the kind "plumbing", which every update of this software changes."""
     return tuple(item for item in drift if item.kind is not Kind.PLUMBING)
 
 
-def tell(drift: Sequence[Drift]) -> str:
-    """The changes as a phrase, "" for none that is worth a line: "since it was made, … and … changed"."""
-    if not worth_telling(drift):
+def describe(drift: Sequence[Drift]) -> str:
+    """The changes as a phrase: "since it was computed, … and … changed"; "" for none, or plumbing alone."""
+    if not without_plumbing(drift):
         return ""
     clauses = [clause for kind in Kind for clause in _clauses(kind, [item for item in drift if item.kind is kind])]
-    return f"since it was made, {_listed(clauses)} changed"
+    return f"since it was computed, {_listed(clauses)} changed"
 
 
 def _config(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift]:
-    if _is_ours(record):  # Marin writes configs in a form of its own
+    if _is_ours(record):  # Marin writes configs in another form
         for field, was, now in differing_fields(record, facts):
             yield Drift(kind=Kind.CONFIG, what=field, was=was, now=now)
 
@@ -107,7 +107,7 @@ def _code(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift
     plumbing = [name for name in changed if name.partition(".")[0] == PLUMBING_PACKAGE]
     for name in changed:
         before, after = was["modules"].get(name), now["modules"].get(name)
-        # what another function imports is another set of modules, which says nothing beyond that
+        # another function imports other modules: that is no further change
         if name not in plumbing and not (another and None in (before, after)):
             yield Drift(kind=Kind.SOURCE, what=name, was=before, now=after)
     if plumbing and not another:
@@ -115,7 +115,7 @@ def _code(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift
 
 
 def _changed_modules(was: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Modules whose code is another, is new or is gone. One that has only moved is none of these."""
+    """Modules whose code has changed, is new or is gone. A module that was only moved is left out."""
     gone, new = was.keys() - now.keys(), now.keys() - was.keys()
     moved = {was[name] for name in gone} & {now[name] for name in new}
     kept = {name for name in gone if was[name] not in moved} | {name for name in new if now[name] not in moved}

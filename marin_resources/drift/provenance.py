@@ -1,4 +1,4 @@
-"""Which code made an output: the commit, whether the checkout differed from it, and the locked environment."""
+"""Provenance: the commit, whether the checkout differed from it, the locked environment, and the user."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from marin_resources.settings import project_root
 
 @cache
 def provenance() -> dict[str, Any]:
-    """Facts about this process's code, the same for every record it has a part in. Asked once a process."""
+    """Facts about the code of this process, the same for all its records. Computed once per process."""
     return {"git": _git(), "environment": environment(), "user": user_name()}
 
 
 @cache
 def environment() -> dict[str, Any]:
-    """The part of it that needs no git: the digest of uv.lock, and the Python."""
+    """The part of the provenance without git: the SHA-256 of uv.lock, Python and platform."""
     lock = project_root() / "uv.lock"
     return {
         "lock_digest": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
@@ -30,13 +30,13 @@ def environment() -> dict[str, Any]:
 
 
 def _git() -> dict[str, Any]:
-    commit = _ask_git("rev-parse", "HEAD")
-    status = _ask_git("status", "--porcelain")
+    commit = _git_output("rev-parse", "HEAD")
+    status = _git_output("status", "--porcelain")
     return {"commit": commit, "dirty": None if status is None else bool(status)}
 
 
-def _ask_git(*words: str) -> str | None:
-    """git's answer about the checkout, or None where there is no git, no checkout or no commit yet."""
+def _git_output(*words: str) -> str | None:
+    """The output of a git command; None without git, a checkout or a commit."""
     try:
         done = subprocess.run(["git", *words], cwd=project_root(), capture_output=True, text=True, timeout=30)
     except (FileNotFoundError, subprocess.TimeoutExpired):

@@ -1,10 +1,10 @@
-"""The source of a step's function as a record holds it, so that a later change of it can be told, by module.
+"""The source of a step's function as a record holds it, to detect later changes by module.
 
     {"function": "package.module:name",
      "digest": <of all below>, "modules": {<module>: <digest of its code>}, "files_digest": <of the same files' bytes>}
 
-What a module *does* counts, so comments and layout do not (see source_file). Not seen: what is imported by a name that
-is computed, and files that are no Python.
+Only code counts, not comments and layout (see source_file). Not detected: imports by a computed name, and files other
+than Python.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from marin_resources.drift.source_modules import Module, Modules, module_of, nam
 
 
 def read_source(references: Sequence[str], counts: Callable[[Module], bool]) -> dict[str, Any] | None:
-    """The source of the function that the first reference names, and of classes of its config that the others name.
+    """The source of the first reference's function, and of the other references, the classes of its config.
 
-    `counts` says of a module whether it matters to what is made. None if the function has no source file.
+    `counts` decides whether a module can affect the output. None if the function has no source file.
     """
     start = _start(references)
     if start is None:
@@ -38,9 +38,9 @@ def read_source(references: Sequence[str], counts: Callable[[Module], bool]) -> 
 def source_now(
     references: Sequence[str], counts: Callable[[Module], bool], recorded: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """What `read_source` gives, and `recorded` itself, which is what it gave then, if its files are as they were.
+    """The result of `read_source`; `recorded`, its earlier result, if the files have not changed.
 
-    That takes no parsing: if no file has changed, what they import has not changed either.
+    Unchanged files need no parsing: their imports have not changed either.
     """
     start = _start(references)
     if start is not None and _is_unchanged(recorded, start, references[0]):
@@ -60,18 +60,18 @@ def _is_unchanged(recorded: Mapping[str, Any], start: Sequence[Module], referenc
 
 
 def _start(references: Sequence[str]) -> list[Module] | None:
-    """The modules that the references name, the function's first."""
+    """The modules of the references, the function's first; None if the function has no source file."""
     own, *others = map(module_of, references)
     return None if own is None else [own, *(module for module in others if module is not None)]
 
 
 def _function(reference: str, module: Module) -> str:
-    """The same for a function of a module and of the same file started as a script."""
+    """The function's name; equal for a module and for the same file started as a script."""
     return f"{name_of_file(module.file)}:{reference.rpartition(':')[2]}"
 
 
 def files_digest(modules: Iterable[Module]) -> str:
-    """The digest of the modules' files as they are, whatever they do."""
+    """SHA-256 over the bytes of the modules' files."""
     return _digest_of((module.name, bytes_digest(module.file)) for module in modules)
 
 

@@ -1,8 +1,8 @@
-"""One Python file as drift sees it: a digest of its bytes, a digest of what it does, and what it imports.
+"""One Python file for drift: a digest of its bytes, a digest of its code, and its imports.
 
-Comments, blank lines, line breaks and docstrings change nothing that is computed, so the digest that counts is taken of
-the syntax tree without them. Reading a tree takes milliseconds and reading bytes microseconds, hence both digests: a
-file of the same bytes needs no tree. Each is kept for as long as the file's time and size stay.
+Comments, blank lines, line breaks and docstrings do not change the computation, so the digest of the code is of the
+syntax tree without them. Parsing takes milliseconds and reading bytes microseconds, hence both digests: a file with the
+same bytes is not parsed. Both are cached until the file's time or size changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 DIGITS = 16
-"""Of a module's digest. It tells an edit, it does not withstand an attack."""
+"""Hex digits of a module's digest: enough to detect an edit, not to withstand an attack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,26 +33,26 @@ class Import:
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """What a file says, its layout aside."""
+    """The code of a file without its layout."""
 
     digest: str
     imports: tuple[Import, ...]
 
 
 def bytes_digest(file: str) -> str:
-    """The digest of the file as it is. Raises FileNotFoundError."""
-    return _kept(_BYTES, file, _digest)
+    """The digest of the file's bytes. Raises FileNotFoundError."""
+    return _cached(_BYTES, file, _digest)
 
 
 def read_code(file: str) -> Code:
-    """The digest of what the file does, and its imports. Raises FileNotFoundError.
+    """The digest of the file's code, and its imports. Raises FileNotFoundError.
 
-    A file that is no Python, as one may be in the middle of an edit, is its bytes and imports nothing.
+    A file that does not parse, for example during an edit, has the digest of its bytes and no imports.
     """
-    return _kept(_CODE, file, _parse)
+    return _cached(_CODE, file, _parse)
 
 
-def _kept(known: dict[str, tuple[tuple[int, int], T]], file: str, read: Callable[[bytes], T]) -> T:
+def _cached(known: dict[str, tuple[tuple[int, int], T]], file: str, read: Callable[[bytes], T]) -> T:
     stat = os.stat(file)
     state = (stat.st_mtime_ns, stat.st_size)
     found = known.get(file)
@@ -65,17 +65,17 @@ def _kept(known: dict[str, tuple[tuple[int, int], T]], file: str, read: Callable
 def _parse(data: bytes) -> Code:
     try:
         with _ONE_AT_A_TIME, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # who imports the file is told what is odd about it
+            warnings.simplefilter("ignore")  # Python warns when the file is imported
             tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError):
         return Code(digest=_digest(data), imports=())
-    return Code(digest=_digest("\0".join(_told(tree)).encode()), imports=tuple(_imports(tree)))
+    return Code(digest=_digest("\0".join(_tokens(tree)).encode()), imports=tuple(_imports(tree)))
 
 
-def _told(tree: ast.AST) -> Iterator[str]:
-    """The tree as words, the same for every version of Python that reads it alike.
+def _tokens(tree: ast.AST) -> Iterator[str]:
+    """The tree as a sequence of tokens, the same in every Python version that parses it alike.
 
-    Not `ast.dump`: that one names fields which only some versions have, also where they are empty.
+    `ast.dump` is not: it names fields that only some versions have, even if they are empty.
     """
     waiting: list[Any] = [tree]
     while waiting:
@@ -86,21 +86,21 @@ def _told(tree: ast.AST) -> Iterator[str]:
             for field in reversed(item._fields):
                 value = getattr(item, field, None)
                 if value is not None and value != [] and field not in ("ctx", "kind"):  # both follow from the rest
-                    waiting += [value, _Word(field)]
+                    waiting += [value, _Token(field)]
         elif isinstance(item, list):
             waiting.append(_END)
-            waiting += [part for part in reversed(item) if not _is_text_alone(part)]
+            waiting += [part for part in reversed(item) if not _is_docstring(part)]
         else:
-            yield item.text if isinstance(item, _Word) else repr(item)
+            yield item.text if isinstance(item, _Token) else repr(item)
 
 
-def _is_text_alone(part: Any) -> bool:
-    """A statement that is a text and nothing else: a docstring, or the words below a field."""
+def _is_docstring(part: Any) -> bool:
+    """Whether a statement is only a string: a docstring, or the documentation of a field."""
     return isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str)
 
 
 def _imports(tree: ast.Module) -> Iterator[Import]:
-    """Every import that may be run, in functions too."""
+    """Every import that may be executed, also inside functions."""
     waiting: list[Any] = [tree]
     while waiting:
         statement = waiting.pop()
@@ -109,13 +109,13 @@ def _imports(tree: ast.Module) -> Iterator[Import]:
         elif isinstance(statement, ast.ImportFrom):
             names = tuple(alias.name for alias in statement.names)
             yield Import(level=statement.level, module=statement.module or "", names=names)
-        fields = ("orelse",) if _is_for_types_alone(statement) else _BLOCKS
+        fields = ("orelse",) if _is_type_checking(statement) else _BLOCKS
         for field in fields:
             waiting += getattr(statement, field, [])
 
 
-def _is_for_types_alone(statement: Any) -> bool:
-    """`if TYPE_CHECKING:`, which is never run."""
+def _is_type_checking(statement: Any) -> bool:
+    """Whether a statement is `if TYPE_CHECKING:`, whose body is never executed."""
     test = statement.test if isinstance(statement, ast.If) else None
     return "TYPE_CHECKING" in (getattr(test, "id", None), getattr(test, "attr", None))
 
@@ -125,13 +125,13 @@ def _digest(data: bytes) -> str:
 
 
 @dataclass(frozen=True)
-class _Word:
+class _Token:
     text: str
 
 
 _ONE_AT_A_TIME = threading.Lock()
-"""Filters of warnings are the whole process's: two threads that both put them back may leave the wrong ones."""
-_END = _Word(")")
+"""Warning filters are global: two threads that restore them concurrently may leave the wrong ones."""
+_END = _Token(")")
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 _BYTES: dict[str, tuple[tuple[int, int], str]] = {}
 _CODE: dict[str, tuple[tuple[int, int], Code]] = {}

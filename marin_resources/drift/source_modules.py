@@ -1,8 +1,8 @@
-"""Which modules a function's work rests on: its own, and those of the project that it imports, directly or not.
+"""Find the modules that a function depends on: its own, and the project's modules that it imports, also indirectly.
 
-Found from the files alone, nothing is imported. A project's modules are those that lie below the folder which the
-function's module is imported from, or below another such folder of the same checkout, and our own packages. Installed
-packages are the environment's, whose lock is recorded; an installed function rests on its own package.
+They are found from the files, without importing them. A project's modules are below the folder that the function's
+module is imported from, below another such folder of the same checkout, or in our own packages. Installed packages
+belong to the environment, whose lock is recorded; an installed function depends on its own package.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Module:
 
 @dataclass(frozen=True, kw_only=True)
 class Root:
-    """A folder that modules are imported from."""
+    """A folder on the import path."""
 
     folder: str
     packages: frozenset[str] | None = None
-    """The top-level names that count in it; None for all."""
+    """Top-level packages that count; None for all."""
 
 
 class Modules:
-    """The modules below some roots, by name. What was looked for is remembered, so make a new one for each question."""
+    """The modules below some roots, by name. Lookups are cached, so create a new object for each search."""
 
     def __init__(self, start: Sequence[Module]) -> None:
         self.start = {module.name: module for module in start}
@@ -49,13 +49,13 @@ class Modules:
         self._folders: dict[str, list[str]] = {}
 
     def find(self, name: str) -> Module | None:
-        """The module of this name, None if it is no file of the project: a folder without `__init__.py` is none."""
+        """The module of this name; None if it is not a file of the project (a namespace package has no file)."""
         if name not in self._found:
             self._found[name] = next(self._look(name), None)
         return self._found[name]
 
     def closure(self, counts: Callable[[Module], bool]) -> list[Module]:
-        """The start and all that it imports, as far as `counts` says that they count, by name."""
+        """The start and all its imports for which `counts` is true, sorted by name."""
         reached: dict[str, Module] = {}
         met = {part for name in self.start for part in _with_parents(name)}
         waiting = sorted(met)
@@ -72,8 +72,8 @@ class Modules:
         return [reached[name] for name in sorted(reached)]
 
     def _targets(self, module: Module, statement: Import) -> Iterator[str]:
-        """The names that an import may mean. Of `from a import b`, b may be a module or a thing in one."""
-        target = _module_meant(module, statement)
+        """The modules that an import may name. In `from a import b`, b may be a module or an attribute."""
+        target = _imported_module(module, statement)
         if target:
             yield target
         found = self.find(target) if target else None
@@ -88,7 +88,7 @@ class Modules:
                     yield Module(name=name, file=file)
 
     def _folders_with(self, top: str) -> list[str]:
-        """The roots that hold a top-level name: most names are of installed packages, and in none."""
+        """The roots that contain a top-level name. Most names are installed packages, in no root."""
         if top not in self._folders:
             allowed = (root.folder for root in self.roots if root.packages is None or top in root.packages)
             self._folders[top] = [f for f in allowed if os.path.isdir(f"{f}/{top}") or os.path.isfile(f"{f}/{top}.py")]
@@ -96,7 +96,7 @@ class Modules:
 
 
 def module_of(reference: str) -> Module | None:
-    """The module of "module:name" or "/path/script.py:name"; None if it has no source file, as what C defines."""
+    """The module of "module:name" or "/path/script.py:name"; None if it has no source file, such as one in C."""
     address = reference.rpartition(":")[0]
     is_script = address.endswith(".py")
     file = address if is_script else _file_of_loaded(address)
@@ -106,7 +106,7 @@ def module_of(reference: str) -> Module | None:
 
 
 def name_of_file(file: str) -> str:
-    """The name that a file has by the `__init__.py` in its folders, whatever it was imported or started as."""
+    """The module name of a file by the `__init__.py` in its folders, however it was imported or started."""
     folder, name = os.path.split(file)
     parts = [] if name == "__init__.py" else [name.removesuffix(".py")]
     while os.path.isfile(f"{folder}/__init__.py"):
@@ -118,7 +118,7 @@ def name_of_file(file: str) -> str:
 def _file_of_loaded(name: str) -> str:
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
-    is_main = spec is not None and spec.name.removesuffix(".__main__") == name  # it was started with `python -m`
+    is_main = spec is not None and spec.name.removesuffix(".__main__") == name  # started with `python -m`
     return getattr(sys.modules.get(name) or (main if is_main else None), "__file__", None) or ""
 
 
@@ -135,7 +135,7 @@ def _roots(module: Module) -> Iterator[Root]:
 
 
 def _folder_of_imports(module: Module) -> str:
-    """The folder that stood on `sys.path` for the module; for a script, the one above its packages."""
+    """The `sys.path` folder of the module; for a script, the folder above its packages."""
     stem = module.file.removesuffix(".py").removesuffix("/__init__")
     path = "/" + module.name.replace(".", "/")
     if not stem.endswith(path):
@@ -144,7 +144,7 @@ def _folder_of_imports(module: Module) -> str:
 
 
 def _others_of_checkout(folder: str) -> list[str]:
-    """What else is imported from in the same checkout, as a repository may have several source folders."""
+    """The other `sys.path` folders in the same checkout: a repository may have several source folders."""
     checkout = _checkout_of(folder)
     paths = [os.path.abspath(path) for path in sys.path] if checkout else []
     return [path for path in paths if f"{path}/".startswith(f"{checkout}/") and not _is_installed(path)]
@@ -167,8 +167,8 @@ def _is_installed(folder: str) -> bool:
     return f"{folder}/".startswith(f"{library}/")
 
 
-def _module_meant(module: Module, statement: Import) -> str:
-    """What stands after `from`, in full; "" for the packages above a module without any."""
+def _imported_module(module: Module, statement: Import) -> str:
+    """The full module name after `from`; "" if it is above the top-level package."""
     package = module.name if module.is_package else module.name.rpartition(".")[0]
     for _ in range(statement.level - 1):
         package = package.rpartition(".")[0]
@@ -176,6 +176,6 @@ def _module_meant(module: Module, statement: Import) -> str:
 
 
 def _with_parents(name: str) -> list[str]:
-    """The name, and the packages that are run when it is imported."""
+    """The name and its parent packages, which are executed on import."""
     parts = name.split(".")
     return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]

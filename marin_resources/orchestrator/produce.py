@@ -23,7 +23,7 @@ from marin_resources.ray_tpu.backend import Backend, Handle
 from marin_resources.storage.files import exists
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
-from marin_resources.storage.output.store import Store, other_version_sentence
+from marin_resources.storage.output.store import Store, other_version_message
 from marin_resources.storage.paths import is_local
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
@@ -142,7 +142,7 @@ async def produce(
 async def _look(store: Store, output: Output) -> Observed:
     observed = (await asyncio.to_thread(store.look, [output]))[output]
     if observed.match is Match.OTHER:
-        raise ProduceError(f"Step {output.name!r}: {other_version_sentence(output, observed.path)}")
+        raise ProduceError(f"Step {output.name!r}: {other_version_message(output, observed.path)}")
     return observed
 
 

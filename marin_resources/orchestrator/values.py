@@ -6,8 +6,7 @@ import json
 import sys
 from typing import Any
 
-from marin_resources.storage.files import write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.paths import join
 
 
@@ -25,8 +24,7 @@ def write_value(folder: str, value: Any) -> str:
 def read_value(folder: str, form: str) -> Any:
     """Read a written value. Raises FileNotFoundError."""
     name, decode = _FORMS[form]
-    fs, path = filesystem_of(join(folder, name))
-    return decode(fs.cat_file(path))
+    return decode(read_bytes(join(folder, name)))
 
 
 def encode_value(value: Any) -> bytes:

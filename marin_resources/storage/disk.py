@@ -1,4 +1,4 @@
-"""A file on a local disk that appears whole or not at all."""
+"""Write a file on a local disk, whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from marin_resources.storage import fault_points
 from marin_resources.storage.paths import absolute
 
 TEMPORARY_SUFFIX = ".tmp"
-"""Suffix of a hidden file that is being written."""
+"""Suffix of a hidden file while it is written."""
 
 
 def already_exists(path: str) -> FileExistsError:
-    """The error where a file was to be created and another one exists, on any store."""
+    """The error for a file that was to be created and already exists with other bytes, on any store."""
     return FileExistsError(
-        f"{path!r} is there already, with other bytes than were to be written. Somebody else works on the same output; "
-        "look who, or run again when they are done."
+        f"{path!r} already exists with other bytes. Another process works on the same output; find it, or run again "
+        "when it is done."
     )
 
 
@@ -32,7 +32,7 @@ def write_on_disk(path: str, data: bytes) -> None:
 
 @contextmanager
 def open_on_disk(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
-    """A binary file on this machine's disk that appears at `path` when the block ends well: see `files.open_atomic`."""
+    """Open a binary file on a local disk. It appears at `path` if the block succeeds: see `files.open_atomic`."""
     place = absolute(path)
     folder, name = os.path.split(place)
     os.makedirs(folder, exist_ok=True)
@@ -51,7 +51,7 @@ def open_on_disk(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
 
 
 def _create(temporary: str, path: str) -> None:
-    """Give a finished file its name, if nobody has it."""
+    """Give a finished file its name, if no other file has it. Raises FileExistsError."""
     try:
         os.link(temporary, path)
     except FileExistsError:

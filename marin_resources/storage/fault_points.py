@@ -1,7 +1,7 @@
-"""Places at which a test ends the process, to see what is left behind and that the next run mends it.
+"""Points at which a test kills the process, to check that the next run completes the output.
 
-`MARIN_FAULT_POINT="record written"` kills the process (SIGKILL) when it gets there; `"record written@3"` the third
-time. Unset, as it is everywhere but in tests, a point costs one look into the environment.
+`MARIN_FAULT_POINT="record written"` kills the process (SIGKILL) at that point; `"record written@3"` at the third
+time. Unset, as everywhere but in tests, a point costs one read of the environment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _reached: Counter[str] = Counter()
 
 
 def reach(point: str) -> None:
-    """End the process here if the environment says so. Raises KeyError for a point that is not declared."""
+    """Kill the process if the environment names this point. Raises KeyError for a point that is not declared."""
     wanted = os.environ.get(VARIABLE)
     if not wanted:
         return

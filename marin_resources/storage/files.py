@@ -1,4 +1,4 @@
-"""Files below a path of any store: list them, read them, and write them whole or not at all.
+"""Files on any store: list, read, move and remove them, and write them whole or not at all.
 
 A path is a plain URL string ("gs://bucket/a/b") or a local path. Names that begin with a dot are
 control files (status, record, lease, attempts) and are never data.
@@ -24,9 +24,9 @@ from marin_resources.storage.paths import is_local
 from marin_resources.storage.upload.upload import upload
 
 REQUESTS_AT_ONCE = 32
-"""To a bucket, about one folder."""
+"""Concurrent requests to a bucket for the objects of one folder."""
 HELD_IN_MEMORY_BYTES = 8 * 1024**2
-"""Of a file that is on its way to a bucket; a longer one waits in the system's temporary folder."""
+"""Of a file that is being uploaded; a larger one is spooled to the system's temporary folder."""
 
 
 def exists(path: str) -> bool:
@@ -35,40 +35,40 @@ def exists(path: str) -> bool:
 
 
 def list_files(path: str, suffix: str = "") -> list[str]:
-    """Every data file below `path`, or `path` itself if it is a file; sorted, control files left out.
+    """List every data file below `path`, or `path` itself if it is a file; sorted, without control files.
 
-    Raises FileNotFoundError if there is nothing at `path`.
+    Raises FileNotFoundError if nothing exists at `path`.
     """
     fs, root = filesystem_of(path)
     if fs.isfile(root):
         return [path]
     if not fs.exists(root):
-        raise FileNotFoundError(f"There is nothing at {path!r}.")
+        raise FileNotFoundError(f"Nothing exists at {path!r}.")
     found = (name for name in _find(fs, root) if name.endswith(suffix) and not _is_hidden(name[len(root) :]))
     return sorted(fs.unstrip_protocol(name) if "://" in path else name for name in found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredFile:
-    """A file as its store tells of it."""
+    """A file as its store lists it."""
 
     path: str
     name: str
-    """Its path below the folder that was listed."""
+    """Its path below the listed folder."""
     size_bytes: int
     stamp: str
-    """Changes when the file does: generation or entity tag, on disk the time of its last change in ns."""
+    """Changes with the file: its generation or entity tag, on a disk the time of its last change in ns."""
 
 
 def stored_files(path: str, *, hidden: bool = False) -> list[StoredFile]:
-    """Every data file below `path`, or `path` itself if it is a file; sorted by name, control files only if `hidden`.
+    """List every data file below `path`, or `path` itself if it is a file; sorted by name.
 
-    Raises FileNotFoundError if there is nothing at `path`.
+    Control files are listed only if `hidden`. Raises FileNotFoundError if nothing exists at `path`.
     """
     fs, root = filesystem_of(path)
     found = _find(fs, root)
     if not found and not fs.exists(root):
-        raise FileNotFoundError(f"There is nothing at {path!r}.")
+        raise FileNotFoundError(f"Nothing exists at {path!r}.")
     files = []
     for stored, info in found.items():
         name = stored[len(root) :].strip("/") or stored.rpartition("/")[2]
@@ -79,25 +79,25 @@ def stored_files(path: str, *, hidden: bool = False) -> list[StoredFile]:
 
 
 def sizes_below(path: str) -> dict[str, int]:
-    """Name below `path` -> bytes, of every file there, control files too; empty if there is nothing."""
+    """Name below `path` -> bytes, of every file there including control files; empty if nothing exists."""
     fs, root = filesystem_of(path)
     return {stored[len(root) :].strip("/"): info["size"] or 0 for stored, info in _find(fs, root).items()}
 
 
 def _find(fs: fsspec.AbstractFileSystem, root: str) -> dict[str, dict[str, Any]]:
-    """What is told of each file below, by its name. Empty objects that stand for a folder are no files."""
+    """Path -> info of each file below. Empty objects that represent a folder are left out."""
     return {name: info for name, info in fs.find(root, detail=True).items() if not name.endswith("/")}
 
 
 def remove(path: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file, if it exists."""
     fs, p = filesystem_of(path)
     with suppress(FileNotFoundError):
         fs.rm_file(p)
 
 
 def remove_folder(path: str) -> None:
-    """Remove a folder with all that is in it. Raises FileNotFoundError if it is not there."""
+    """Remove a folder and everything in it. Raises FileNotFoundError."""
     fs, root = filesystem_of(path)
     if is_local(path):
         fs.rm(root, recursive=True)
@@ -106,16 +106,16 @@ def remove_folder(path: str) -> None:
 
 
 def move(path: str, target: str) -> None:
-    """Give a file or a folder another place in its store. Raises FileNotFoundError if there is nothing at `path`.
+    """Move a file or a folder to another path in its store. Raises FileNotFoundError if nothing exists at `path`.
 
-    In a bucket all is copied, by the store itself, and then removed: a move that is cut short leaves all where it was,
-    and the next one goes on with it. On a disk nothing may be at `target`.
+    In a bucket the store copies every object first, then they are removed: an interrupted copy leaves all of them
+    at `path`, and the next move completes it. On a disk nothing may exist at `target`.
     """
     (fs, root), (_, aim) = filesystem_of(path), filesystem_of(target)
     if is_local(path):
         fs.makedirs(os.path.dirname(aim), exist_ok=True)
         if os.path.exists(aim):
-            raise FileExistsError(f"{path!r} cannot be moved to {target!r}, something is there. Move that away first.")
+            raise FileExistsError(f"{path!r} cannot be moved to {target!r}, which already exists. Move that one first.")
         os.rename(root, aim)
         return
     names = _objects_below(fs, path)
@@ -125,15 +125,15 @@ def move(path: str, target: str) -> None:
 
 
 def _objects_below(fs: fsspec.AbstractFileSystem, path: str) -> list[str]:
-    """Also those that stand for folders."""
+    """Every object below `path`, including the empty ones that represent folders. Raises FileNotFoundError."""
     names = fs.find(filesystem_of(path)[1], withdirs=False)
     if not names:
-        raise FileNotFoundError(f"There is nothing at {path!r}.")
+        raise FileNotFoundError(f"Nothing exists at {path!r}.")
     return names
 
 
 def _remove_objects(fs: fsspec.AbstractFileSystem, names: list[str]) -> None:
-    """One by one, for a filesystem that is given many takes some letters of their names for wildcards."""
+    """One by one: given a list, a filesystem reads some characters of the names as wildcards."""
 
     def remove_one(name: str) -> None:
         with suppress(FileNotFoundError):
@@ -159,7 +159,7 @@ def size_of(path: str) -> int:
 
 
 def read_from(path: str, start: int) -> bytes:
-    """What a file holds from byte `start` on, empty if it is not that long. Raises FileNotFoundError."""
+    """The bytes of a file from offset `start` on; empty if the file is shorter. Raises FileNotFoundError."""
     fs, p = filesystem_of(path)
     size = fs.size(p)
     return fs.cat_file(p, start=start, end=size) if size > start else b""
@@ -173,7 +173,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_json(path: str) -> Any:
-    """The JSON value in a file. Raises FileNotFoundError, and ValueError that names the file."""
+    """The JSON value in a file. Raises FileNotFoundError, and ValueError with the path."""
     text = read_bytes(path)
     try:
         return json.loads(text)
@@ -189,17 +189,17 @@ def write_json(path: str, value: Any, *, replace: bool = True) -> None:
 
 
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> None:
-    """Write `data` to a file, whole or not at all; a reader sees the old file or the new one."""
+    """Write `data` to a file, whole or not at all; a reader sees either the old file or the new one."""
     with open_atomic(path, replace=replace) as file:
         file.write(data)
 
 
 @contextmanager
 def open_atomic(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
-    """A binary file that appears at `path` when the block ends well, and never if it does not.
+    """Open a binary file for writing. It appears at `path` if the block succeeds, and never if it fails.
 
-    With `replace=False` it appears only if there is no other: FileExistsError is raised if a file with other bytes is
-    there by then. One with the same bytes is taken for the file itself, whose making was not heard of.
+    With `replace=False` it raises FileExistsError if a file with other bytes exists by then. A file with the same
+    bytes counts as this one: an earlier try may have written it and lost the response.
     """
     with open_on_disk(path, replace=replace) if is_local(path) else _open_in_bucket(path, replace) as file:
         yield file
@@ -207,7 +207,7 @@ def open_atomic(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _open_in_bucket(path: str, replace: bool) -> Iterator[IO[bytes]]:
-    """What is written waits on this machine: stores lose the reason of a failure, or an upload, when they are fed."""
+    """Spool on this machine first: the stores' own streaming writers lose the reason of a failure, or the upload."""
     with tempfile.SpooledTemporaryFile(max_size=HELD_IN_MEMORY_BYTES) as spool:
         yield spool
         fault_points.reach("file written aside")

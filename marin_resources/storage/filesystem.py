@@ -1,4 +1,4 @@
-"""The fsspec filesystem of a path. "mirror://" comes from fsspec's registry, as every other scheme does."""
+"""The fsspec filesystem of a path. "mirror://" comes from fsspec's registry, like every other scheme."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import fsspec
 from marin_resources.storage.paths import StoreKind, is_local, kind_of
 
 MIRROR = "marin_resources.storage.mirror.filesystem.MirrorFileSystem"
-"""By name: fsspec imports it for the first path that needs it. The name in pyproject serves other programs."""
+"""By name: fsspec imports the class for the first path that needs it. pyproject names it for other programs."""
 
 fsspec.register_implementation("mirror", MIRROR, clobber=True)
 
 
 def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The filesystem that `path` is in, and the path as that filesystem spells it."""
+    """The filesystem of `path`, and the path as that filesystem spells it."""
     if is_local(path):
         return fsspec.core.url_to_fs(path)
     if kind_of(path) is StoreKind.MIRROR:
         fs, place = fsspec.core.url_to_fs(path)
         return fs, place.strip("/")
-    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it logs a traceback of each error that it also raises
-    # A cached listing hides what another process has written or removed since.
+    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it logs a traceback of every error that it raises
+    # A cached listing would hide what another process has written or removed since.
     return fsspec.core.url_to_fs(path, use_listings_cache=False)

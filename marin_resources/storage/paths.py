@@ -1,7 +1,7 @@
-"""Paths: the kind of store that a path is in, and names below it.
+"""Paths: the kind of store of a path, and names below it.
 
-A path is a plain URL string ("gs://bucket/a/b") or a local path ("/data/a", "file:///data/a"). This is the one place
-that knows which kinds of store exist; control, lease, upload and mirror each choose their own code by the kind.
+A path is a plain URL string ("gs://bucket/a/b") or a local path ("/data/a", "file:///data/a"). This is the only module
+that knows the schemes of stores; control, lease, upload and mirror choose their code by the kind.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ SCHEMES = {
     "mirror": StoreKind.MIRROR,
 }
 """fsspec's names of the schemes."""
+BUCKET_SCHEMES = tuple(scheme for scheme, kind in SCHEMES.items() if kind in (StoreKind.GCS, StoreKind.S3))
 
 
 def kind_of(path: str) -> StoreKind:
-    """The kind of store that `path` is in; OTHER for a scheme without code of its own here."""
+    """The kind of store of `path`; OTHER for a scheme without code of its own here."""
     scheme, separator, _ = path.partition("://")
     return SCHEMES.get(scheme, StoreKind.OTHER) if separator else StoreKind.DISK
 
@@ -42,10 +43,15 @@ def is_local(path: str) -> bool:
 
 
 def absolute(path: str) -> str:
-    """A local path as the operating system takes it: absolute, without "file://"."""
-    return os.path.abspath(path.removeprefix("file://"))
+    """A local path in the operating system's form: absolute, without "file://"."""
+    return os.path.abspath(without_scheme(path))
+
+
+def without_scheme(path: str) -> str:
+    """`path` without "file://", "gs://" or another scheme: a local path, or "bucket/key"."""
+    return path.partition("://")[2] if "://" in path else path
 
 
 def join(path: str, *names: str) -> str:
-    """Names below a path, with single slashes."""
+    """Append names to a path, with single slashes between."""
     return "/".join([path.rstrip("/"), *(name.strip("/") for name in names)])

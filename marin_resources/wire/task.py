@@ -9,9 +9,11 @@ from typing import Any
 
 from marin_resources.hardware import Resources
 from marin_resources.output import Output
+from marin_resources.versioned_json import VersionedJson
 from marin_resources.wire.config_json import decode, encode
 
 FORMAT_VERSION = 1
+FORMAT = VersionedJson(kind="task for", newest=FORMAT_VERSION, error=ValueError)
 ENCODED = frozenset({"output", "resources", "extras", "env", "packages"})
 """Fields that are encoded by `config_json`. `config` is encoded already, `facts` are plain."""
 
@@ -59,10 +61,6 @@ class Task:
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Task:
         """Return the task. Raises ValueError for a newer format version."""
-        version = fields["format_version"]
-        if version > FORMAT_VERSION:
-            raise ValueError(
-                f"A task has format version {version!r}, expected at most {FORMAT_VERSION}. Update the worker's code."
-            )
+        FORMAT.check(fields, str(fields.get("path")))
         known = {name: value for name, value in fields.items() if name != "format_version"}
         return Task(**{name: decode(value) if name in ENCODED else value for name, value in known.items()})

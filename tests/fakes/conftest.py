@@ -1,4 +1,4 @@
-"""A bucket of GCS, as plain requests see it."""
+"""A bucket of the fake GCS, through plain requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GCS that tests run against keeps its promises: generations, conditions, listings, ranges, errors.
+"""The fake GCS behaves like GCS: generations, conditions, listings, ranges, errors.
 
 With TEST_GCS_PREFIX the same is asked of a real bucket.
 """
@@ -24,7 +24,7 @@ def generation_of(api: JsonApi, name: str, data: bytes = b"one") -> str:
     return str(api.write(name, data).json()["generation"])
 
 
-def test_an_object_tells_what_it_is(api: JsonApi) -> None:
+def test_an_object_has_its_metadata(api: JsonApi) -> None:
     written = api.write("a/b", b"hello", headers={"Content-Type": "text/plain"}).json()
     assert written == api.look("a/b").json()
     assert (written["name"], written["size"], written["metageneration"]) == (api.full("a/b"), "5", "1")
@@ -73,13 +73,13 @@ def test_a_write_is_refused_unless_the_generation_is_the_one_that_it_names(api: 
     assert api.read("a").content == b"two"
 
 
-def test_a_write_wants_another_generation(api: JsonApi) -> None:
+def test_a_write_requires_another_generation(api: JsonApi) -> None:
     first = generation_of(api, "a")
     assert api.write("a", b"two", ifGenerationNotMatch=first).status_code == 304
     assert api.write("a", b"two", ifGenerationNotMatch=FAR).status_code == 200
 
 
-def test_a_read_wants_a_generation(api: JsonApi) -> None:
+def test_a_read_requires_a_generation(api: JsonApi) -> None:
     now = generation_of(api, "a")
     assert api.read("a", ifGenerationMatch=now).content == b"one"
     assert api.read("a", ifGenerationMatch=FAR).status_code == 412
@@ -90,13 +90,13 @@ def test_a_read_wants_a_generation(api: JsonApi) -> None:
     assert api.read("a", generation=FAR).status_code == 404
 
 
-def test_a_condition_on_what_is_not_there(api: JsonApi) -> None:
+def test_a_condition_on_an_object_that_does_not_exist(api: JsonApi) -> None:
     assert api.read("a", ifGenerationMatch=FAR).status_code == 412
     assert api.read("a", ifGenerationNotMatch=FAR).status_code == 404
     assert api.delete("a", ifGenerationMatch=FAR).status_code in (404, 412)
 
 
-def test_a_delete_wants_a_generation(api: JsonApi) -> None:
+def test_a_delete_requires_a_generation(api: JsonApi) -> None:
     now = generation_of(api, "a")
     assert api.delete("a", ifGenerationMatch=FAR).status_code == 412
     assert api.delete("a", generation=FAR).status_code == 404
@@ -182,7 +182,7 @@ def test_a_range_behind_the_end_cannot_be_read(api: JsonApi) -> None:
     assert api.read("empty").content == b""
 
 
-def test_errors_are_told_in_json_and_where_content_was_asked_for_in_plain_words(api: JsonApi) -> None:
+def test_errors_are_json_and_plain_text_where_content_was_requested(api: JsonApi) -> None:
     missing = api.look("a")
     assert (missing.status_code, reason(missing)) == (404, "notFound")
     assert missing.json()["error"]["message"] == f"No such object: {api.bucket}/{api.full('a')}"
@@ -215,7 +215,7 @@ def test_pages_of_a_listing_together_are_all_of_it_in_order(api: JsonApi) -> Non
     assert (found, pages) == ([api.full(name) for name in names], 3)
 
 
-def test_a_page_goes_on_behind_what_was_deleted_meanwhile(api: JsonApi) -> None:
+def test_a_page_continues_after_a_name_that_was_deleted_meanwhile(api: JsonApi) -> None:
     for name in "abcdef":
         api.write(name, b"")
     first = api.objects(maxResults=2).json()
@@ -238,7 +238,7 @@ def test_a_delimiter_gathers_folders(api: JsonApi) -> None:
     assert ([item["name"] for item in rest["items"]], rest["prefixes"]) == ([api.full("e")], [api.full("d/")])
 
 
-def test_a_listing_begins_and_ends_where_it_is_told(api: JsonApi) -> None:
+def test_a_listing_begins_and_ends_where_requested(api: JsonApi) -> None:
     for name in "abcde":
         api.write(name, b"")
     page = api.objects(startOffset=api.full("b"), endOffset=api.full("d"), fields="items(name)").json()
@@ -250,7 +250,7 @@ def test_a_listing_of_nothing_has_no_items(api: JsonApi) -> None:
     assert api.objects().json() == {"kind": "storage#objects"}
 
 
-def test_calls_in_a_batch_are_answered_each_on_its_own(api: JsonApi) -> None:
+def test_each_call_in_a_batch_has_its_own_response(api: JsonApi) -> None:
     for name in ("a", "b"):
         api.write(name, b"")
     calls = [f"DELETE {api.path(name)}" for name in ("a", "not there", "b")]

@@ -1,4 +1,4 @@
-"""The clients that are used here get on with the GCS that tests run against: gcsfs, Google's own, TensorStore."""
+"""The clients in use work with the fake GCS: gcsfs, Google's own, TensorStore."""
 
 from __future__ import annotations
 
@@ -200,6 +200,6 @@ def test_tensorstore_reads_ranges_and_writes_large_values(gcs_prefix: str) -> No
 
 
 @pytest.mark.skipif(bool(object_stores.REAL_GCS_PREFIX), reason="a real bucket knows it")
-def test_what_the_server_does_not_know_it_says(api: JsonApi) -> None:
+def test_the_server_reports_requests_that_it_does_not_know(api: JsonApi) -> None:
     answer = requests.get(f"{api.url}/storage/v1/b/{api.bucket}/o", params={"matchGlob": "*"}, timeout=60)
     assert (answer.status_code, "does not know the parameter 'matchGlob'" in answer.text) == (501, True)

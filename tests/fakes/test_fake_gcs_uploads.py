@@ -1,4 +1,4 @@
-"""Uploads to the GCS that tests run against: in chunks, interrupted, taken up again, given up, checked at the end."""
+"""Uploads to the fake GCS: in chunks, interrupted, resumed, cancelled, verified at the end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_upload_in_chunks_is_an_object_when_the_last_is_there(api: JsonApi) -
     assert api.read("a").content == data
 
 
-def test_an_upload_says_how_far_it_has_come(api: JsonApi) -> None:
+def test_an_upload_reports_how_many_bytes_it_has(api: JsonApi) -> None:
     session = session_of(api, "a")
     nothing = api.chunk(session, "*/*")
     assert (nothing.status_code, "Range" in nothing.headers) == (308, False)
@@ -54,15 +54,15 @@ def test_bytes_that_came_before_are_ignored_and_a_gap_is_refused(api: JsonApi) -
     assert api.read("a").content == data
 
 
-def test_an_upload_ends_without_bytes_once_its_size_is_told(api: JsonApi) -> None:
+def test_an_upload_ends_without_bytes_once_its_size_is_known(api: JsonApi) -> None:
     session = session_of(api, "a")
     api.chunk(session, f"0-{BLOCK - 1}/*", bytes(BLOCK))
     assert api.chunk(session, f"*/{BLOCK}").json()["size"] == str(BLOCK)
     assert api.chunk(session_of(api, "empty"), "*/0").json()["size"] == "0"
 
 
-def test_an_upload_that_is_complete_says_so_again(api: JsonApi) -> None:
-    """Whoever lost the answer sends the last chunk again, or asks; the object is not written twice."""
+def test_a_complete_upload_reports_so_again(api: JsonApi) -> None:
+    """A client that lost the response sends the last chunk again, or queries; the object is not written twice."""
     session = session_of(api, "a", ifGenerationMatch="0")
     done = api.chunk(session, "0-2/3", b"one").json()
     assert api.chunk(session, "0-2/3", b"one").json()["generation"] == done["generation"]
@@ -70,7 +70,7 @@ def test_an_upload_that_is_complete_says_so_again(api: JsonApi) -> None:
     assert api.look("a").json()["generation"] == done["generation"]
 
 
-def test_conditions_of_an_upload_are_looked_at_when_it_ends(api: JsonApi) -> None:
+def test_conditions_of_an_upload_are_checked_when_it_ends(api: JsonApi) -> None:
     session = session_of(api, "a", ifGenerationMatch="0")
     api.chunk(session, f"0-{BLOCK - 1}/*", bytes(BLOCK))
     api.write("a", b"somebody else's")
@@ -87,7 +87,7 @@ def test_an_upload_replaces_the_generation_that_it_named(api: JsonApi) -> None:
     assert api.read("a").content == b"two"
 
 
-def test_an_upload_that_is_given_up_leaves_nothing(api: JsonApi) -> None:
+def test_a_cancelled_upload_leaves_nothing(api: JsonApi) -> None:
     session = session_of(api, "a")
     api.chunk(session, f"0-{BLOCK - 1}/*", bytes(BLOCK))
     assert api.cancel(session).status_code == 499
@@ -96,7 +96,7 @@ def test_an_upload_that_is_given_up_leaves_nothing(api: JsonApi) -> None:
 
 
 @OF_THE_FAKE
-def test_an_upload_whose_connection_broke_goes_on_where_it_was(api: JsonApi) -> None:
+def test_an_upload_whose_connection_broke_resumes_where_it_was(api: JsonApi) -> None:
     data, session = os.urandom(3 * BLOCK), session_of(api, "a")
     address = urlsplit(session)
     with socket.create_connection((address.hostname, address.port)) as connection:

@@ -1,4 +1,4 @@
-"""What a bucket does at its worst: errors, lost connections and lost answers, before and after the effect of a write.
+"""Faults of a bucket: errors, lost connections and lost responses, before and after the effect of a write.
 
 A control file is then written once or not at all, and whoever writes it knows which, or knows that it does not know.
 """
@@ -30,7 +30,7 @@ ERRORS = [429, 500, 503]
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """gcsfs tries six times, with pauses that grow to half a minute: here they are none."""
+    """gcsfs tries six times, with pauses of up to half a minute: here without pauses."""
 
     async def no_pause(seconds: float) -> None:
         await asyncio.sleep(0)
@@ -39,7 +39,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def body() -> bytes:
-    """As of every control file that decides anything: no two are equal."""
+    """As in every control file that decides anything, no two are equal."""
     return uuid.uuid4().bytes
 
 
@@ -53,7 +53,7 @@ def writes(bucket: BucketForTests) -> int:
 
 
 @pytest.mark.parametrize("status", ERRORS)
-def test_a_write_that_was_refused_for_a_while_is_tried_again(gcs_bucket: BucketForTests, status: int) -> None:
+def test_a_write_that_was_refused_for_a_while_is_retried(gcs_bucket: BucketForTests, status: int) -> None:
     path, data = f"{gcs_bucket.prefix}/a", body()
     gcs_bucket.fail(method="POST", match="prefix/a", status=status, times=3)
     generation = control.write(path, data, expected=None)
@@ -63,7 +63,7 @@ def test_a_write_that_was_refused_for_a_while_is_tried_again(gcs_bucket: BucketF
 
 @pytest.mark.parametrize("status", ERRORS)
 def test_a_write_whose_answer_was_an_error_is_recognised_as_done(gcs_bucket: BucketForTests, status: int) -> None:
-    """The second try finds an object where none may be: the first one's."""
+    """The second try finds the object of the first."""
     path, data = f"{gcs_bucket.prefix}/a", body()
     gcs_bucket.fail(method="POST", match="prefix/a", status=status, after=True)
     generation = control.write(path, data, expected=None)
@@ -81,7 +81,7 @@ def test_a_write_whose_connection_was_lost_is_done_once(gcs_bucket: BucketForTes
     assert gcs_bucket.strikes_left() == 0
 
 
-def test_a_lost_write_over_which_somebody_else_wrote_is_a_conflict(gcs_bucket: BucketForTests) -> None:
+def test_a_lost_write_that_another_writer_overwrote_is_a_conflict(gcs_bucket: BucketForTests) -> None:
     path, mine, theirs = f"{gcs_bucket.prefix}/a", body(), body()
     gcs_bucket.drop(method="POST", match="prefix/a", after=True, delay_s=2.0)
     with ThreadPoolExecutor(1) as pool:
@@ -94,11 +94,11 @@ def test_a_lost_write_over_which_somebody_else_wrote_is_a_conflict(gcs_bucket: B
     assert control.read(path) == control.Snapshot(theirs, now)
 
 
-def test_a_conflict_is_told_though_its_answer_was_lost(gcs_bucket: BucketForTests) -> None:
+def test_a_conflict_is_reported_although_its_response_was_lost(gcs_bucket: BucketForTests) -> None:
     path, theirs = f"{gcs_bucket.prefix}/a", body()
     control.write(path, theirs, expected=None)
     gcs_bucket.drop(method="POST", match="prefix/a", after=True)
-    with pytest.raises(ConflictError, match="was changed by someone else"):
+    with pytest.raises(ConflictError, match="was changed by another process"):
         control.write(path, body(), expected=None)
     assert content(path) == theirs
 
@@ -114,14 +114,14 @@ def test_a_bucket_that_refuses_for_good_is_unavailable_and_nothing_is_written(gc
     assert content(path) is None
 
 
-def test_answers_that_are_all_lost_are_recognised_by_reading(gcs_bucket: BucketForTests) -> None:
+def test_a_write_whose_responses_are_all_lost_is_recognised_by_reading(gcs_bucket: BucketForTests) -> None:
     path, data = f"{gcs_bucket.prefix}/a", body()
     gcs_bucket.fail(method="POST", match="prefix/a", status=503, after=True, times=None)
     generation = control.write(path, data, expected=None)
     assert control.read(path) == control.Snapshot(data, generation)
 
 
-def test_a_read_is_tried_again(gcs_bucket: BucketForTests) -> None:
+def test_a_read_is_retried(gcs_bucket: BucketForTests) -> None:
     path, data = f"{gcs_bucket.prefix}/a", body()
     control.write(path, data, expected=None)
     gcs_bucket.drop(method="GET", match="prefix/a")
@@ -199,7 +199,7 @@ def s3_proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[DroppingProxy]:
 
     proxy = DroppingProxy(object_stores.S3_URL)
     monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
-    s3fs.S3FileSystem.clear_instance_cache()  # they know where their server was when they were made
+    s3fs.S3FileSystem.clear_instance_cache()  # instances keep the address of their server
     yield proxy
     s3fs.S3FileSystem.clear_instance_cache()
     proxy.close()
@@ -215,7 +215,7 @@ def test_on_s3_a_write_whose_connection_was_lost_is_done_once(s3_proxy: Dropping
     assert sum(line.startswith("PUT") for line in s3_proxy.requests) == 2
 
 
-def test_on_s3_a_conflict_is_told_though_its_answer_was_lost(s3_proxy: DroppingProxy) -> None:
+def test_on_s3_a_conflict_is_reported_although_its_response_was_lost(s3_proxy: DroppingProxy) -> None:
     path, theirs = f"{object_stores.s3_prefix()}/a", body()
     old = control.write(path, body(), expected=None)
     control.write(path, theirs, expected=old)

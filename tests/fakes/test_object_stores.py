@@ -1,4 +1,4 @@
-"""The servers of buckets: one of each for a test and all that it starts, and gone when it is."""
+"""The bucket servers: one of each for a test and its child processes; they end with the test process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_servers_end_with_the_process_that_started_them() -> None:
     server.wait(timeout=60)
 
 
-def test_a_server_that_does_not_come_up_is_told_with_its_log() -> None:
+def test_a_server_that_does_not_start_is_reported_with_its_log() -> None:
     with socket.socket() as bound, pytest.raises(RuntimeError, match=r"ended with code 1. Look into '.*\.log'") as told:
         object_stores._start("no_such_server", bound)
     log = Path(str(told.value).split("'")[-2])

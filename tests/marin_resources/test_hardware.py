@@ -7,7 +7,7 @@ import pytest
 from marin_resources.hardware import GIB, Gpu, ResourceError, Resources, Tpu, cpu, gpu, tpu
 
 
-def test_resources_are_told_in_one_phrase() -> None:
+def test_resources_are_described_in_one_phrase() -> None:
     assert cpu().describe() == "1 CPU"
     assert cpu(0.5, memory_gib=1.5).describe() == "0.5 CPU, 1.5 GiB memory"
     assert gpu(2).describe() == "1 CPU, 2 GPU"
@@ -15,7 +15,7 @@ def test_resources_are_told_in_one_phrase() -> None:
     assert tpu("v5p-32", slices=2).describe() == "1 CPU, 2 slice(s) of TPU v5p-32"
 
 
-def test_memory_is_asked_in_gib_and_kept_in_bytes() -> None:
+def test_memory_is_given_in_gib_and_stored_in_bytes() -> None:
     assert cpu(memory_gib=2).memory_bytes == 2 * GIB
     assert cpu().memory_bytes is None
 
@@ -26,16 +26,16 @@ def test_gpu_and_tpu_fill_in_their_parts() -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "2", True, None], ids=repr)
-def test_what_is_no_positive_number_is_refused_in_one_sentence(value: Any) -> None:
-    with pytest.raises(ResourceError, match="Resources need cpus above 0 and got"):
+def test_a_value_that_is_not_positive_is_refused_in_one_sentence(value: Any) -> None:
+    with pytest.raises(ResourceError, match=r"Resources got cpus=.* expected a positive number"):
         cpu(value)
-    with pytest.raises(ResourceError, match="Resources need slices above 0 and got"):
+    with pytest.raises(ResourceError, match=r"Resources got slices=.* expected a positive number"):
         tpu("v4-8", slices=value)
-    with pytest.raises(ResourceError, match="Resources need gpu count above 0 and got"):
+    with pytest.raises(ResourceError, match=r"Resources got gpu count=.* expected a positive number"):
         gpu(value)
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "2", True], ids=repr)
 def test_memory_that_is_no_positive_number_is_refused(value: Any) -> None:
-    with pytest.raises(ResourceError, match="Resources need memory_gib above 0 and got"):
+    with pytest.raises(ResourceError, match=r"Resources got memory_gib=.* expected a positive number"):
         cpu(memory_gib=value)

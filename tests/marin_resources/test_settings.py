@@ -60,7 +60,7 @@ def test_a_tilde_is_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("", "The prefix is empty"),
         ("  ", "The prefix is empty"),
         ("gss://bucket/x", "has the unknown scheme 'gss'"),
-        ("gs://", "names no place"),
+        ("gs://", "names no bucket"),
         (__file__, "is a file"),
     ],
 )
@@ -69,7 +69,7 @@ def test_what_cannot_be_a_prefix_is_refused_in_one_sentence(prefix: str, sentenc
         normalize_prefix(prefix)
 
 
-def test_dagsters_home_is_made_and_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dagsters_home_is_created_and_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DAGSTER_HOME", "home/of/dagster")
     assert ensure_dagster_home() == os.environ["DAGSTER_HOME"] == str(tmp_path / "home/of/dagster")

@@ -17,8 +17,7 @@ from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig,
 from marin_assets.stages.sample.split_documents import SplitDocumentsConfig, split_documents
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.storage.files import sizes_below, stored_files
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes, sizes_below, stored_files
 from marin_resources.storage.paths import join
 
 SHARDS = 3
@@ -52,8 +51,7 @@ def make_all(prefix: str) -> dict[str, Any]:
 
 
 def contents(prefix: str) -> dict[str, bytes]:
-    fs, _ = filesystem_of(prefix)
-    return {file.name: fs.cat_file(filesystem_of(file.path)[1]) for file in stored_files(prefix)}
+    return {file.name: read_bytes(file.path) for file in stored_files(prefix)}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import object_stores
 import pytest
 
-from marin_resources.storage.files import sizes_below
+from marin_resources.storage.files import read_bytes, sizes_below
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 from marin_resources.storage.transfer.account import Account
@@ -30,8 +30,7 @@ class Mirror:
         fs.pipe_file(place, data)
 
     def get(self, region: str, relative: str) -> bytes:
-        fs, place = filesystem_of(join(getattr(self, region), relative))
-        return fs.cat_file(place)
+        return read_bytes(join(getattr(self, region), relative))
 
     def remove(self, region: str, relative: str) -> None:
         fs, place = filesystem_of(join(getattr(self, region), relative))

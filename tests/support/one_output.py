@@ -9,8 +9,7 @@ import sys
 from marin_resources.output import Output
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
-from marin_resources.storage.files import sizes_below, write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes, sizes_below, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.store import Claim, Store
 from marin_resources.storage.paths import join
@@ -39,8 +38,7 @@ def write(path: str, name: str, text: str) -> None:
 
 
 def read(path: str, name: str) -> str:
-    fs, p = filesystem_of(join(path, name))
-    return fs.cat_file(p).decode()
+    return read_bytes(join(path, name)).decode()
 
 
 def stale_lease(path: str) -> str | None:

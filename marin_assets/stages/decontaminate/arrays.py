@@ -6,8 +6,7 @@ import hashlib
 import io
 from typing import TYPE_CHECKING
 
-from marin_resources.storage.files import write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes, write_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 
 def sha256_of(path: str) -> str:
     """Return the SHA-256 of a small file, in hex."""
-    fs, p = filesystem_of(path)
-    return hashlib.sha256(fs.cat_file(p)).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def save_array(path: str, array: np.ndarray) -> None:
@@ -30,5 +28,4 @@ def save_array(path: str, array: np.ndarray) -> None:
 def load_array(path: str) -> np.ndarray:
     import numpy as np
 
-    fs, p = filesystem_of(path)
-    return np.load(io.BytesIO(fs.cat_file(p)), allow_pickle=False)
+    return np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.decontaminate.questions import Question
 from marin_assets.stages.decontaminate.words import words_of
-from marin_resources.storage.files import write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes, write_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -180,8 +179,7 @@ def load_index(path: str, sha256: str) -> NgramIndex:
     """Load the index that `save_index` wrote, once a process while the file's SHA-256 stays the same."""
     import numpy as np
 
-    fs, p = filesystem_of(path)
-    with np.load(io.BytesIO(fs.cat_file(p)), allow_pickle=False) as stored:
+    with np.load(io.BytesIO(read_bytes(path)), allow_pickle=False) as stored:
         about: dict[str, Any] = json.loads(stored["about"].tobytes())
         return NgramIndex(
             words=about["words"],

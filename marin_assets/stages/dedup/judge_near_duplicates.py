@@ -24,8 +24,7 @@ from marin_assets.stages.dedup.keep_policy import KeepPolicy, best, candidate, i
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import open_atomic, remove_folder, stored_files
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import open_atomic, read_bytes, remove_folder, stored_files
 from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
@@ -165,8 +164,7 @@ def _table(path: str) -> Iterator[dict[str, Any]]:
 def _candidates(path: str) -> NDArray[Any]:
     import numpy as np
 
-    fs, p = filesystem_of(path)
-    return np.frombuffer(fs.cat_file(p), record())
+    return np.frombuffer(read_bytes(path), record())
 
 
 def _mismatch(found: str) -> ClusterTableError:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from marin_assets.stages.dedup.bands import SLOTS, read_band
 from marin_assets.stages.dedup.minhash import MinHash
 from marin_resources.ray_tpu.shards.file_shards import FileShard
-from marin_resources.storage.files import StoredFile, open_atomic, read_json
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import StoredFile, open_atomic, read_bytes, read_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,8 +88,7 @@ def read_links(path: str) -> NDArray[np.uint64]:
     """Return the links [n, 2] of a file. Raises LinkFileError."""
     import numpy as np
 
-    fs, p = filesystem_of(path)
-    data = fs.cat_file(p)
+    data = read_bytes(path)
     if len(data) % LINK_BYTES:
         raise LinkFileError(f"{path!r} has {len(data):,} bytes, expected a multiple of {LINK_BYTES}. Remove it.")
     return np.frombuffer(data, "<u8").astype(np.uint64).reshape(-1, 2)

@@ -16,7 +16,7 @@ from typing import Any
 
 from marin_resources.storage.files import exists, read_json
 from marin_resources.storage.filesystem import filesystem_of
-from marin_resources.storage.paths import is_local, join
+from marin_resources.storage.paths import absolute, is_local, join
 
 FORMAT_VERSION = 1
 """Version of model.json and of `one_line`: a change of the preprocessing raises it."""
@@ -100,7 +100,7 @@ def _load(file: str) -> Any:
 
     # fasttext.load_model would print a notice about its return type for each model.
     if is_local(file):
-        return fasttext.FastText._FastText(model_path=file.removeprefix("file://"))
+        return fasttext.FastText._FastText(model_path=absolute(file))
     fs, p = filesystem_of(file)
     with tempfile.TemporaryDirectory() as folder:
         local = f"{folder}/{file.rpartition('/')[2]}"

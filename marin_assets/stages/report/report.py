@@ -32,8 +32,7 @@ from marin_assets.stages.report.records import ReportError, StepRecord, flat_num
 from marin_assets.stages.report.waterfall import rejected_documents, waterfall_charts
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.storage.files import write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import exists, read_bytes, size_of, write_bytes
 from marin_resources.storage.paths import join
 
 REPORT = "report.html"
@@ -229,7 +228,7 @@ def plots_of(step: StepRecord) -> list[tuple[str, str]]:
         return []
     found = []
     for name in step.result.get("plots") or []:
-        fs, path = filesystem_of(join(step.path, name))
-        if name.endswith(".png") and fs.exists(path) and fs.size(path) <= MAX_PLOT_BYTES:
-            found.append((name, f"data:image/png;base64,{base64.b64encode(fs.cat_file(path)).decode()}"))
+        path = join(step.path, name)
+        if name.endswith(".png") and exists(path) and size_of(path) <= MAX_PLOT_BYTES:
+            found.append((name, f"data:image/png;base64,{base64.b64encode(read_bytes(path)).decode()}"))
     return found

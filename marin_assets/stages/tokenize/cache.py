@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from marin_resources.storage.files import exists, read_json, write_bytes, write_json
-from marin_resources.storage.paths import is_local, join
+from marin_resources.storage.paths import StoreKind, absolute, is_local, join, kind_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,7 @@ def write_shard(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, m
     if not is_local(path):
         _write_parts(path, tokens, ends, names, ledger)
         return
-    final = path.removeprefix("file://")
+    final = absolute(path)
     place = join(os.path.dirname(final), f".{name}.tmp")
     for leftover in (final, place):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -153,15 +153,14 @@ def _open(path: str) -> ts.TensorStore:
 def _kvstore(path: str) -> dict[str, str]:
     """Return tensorstore's spec of the key-value store at `path`."""
     if is_local(path):
-        return {"driver": "file", "path": os.path.abspath(path.removeprefix("file://")) + "/"}
-    url = urlparse(path)
-    drivers = {"gs": "gcs", "s3": "s3"}
-    if url.scheme not in drivers:
+        return {"driver": "file", "path": absolute(path) + "/"}
+    url, kind = urlparse(path), kind_of(path)
+    if kind not in (StoreKind.GCS, StoreKind.S3):
         raise CacheError(
             f"A cache cannot be stored at {path!r}, expected a local path, gs:// or s3://. Change the path."
         )
-    place = {"driver": drivers[url.scheme], "bucket": url.netloc, "path": url.path.lstrip("/") + "/"}
-    return {**place, **_s3_settings()} if url.scheme == "s3" else place
+    place = {"driver": kind.value, "bucket": url.netloc, "path": url.path.lstrip("/") + "/"}
+    return {**place, **_s3_settings()} if kind is StoreKind.S3 else place
 
 
 def _s3_settings() -> dict[str, str]:

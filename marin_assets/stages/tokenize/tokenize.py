@@ -21,8 +21,7 @@ from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fracti
 from marin_assets.stages.tokenize.cache import LEDGER, Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import exists, read_json
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import exists, read_bytes, read_json
 from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def _metadata(tokenizer: Tokenizer, tokenizer_path: str) -> dict[str, Any]:
 
 def tokenizer_digest(tokenizer_path: str) -> str:
     """Return the SHA-256 of the folder's tokenizer.json, in hex."""
-    return hashlib.sha256(_read(join(tokenizer_path, "tokenizer.json"))).hexdigest()
+    return hashlib.sha256(read_bytes(join(tokenizer_path, "tokenizer.json"))).hexdigest()
 
 
 def tokenize_shard(shard: DocumentShard) -> dict[str, int]:
@@ -227,7 +226,7 @@ def _load_tokenizer(path: str) -> tuple[Tokenizer, int, int]:
 
     if not exists(join(path, "tokenizer.json")):
         raise TokenizeError(f"No tokenizer.json exists at {path!r}. Pass the folder of a tokenizer.")
-    tokenizer = Tokenizer.from_str(_read(join(path, "tokenizer.json")).decode())
+    tokenizer = Tokenizer.from_str(read_bytes(join(path, "tokenizer.json")).decode())
     tokenizer.encode_special_tokens = True
     names = read_json(join(path, "tokenizer_config.json"))
     ids = []
@@ -238,11 +237,6 @@ def _load_tokenizer(path: str) -> tuple[Tokenizer, int, int]:
             raise TokenizeError(f"The tokenizer at {path!r} has {kind}={name!r}, expected one of its tokens.")
         ids.append(token)
     return tokenizer, ids[0], ids[1]
-
-
-def _read(path: str) -> bytes:
-    fs, p = filesystem_of(path)
-    return fs.cat_file(p)
 
 
 def _overlap(output_path: str, shards: list[str]) -> int:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.documents import list_shards, read_documents
 from marin_assets.documents.split import TRAIN, check_fraction, split_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.storage.files import write_bytes, write_json
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes, write_bytes, write_json
 from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
@@ -93,8 +92,7 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
         )
     log.info("trained %d tokens on %s in %.1f s", config.vocab_size, seen, time.monotonic() - started)
     _write_folder(tokenizer, config.output_path)
-    fs, p = filesystem_of(join(config.output_path, "tokenizer.json"))
-    written = Tokenizer.from_str(fs.cat_file(p).decode())
+    written = Tokenizer.from_str(read_bytes(join(config.output_path, "tokenizer.json")).decode())
     checked = _check_roundtrip(written, shards, config.roundtrip_documents)
     return {"vocab_size": written.get_vocab_size(), **seen, **checked}
 

@@ -10,8 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from marin_resources.storage.files import exists, list_files, read_json, write_json
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json
 from marin_resources.storage.paths import join
 
 LEDGER = "shard_ledger.json"
@@ -34,7 +33,7 @@ def check_inputs(
     tokenizer = join(tokenizer_path, "tokenizer.json")
     if not exists(tokenizer):
         raise InputError(f"No tokenizer.json exists at {tokenizer_path!r}. Pass the folder of a tokenizer.")
-    digest = hashlib.sha256(_read(tokenizer)).hexdigest()
+    digest = hashlib.sha256(read_bytes(tokenizer)).hexdigest()
     for name, path in components.items():
         for split in SPLITS:
             _check_cache(name, join(path, split), digest, tokenizer_path, sequence_length)
@@ -50,7 +49,7 @@ def stage_tokenizer(path: str, folder: str) -> str:
     os.makedirs(folder)
     for file in list_files(path):
         with open(os.path.join(folder, os.path.basename(file)), "wb") as copy:
-            copy.write(_read(file))
+            copy.write(read_bytes(file))
     config = os.path.join(folder, "config.json")
     if not exists(config):
         write_json(config, LLAMA)
@@ -82,8 +81,3 @@ def _check_cache(name: str, path: str, digest: str, tokenizer_path: str, sequenc
             f"Component {name!r} has {tokens} tokens at {path!r}, expected at least one sequence of {sequence_length}. "
             "Pass more documents, another validation_fraction, or a smaller max_seq_len."
         )
-
-
-def _read(path: str) -> bytes:
-    fs, p = filesystem_of(path)
-    return fs.cat_file(p)

@@ -42,7 +42,7 @@ from rigging.log_setup import configure_logging
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.inputs import count_tokens
 from marin_assets.stages.train.metrics import TRAIN_ONLY, UNTRAINED_STEP, MetricsFile, Progress, finite_numbers
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import BUCKET_SCHEMES, join
 
 JAX_CONFIG = {
     "jax_threefry_partitionable": True,  # Levanter's two defaults, which this dict replaces
@@ -51,9 +51,6 @@ JAX_CONFIG = {
     "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": -1,
 }
-
-BUCKETS = ("gs", "gcs", "s3", "s3a")
-"""fsspec's names of the protocols."""
 
 LOG_LEVELS = {
     # It warns that a cache does not name the tokenizer's path. Ours name its digest, which check_inputs compares.
@@ -255,8 +252,8 @@ def listings_cache_disabled() -> Iterator[None]:
 
     With it, a process that has listed the checkpoints before would not see the changes of another process.
     """
-    before = {store: dict(fsspec.config.conf.get(store, {})) for store in BUCKETS}
-    for store in BUCKETS:
+    before = {store: dict(fsspec.config.conf.get(store, {})) for store in BUCKET_SCHEMES}
+    for store in BUCKET_SCHEMES:
         fsspec.config.conf[store] = {**before[store], "use_listings_cache": False}
     try:
         yield

@@ -16,8 +16,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from marin_resources.storage.files import exists, write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import exists, read_bytes, write_bytes
 from marin_resources.storage.paths import is_local
 
 UNTRAINED_STEP = -1
@@ -113,8 +112,7 @@ def read_metrics(path: str) -> list[Row]:
     """Return the rows of a metrics file, by step; none if it does not exist. A line truncated by a kill is left out."""
     if not exists(path):
         return []
-    fs, p = filesystem_of(path)
-    *lines, _truncated = fs.cat_file(p).split(b"\n")
+    *lines, _truncated = read_bytes(path).split(b"\n")
     return [json.loads(line) for line in lines]
 
 

@@ -1,11 +1,11 @@
 """Control files: small files that are read and written under a condition, the same way on every store.
 
-A *generation* stands for one content of one file: GCS's own generation, S3's entity tag, on a local disk the inode and
-the time of its change. Writing names the generation that is to be replaced (None: there must be no file), and fails if
-another is there: a compare-and-swap, by which two writers find out which of them is the one.
+A *generation* identifies one content of one file: GCS's own generation, S3's entity tag, on a local disk the inode and
+the time of its change. A write names the generation that it replaces (None: the file must not exist) and fails if
+another one is there. This is a compare-and-swap: of two writers exactly one succeeds.
 
-Nothing here goes through a listing or a cache. A response that is lost after its write took effect is recognised by
-reading back, so bodies must differ between writers: those that decide anything carry an id of who wrote them.
+No listing and no cache is involved. If the response to a successful write is lost, the file is read back and its bytes
+are compared, so bodies must differ between writers: those that decide anything carry an id of their writer.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from marin_resources.storage.paths import StoreKind, kind_of
 
 
 def read(path: str) -> Snapshot | None:
-    """The control file at `path` with its generation, or None if there is none. Raises UnavailableError."""
+    """The control file at `path` with its generation, or None if it does not exist. Raises UnavailableError."""
     return _control_files(path).read(path)
 
 
 def write(path: str, data: bytes, *, expected: str | None) -> str:
-    """Write `data` in place of the generation `expected` (None: create the file); returns the new generation.
+    """Replace the generation `expected` (None: create the file) with `data`; return the new generation.
 
-    Raises ConflictError if another generation is there, and UnavailableError if it cannot be told what is there now.
+    Raises ConflictError if another generation exists, and UnavailableError if the outcome is unknown.
     """
     files = _control_files(path)
     try:
         return files.write(path, data, expected)
     except (ConflictError, UnavailableError):
-        # An earlier try of this very write may have taken effect and its response been lost.
+        # An earlier try of this write may have succeeded, with its response lost.
         found = files.read(path)
         if found is not None and found.data == data:
             return found.generation
@@ -37,12 +37,12 @@ def write(path: str, data: bytes, *, expected: str | None) -> str:
 
 
 def delete(path: str, *, expected: str) -> None:
-    """Remove a file if its generation is the one expected. Raises ConflictError if it is another, or gone."""
+    """Remove a file if it has the expected generation. Raises ConflictError if it has another, or is gone."""
     _control_files(path).delete(path, expected)
 
 
 def put(path: str, data: bytes) -> str:
-    """Write `data` whatever is there, for a writer that is entitled to it by another file; returns the generation."""
+    """Write `data` over any content and return the generation; another file must give the caller that right."""
     while True:
         found = read(path)
         try:
@@ -52,7 +52,7 @@ def put(path: str, data: bytes) -> str:
 
 
 def refuse_store_without_conditions(prefix: str) -> None:
-    """Raise SettingError for a prefix on a store that cannot compare and swap, before anything is looked at."""
+    """Raise SettingError for a prefix on a store without compare-and-swap, before anything is read."""
     _control_files(prefix)
 
 
@@ -69,7 +69,7 @@ def require_reachable(prefix: str) -> None:
 
 
 def _control_files(path: str) -> ControlFiles:
-    """The late imports break a weight, not a circle: a bucket's client takes a second to load."""
+    """Imports are late because a bucket's client takes a second to load, not because of a cycle."""
     match kind_of(path):
         case StoreKind.DISK:
             from marin_resources.storage.control.disk import DiskControlFiles
@@ -84,6 +84,6 @@ def _control_files(path: str) -> ControlFiles:
 
             return S3ControlFiles()
     raise SettingError(
-        f"The prefix {path!r} is on a store without conditional writes, by which one writer for an output is kept. "
+        f"The prefix {path!r} is on a store without conditional writes, which one writer for an output depends on. "
         "Set MARIN_PREFIX to a folder, or to a URL that begins with gs:// or s3://."
     )

@@ -1,4 +1,4 @@
-"""Control files on a local disk: compared and replaced while the kernel's lock on their folder is held."""
+"""Control files on a local disk: compared and replaced while holding the kernel's lock on their folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DiskControlFiles:
 
 
 def _generation(stat: os.stat_result) -> str:
-    """Each write makes a new file beside the old one, so the inode changes; where one comes back, its time differs."""
+    """Each write creates a new file, so the inode changes; a reused inode has another time."""
     return f"{stat.st_ino}-{stat.st_mtime_ns}-{stat.st_size}"
 
 
@@ -50,7 +50,7 @@ def _generation_at(path: str) -> str | None:
 
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
-    """While the block runs, no process here writes a control file of the folder."""
+    """Keep other processes on this machine from writing control files of the folder; create it if missing."""
     os.makedirs(folder, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:

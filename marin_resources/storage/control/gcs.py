@@ -1,6 +1,6 @@
 """Control files on Google Cloud Storage: generations and `ifGenerationMatch`, through gcsfs's own connection.
 
-gcsfs itself offers "create if absent" alone. `GCSFileSystem.call` is its public door to the JSON API, with its
+gcsfs itself offers only "create if absent". `GCSFileSystem.call` is its public access to the JSON API, with its
 credentials and its retries (six, with growing pauses).
 """
 
@@ -27,12 +27,12 @@ UNAVAILABLE = (
     google.auth.exceptions.GoogleAuthError,
 )
 ABSENT = "0"
-"""The generation of what is not there, in Google's words."""
+"""Google's generation of an object that does not exist."""
 
 
 class GcsControlFiles:
     def read(self, path: str) -> Snapshot | None:
-        fs, bucket, key = _split(path)
+        fs, bucket, key = object_at(path)
         try:
             headers, data = fs.call("GET", "b/{}/o/{}", bucket, key, alt="media")
         except FileNotFoundError:
@@ -42,12 +42,11 @@ class GcsControlFiles:
         return Snapshot(bytes(data), headers["X-Goog-Generation"])
 
     def write(self, path: str, data: bytes, expected: str | None) -> str:
-        fs, bucket, key = _split(path)
-        url = fs.base.replace("/storage/v1/", "/upload/storage/v1/") + f"b/{quote(bucket, safe='')}/o"
+        fs, bucket, key = object_at(path)
         try:
             answer = fs.call(
                 "POST",
-                url,
+                upload_url(fs, bucket),
                 uploadType="media",
                 name=key,
                 ifGenerationMatch=expected or ABSENT,
@@ -55,23 +54,29 @@ class GcsControlFiles:
                 data=data,
                 json_out=True,
             )
-        except FileExistsError:  # gcsfs's word for 412, a precondition that does not hold
+        except FileExistsError:  # gcsfs raises it for 412: the precondition does not hold
             raise ConflictError(path) from None
         except UNAVAILABLE as error:
-            raise UnavailableError(f"{path!r} may not be written ({type(error).__name__}: {error}).") from error
+            raise UnavailableError(f"{path!r} cannot be written ({type(error).__name__}: {error}).") from error
         return answer["generation"]
 
     def delete(self, path: str, expected: str) -> None:
-        fs, bucket, key = _split(path)
+        fs, bucket, key = object_at(path)
         try:
             fs.call("DELETE", "b/{}/o/{}", bucket, key, ifGenerationMatch=expected)
         except (FileExistsError, FileNotFoundError):
             raise ConflictError(path) from None
         except UNAVAILABLE as error:
-            raise UnavailableError(f"{path!r} may not be removed ({type(error).__name__}: {error}).") from error
+            raise UnavailableError(f"{path!r} cannot be removed ({type(error).__name__}: {error}).") from error
 
 
-def _split(path: str) -> tuple[Any, str, str]:
+def object_at(path: str) -> tuple[Any, str, str]:
+    """The filesystem, bucket and key of a "gs://" path."""
     fs, place = filesystem_of(path)
     bucket, _, key = place.partition("/")
     return fs, bucket, key
+
+
+def upload_url(fs: Any, bucket: str) -> str:
+    """The address that takes new objects of a bucket."""
+    return fs.base.replace("/storage/v1/", "/upload/storage/v1/") + f"b/{quote(bucket, safe='')}/o"

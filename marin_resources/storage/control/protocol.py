@@ -1,4 +1,4 @@
-"""What a store does for control files, and its two errors."""
+"""The interface of a store for control files, and its two errors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class ConflictError(RuntimeError):
-    """The file is not as the writer thought: somebody else has written it."""
+    """The file has another generation than the writer expected: another process has written it."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path!r} was changed by someone else in the meantime.")
+        super().__init__(f"{path!r} was changed by another process in the meantime.")
 
 
 class UnavailableError(OSError):
-    """The store did not answer, or not with a yes or a no. The write may have taken effect or not."""
+    """The store did not answer, or not clearly. A write may have succeeded or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class ControlFiles(Protocol):
     """One kind of store."""
 
     def read(self, path: str) -> Snapshot | None:
-        """The file, or None. Raises UnavailableError."""
+        """The file, or None if it does not exist. Raises UnavailableError."""
 
     def write(self, path: str, data: bytes, expected: str | None) -> str:
-        """Compare and swap; returns the new generation. Raises ConflictError, and UnavailableError."""
+        """Compare and swap; return the new generation. Raises ConflictError and UnavailableError."""
 
     def delete(self, path: str, expected: str) -> None:
-        """Remove this generation of the file. Raises ConflictError if it is another, or gone; and UnavailableError."""
+        """Remove this generation of the file. Raises ConflictError if another or none exists, and UnavailableError."""

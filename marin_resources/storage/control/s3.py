@@ -1,7 +1,7 @@
 """Control files on S3: entity tags with `If-Match` and `If-None-Match`, through s3fs's own connection.
 
-An entity tag is a digest of the content: equal bodies have equal tags, so a file that returns to an earlier content
-returns to its generation too. Bodies that decide anything therefore differ with every write.
+An entity tag is a digest of the content: a file that returns to an earlier content returns to its generation too.
+Therefore bodies that decide anything differ with every write.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from marin_resources.storage.control.protocol import ConflictError, Snapshot, Un
 from marin_resources.storage.filesystem import filesystem_of
 
 CONFLICTS = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404")
-"""What a conditional write is refused with: another content, a race of two writers, or nothing to be replaced."""
+"""S3's codes for a refused conditional write: other content, a race of two writers, or no object to replace."""
 
 
 class S3ControlFiles:
@@ -38,7 +38,7 @@ class S3ControlFiles:
         except _unavailable() as error:
             if _code(error) in CONFLICTS:
                 raise ConflictError(path) from None
-            raise UnavailableError(f"{path!r} may not be written ({type(error).__name__}: {error}).") from error
+            raise UnavailableError(f"{path!r} cannot be written ({type(error).__name__}: {error}).") from error
 
     def delete(self, path: str, expected: str) -> None:
         fs, bucket, key = _split(path)
@@ -49,7 +49,7 @@ class S3ControlFiles:
         except _unavailable() as error:
             if _code(error) in CONFLICTS:
                 raise ConflictError(path) from None
-            raise UnavailableError(f"{path!r} may not be removed ({type(error).__name__}: {error}).") from error
+            raise UnavailableError(f"{path!r} cannot be removed ({type(error).__name__}: {error}).") from error
 
 
 async def _get(fs: Any, bucket: str, key: str) -> Snapshot:
@@ -63,7 +63,7 @@ def _unavailable() -> tuple[type[BaseException], ...]:
 
 
 def _code(error: BaseException) -> str:
-    """S3's own code of an error that s3fs has translated; empty for one that did not come from S3."""
+    """S3's own code of an error that s3fs has translated; empty for an error that did not come from S3."""
     cause = error.__cause__
     return cause.response["Error"].get("Code", "") if isinstance(cause, ClientError) else ""
 

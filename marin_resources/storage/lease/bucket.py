@@ -1,7 +1,7 @@
 """The lease in a bucket: an object that its holder renews by compare-and-swap.
 
-Taking it, renewing it, giving it up and taking it over are all the same act: write, if the generation is the one that
-was read. It is never deleted: a delete that comes late would hit the next holder's.
+Acquire, renew, release and take over are the same operation: write, if the generation is the one that was read. The
+object is never deleted: a late delete would hit the next holder's lease.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class BucketLease:
             try:
                 control.write(self.path, lease_text.free_text(self.holder), expected=self._generation)
             except ConflictError:
-                log.info("the lease %s is another's by now, and is left alone", self.path)
+                log.info("the lease %s is held by another process now, and is left alone", self.path)
             except UnavailableError as error:
-                log.warning("the lease could not be given up, and will be stale in a while (%s)", error)
+                log.warning("the lease could not be released, and will become stale (%s)", error)
 
     def _renew(self) -> None:
         with self._writing:
@@ -57,16 +57,19 @@ class BucketLease:
                 self._generation = self._own_generation()
 
     def _own_generation(self) -> str:
-        """After a conflict: an earlier renewal of ours, whose answer was lost, or another's lease."""
+        """After a conflict: return the generation of our own earlier renewal, whose response was lost.
+
+        Raises LeaseLostError if the lease is another's.
+        """
         other = bucket_holder(self.path)
         if other is not None and other.owner == self.holder.owner:
             return other.generation
-        whose = f"taken over by {other.describe()}" if other else "removed or given up by someone else"
+        whose = f"taken over by {other.describe()}" if other else "removed or released by another process"
         raise LeaseLostError(f"{self.path!r} was {whose}")
 
 
 def acquire_in_bucket(path: str, holder: Holder, stale: str | None) -> BucketLease:
-    """Take the lease if it is free, or held at the generation `stale`. Raises LeaseHeldError."""
+    """Acquire the lease if it is free, or held at the generation `stale`. Raises LeaseHeldError."""
     while True:
         began_s = clock_s()
         found = control.read(path)
@@ -78,11 +81,11 @@ def acquire_in_bucket(path: str, holder: Holder, stale: str | None) -> BucketLea
             text = lease_text.held_text(holder, time.time())
             generation = control.write(path, text, expected=found.generation if found else None)
         except ConflictError:
-            continue  # somebody was quicker: look who
+            continue  # another process was faster: read who holds it
         return BucketLease(path, holder, generation, began_s)
 
 
 def bucket_holder(path: str) -> Holder | None:
-    """Who holds the lease by what the object says; None if it is free."""
+    """The holder that the object names; None if the lease is free."""
     found = control.read(path)
     return lease_text.parse(found.data, found.generation) if found is not None else None

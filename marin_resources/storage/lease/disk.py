@@ -1,8 +1,8 @@
-"""The lease on a local disk: a lock of the kernel on the file.
+"""The lease on a local disk: a kernel lock on the file.
 
-A kill frees it at once, and no time-out is needed: a file of ours without a lock on it is nobody's. The heartbeat only
-looks whether the file is still there, and keeps its timestamp fresh for people and for Marin. Marin itself holds no
-lock of the kernel while it computes; a file of Marin's is a lease for as long as it is renewed, as in a bucket.
+A kill frees the lock at once, so no time-out is needed: one of our files without a lock on it is a free lease. The
+heartbeat only checks that the file still exists, and updates its timestamp for people and for Marin. Marin itself holds
+no kernel lock while it computes; Marin's file is a lease while it is renewed, as in a bucket.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from marin_resources.storage.lease.text import ttl_s
 from marin_resources.storage.paths import absolute
 
 ACQUIRE_PATIENCE_S = 0.5
-"""How long an acquisition rides out the moment in which someone only looks (a look takes a shared lock)."""
+"""How long an acquisition waits for a reader: reading the holder takes a shared lock for a moment."""
 
 
-class LocalLease:
+class DiskLease:
     def __init__(self, path: str, fd: int, holder: Holder) -> None:
         self.path, self._fd, self.holder = path, fd, holder
         self._using = threading.Lock()
@@ -40,12 +40,12 @@ class LocalLease:
         self._heartbeat.on_lost(act)
 
     def release(self) -> None:
-        """The file goes too, while the lock on it is still ours."""
+        """Release the lock, and remove the file while the lock on it is still ours."""
         self._heartbeat.stop()
         with self._using:
             if self._fd < 0:
                 return
-            if _same_file(self._fd, self.path):  # else somebody else's file lies there now, which is theirs to remove
+            if _same_file(self._fd, self.path):  # else the file is another holder's, who removes it
                 os.unlink(self.path)
             os.close(self._fd)
             self._fd = -1
@@ -59,51 +59,50 @@ class LocalLease:
     def _check_file(self) -> None:
         if self._fd < 0 or not _same_file(self._fd, self.path):
             raise LeaseLostError(
-                f"The lease {self.path!r} was removed or replaced while its holder worked. Nothing is published; "
-                "run again."
+                f"The lease {self.path!r} was removed or replaced while it was held. Nothing is published; run again."
             )
 
 
-def acquire_local(path: str, holder: Holder, stale: str | None) -> LocalLease:
-    """Take the lock. Raises LeaseHeldError, also for a lease of Marin's unless it is the one that is `stale`."""
+def acquire_on_disk(path: str, holder: Holder, stale: str | None) -> DiskLease:
+    """Acquire the lock. Raises LeaseHeldError, also for a lease of Marin's unless its generation is `stale`."""
     path = absolute(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     deadline = time.monotonic() + ACQUIRE_PATIENCE_S
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if _try_lock(fd, fcntl.LOCK_EX):
-            other = _marins(fd)
+            other = _marin_holder(fd)
             if not _same_file(fd, path):
-                os.close(fd)  # its last holder removed it between our open and our lock
+                os.close(fd)  # the last holder removed it between our open and our lock
                 continue
             if other is None or other.generation == stale:
                 _write(fd, holder)
-                return LocalLease(path, fd, holder)
+                return DiskLease(path, fd, holder)
             os.close(fd)
             raise LeaseHeldError(os.path.dirname(path), other)
         os.close(fd)
-        if time.monotonic() > deadline and (other := local_holder(path)) is not None:
+        if time.monotonic() > deadline and (other := disk_holder(path)) is not None:
             raise LeaseHeldError(os.path.dirname(path), other)
         time.sleep(0.02)
 
 
-def local_holder(path: str) -> Holder | None:
-    """Who holds the lock now, or None."""
+def disk_holder(path: str) -> Holder | None:
+    """The holder of the lock, or None if it is free."""
     try:
         fd = os.open(absolute(path), os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         if _try_lock(fd, fcntl.LOCK_SH):
-            return _marins(fd)
+            return _marin_holder(fd)
         holder = lease_text.parse(os.pread(fd, 65536, 0), generation="")
         return dataclasses.replace(holder, ttl_s=None) if holder else None
     finally:
         os.close(fd)
 
 
-def _marins(fd: int) -> Holder | None:
-    """The holder by the text of a file that no kernel's lock is on: Marin, or nobody."""
+def _marin_holder(fd: int) -> Holder | None:
+    """The holder of a file without a kernel lock, by its text: Marin, or None."""
     text = os.pread(fd, 65536, 0)
     holder = lease_text.parse(text, generation=text.decode(errors="replace")) if text else None
     return holder if holder is not None and holder.host == "?" else None

@@ -1,8 +1,8 @@
-"""A heartbeat: renews a lease in a thread of its own, and says once if the lease is lost.
+"""A heartbeat: renews a lease in a thread of its own, and reports once if the lease is lost.
 
-Lost means that the file is another's, or that it could not be renewed in time. The time is the holder's own: 0.8 of
-the lease's time to live after the *start* of the last renewal that went through, so that the holder stops before
-anybody may think that it is gone. A second thread watches that time, since a renewal can hang in the network.
+Lost means that the file is another's, or that it could not be renewed in time. The deadline is by the holder's clock:
+0.8 of the lease's time to live after the *start* of the last successful renewal, so that the holder stops before any
+observer may call the lease stale. A second thread watches the deadline, since a renewal can hang in the network.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from marin_resources.storage.lease.protocol import LeaseLostError
 
 RENEWALS_IN_A_LIFE = 3
 TRIES_IN_A_LIFE = 12
-"""How often a renewal that did not get through is tried again."""
+"""A failed renewal is retried after this part of the time to live."""
 SELF_STOP = 0.8
+"""Part of the time to live after which a holder that could not renew stops itself."""
 
 log = logging.getLogger(__name__)
 
 
 def clock_s() -> float:
-    """Seconds that go on while the machine is suspended, where the system can tell: others' time goes on then too."""
+    """A monotonic clock that also counts suspended time, where the system has one: observers count it too."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Heartbeat:
-    """Calls `renew` three times in each life of a lease. `renew` raises LeaseLostError, or OSError to try again."""
+    """Calls `renew` three times per time to live. `renew` raises LeaseLostError, or another error to be retried."""
 
     def __init__(self, renew: Callable[[], None], *, ttl_s: float, began_s: float, expires: bool = True) -> None:
-        """`began_s`: `clock_s()` before the acquisition. A lease that the kernel keeps does not expire by time."""
+        """`began_s` is `clock_s()` before the acquisition. `expires` is False for a kernel lock: it has no deadline."""
         self._renew, self._ttl_s, self._expires = renew, ttl_s, expires
         self._deadline_s = began_s + SELF_STOP * ttl_s
         self._ended = threading.Event()
@@ -42,14 +43,14 @@ class Heartbeat:
             threading.Thread(target=work, name=f"lease-{work.__name__.strip('_')}", daemon=True).start()
 
     def on_lost(self, act: Callable[[str], None]) -> None:
-        """Have `act(reason)` called when the lease is lost; at once if it is."""
+        """Call `act(reason)` when the lease is lost; at once if it is lost already."""
         with self._once:
             self._on_lost = act
         if self.reason is not None:
             act(self.reason)
 
     def check(self) -> None:
-        """Raise LeaseLostError if the lease is lost, or has not been renewed in time."""
+        """Raise LeaseLostError if the lease is lost, or was not renewed in time."""
         if self.reason is None and self._expires and clock_s() > self._deadline_s:
             self._lose(f"it could not be renewed for {SELF_STOP * self._ttl_s:g} s")
         if self.reason is not None:
@@ -67,8 +68,8 @@ class Heartbeat:
             except LeaseLostError as error:
                 self._lose(str(error))
                 return
-            except Exception as error:  # whatever the store's client raises: tried again until the time is over
-                log.warning("the lease could not be renewed (%s: %s); trying again", type(error).__name__, error)
+            except Exception as error:  # any error of the store's client is retried until the deadline
+                log.warning("the lease could not be renewed (%s: %s); retrying", type(error).__name__, error)
                 pause_s = self._ttl_s / TRIES_IN_A_LIFE
                 continue
             self._deadline_s = began_s + SELF_STOP * self._ttl_s

@@ -1,8 +1,8 @@
 """`.executor_status.lock`: one writer for an output.
 
-On a local disk the kernel holds the lock and frees it when its holder dies (`lease_local.py`). In a bucket it is an
-object that the holder renews by compare-and-swap (`lease_bucket.py`). The lease saves work: two who come at once do
-it once. That no late writer publishes is the business of the commit object (`commit.py`).
+On a local disk the kernel holds the lock and frees it when the holder dies (`disk.py`). In a bucket it is an object
+that the holder renews by compare-and-swap (`bucket.py`). The lease saves work: two concurrent runs compute an output
+once. The commit object (`output/commit.py`) keeps a late writer from publishing.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ NAME = ".executor_status.lock"
 
 
 def acquire(output_path: str, run_id: str | None, *, attempt: int = 0, stale: str | None = None) -> Lease:
-    """Take the lease of the output at `output_path`. Raises LeaseHeldError.
+    """Acquire the lease of the output at `output_path`. Raises LeaseHeldError.
 
-    `stale` is the generation of a held lease that may be taken over: one that did not change for its time to live, or
-    whose holder is known to be dead. It changes with every renewal, so whoever still lives is not robbed.
+    `stale` is the generation of a held lease that may be taken over: it did not change for its time to live, or its
+    holder is known to be dead. Every renewal changes the generation, so a live holder keeps its lease.
     """
     lock = join(output_path, NAME)
     if is_local(output_path):
-        from marin_resources.storage.lease.disk import acquire_local
+        from marin_resources.storage.lease.disk import acquire_on_disk
 
-        return acquire_local(lock, _sign(run_id, attempt, None), stale)
+        return acquire_on_disk(lock, _new_holder(run_id, attempt, None), stale)
     from marin_resources.storage.lease.bucket import acquire_in_bucket
 
-    return acquire_in_bucket(lock, _sign(run_id, attempt, ttl_s()), stale)
+    return acquire_in_bucket(lock, _new_holder(run_id, attempt, ttl_s()), stale)
 
 
 def holder_of(output_path: str) -> Holder | None:
-    """Who holds the lease, or None if it is free. In a bucket the holder may be dead: see `LeaseWatch`."""
+    """The holder of the lease, or None if it is free. In a bucket the holder may be dead: see `LeaseWatch`."""
     lock = join(output_path, NAME)
     if is_local(output_path):
-        from marin_resources.storage.lease.disk import local_holder
+        from marin_resources.storage.lease.disk import disk_holder
 
-        return local_holder(lock)
+        return disk_holder(lock)
     from marin_resources.storage.lease.bucket import bucket_holder
 
     return bucket_holder(lock)
 
 
-def _sign(run_id: str | None, attempt: int, ttl: float | None) -> Holder:
+def _new_holder(run_id: str | None, attempt: int, ttl: float | None) -> Holder:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Holder(
         owner=uuid.uuid4().hex,

@@ -1,4 +1,4 @@
-"""A held lease, and the errors of one that is held by another or lost."""
+"""The interface of a held lease, and its two errors: held by another, and lost."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from marin_resources.output import Holder
 
 
 class LeaseLostError(RuntimeError):
-    """The lease is not ours any more, so nothing may be published."""
+    """This process no longer holds the lease, so it may not publish."""
 
 
 class LeaseHeldError(RuntimeError):
-    """Someone else works on the output."""
+    """Another process holds the lease of the output."""
 
     def __init__(self, path: str, holder: Holder) -> None:
-        super().__init__(f"{path!r} is being made by {holder.describe()}.")
+        super().__init__(f"{path!r} is being computed by {holder.describe()}.")
         self.holder = holder
 
 
 class Lease(Protocol):
-    """A held lease. `release()` it, or die."""
+    """A held lease. It ends with `release()`, or with the process."""
 
     holder: Holder
 
     def check(self) -> None:
-        """Raise LeaseLostError if it is ours no more, or may not be: to be called before every effect."""
+        """Raise LeaseLostError if the lease is lost, or may be. Call it before every effect."""
 
     def on_lost(self, act: Callable[[str], None]) -> None:
-        """Have `act(reason)` called from another thread when the lease is lost."""
+        """Call `act(reason)` from another thread when the lease is lost."""
 
     def release(self) -> None:
-        """Give it up. Another's lease is never touched."""
+        """Release the lease. Another holder's lease is never touched."""

@@ -1,8 +1,8 @@
-"""What a lease's file says: Marin's two fields, `worker_id` and `timestamp`, and nothing else.
+"""The text of a lease's file: Marin's two fields, `worker_id` and `timestamp`, and nothing else.
 
-Marin reads the file into a class of these two and fails on a third, so all that we tell of a holder stands in
-`worker_id`, as "key=value" words that a person can read too. A lease that was given up has a timestamp of 0, which
-Marin takes for stale. A `worker_id` without such words is Marin's own.
+Marin reads the file into a class with these two fields and fails on a third. So `worker_id` holds all our facts about
+the holder, as "key=value" words that people can read too. A released lease has a timestamp of 0, which Marin treats as
+stale. A `worker_id` without such words is Marin's own.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 from marin_resources.output import Holder
 
 TTL_S = 90.0
-"""Seconds without a renewal after which a lease may be taken over. Marin's HEARTBEAT_TIMEOUT; ours say it themselves,
-so holders and observers need not agree on it."""
+"""Seconds without a renewal after which a lease may be taken over: Marin's HEARTBEAT_TIMEOUT. Our leases carry their
+own value, so holders and observers need not agree on it."""
 TTL_VARIABLE = "MARIN_LEASE_TTL_S"
 
 
 def ttl_s() -> float:
-    """Time to live of the leases that this process takes, and of those that do not say."""
+    """Time to live, in seconds, of the leases that this process acquires, and of leases that carry none."""
     return float(os.environ.get(TTL_VARIABLE) or TTL_S)
 
 
 def held_text(holder: Holder, timestamp: float) -> bytes:
-    """A lease that is held. No two are equal: the owner is new with each acquisition, the time with each renewal."""
+    """The text of a held lease. No two are equal: each acquisition has a new owner, each renewal a new time."""
     words = {
         "owner": holder.owner,
         "host": holder.host,
@@ -36,27 +36,29 @@ def held_text(holder: Holder, timestamp: float) -> bytes:
         "ttl_s": holder.ttl_s,
         "attempt": holder.attempt,
     }
-    told = " ".join(f"{key}={_word(value)}" for key, value in words.items() if value is not None)
-    return json.dumps({"worker_id": told, "timestamp": timestamp}).encode()
+    worker_id = " ".join(f"{key}={_word(value)}" for key, value in words.items() if value is not None)
+    return json.dumps({"worker_id": worker_id, "timestamp": timestamp}).encode()
 
 
 def free_text(holder: Holder) -> bytes:
-    """A lease that `holder` has given up."""
+    """The text of a lease that `holder` has released."""
     return json.dumps({"worker_id": f"free was={holder.owner}", "timestamp": 0}).encode()
 
 
 def parse(text: bytes, generation: str) -> Holder | None:
-    """The holder, or None if the lease is free. What cannot be read is held by somebody unknown."""
+    """The holder, or None if the lease is free. An unreadable lease counts as held by an unknown holder."""
     try:
         fields = json.loads(text)
-        told, timestamp = str(fields["worker_id"]), float(fields["timestamp"])
+        worker_id, timestamp = str(fields["worker_id"]), float(fields["timestamp"])
     except (ValueError, KeyError, TypeError):
-        told, timestamp = "?", 0.0
-    if timestamp == 0 and told != "?":
+        worker_id, timestamp = "?", 0.0
+    if timestamp == 0 and worker_id != "?":
         return None
-    words: dict[str, Any] = dict(word.partition("=")[::2] for word in told.split(" ")) if is_ours(told) else {}
+    words: dict[str, Any] = (
+        dict(word.partition("=")[::2] for word in worker_id.split(" ")) if is_ours(worker_id) else {}
+    )
     return Holder(
-        owner=words.get("owner", told),
+        owner=words.get("owner", worker_id),
         host=words.get("host", "?"),
         pid=int(words.get("pid", 0)),
         run_id=words.get("run"),

@@ -1,7 +1,7 @@
-"""Whether the holder of a lease in a bucket is gone, by the observer's own clock.
+"""Decide by the observer's own clock whether the holder of a lease in a bucket is gone.
 
-A holder's clock may be an hour off, so its timestamps decide nothing. What counts is that the lease's generation did
-not change for its whole time to live while this process watched.
+A holder's clock may be an hour off, so its timestamps decide nothing. A lease is stale if its generation did not change
+for its whole time to live while this process watched.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class LeaseWatch:
         self._since_s = 0.0
 
     def begin(self) -> float:
-        """To be called before each look at the lease; give the result to `is_stale`."""
+        """Call it before each read of the lease, and pass the result to `is_stale`."""
         return self._now_s()
 
     def is_stale(self, holder: Holder, looked_at_s: float) -> bool:
-        """Whether the lease has not changed for its time to live. A lease that the kernel keeps never is."""
+        """Whether the lease did not change for its time to live. A kernel lock is never stale."""
         if holder.ttl_s is None:
             return False
         if holder.generation != self._generation:

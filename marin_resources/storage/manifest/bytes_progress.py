@@ -1,4 +1,4 @@
-"""Progress over bytes, told as sentences: how much is done, how fast, how long it will take."""
+"""Report progress over bytes: how many are done, how fast, and how long the rest takes."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ EVERY_S = 5.0
 
 
 class BytesProgress:
-    """At most one line every five seconds, so that short work is silent. Threads may advance it."""
+    """Reports at most one line every 5 s, so short work is silent. Threads may share it."""
 
-    def __init__(self, what: str, total_bytes: int, say: Callable[[str], None]) -> None:
-        self._what, self._total, self._say = what, total_bytes, say
+    def __init__(self, what: str, total_bytes: int, report: Callable[[str], None]) -> None:
+        self._what, self._total, self._report = what, total_bytes, report
         self._done = 0
-        self._started = self._told = time.monotonic()
+        self._started = self._reported = time.monotonic()
         self._lock = threading.Lock()
 
     def advance(self, more_bytes: int) -> None:
         with self._lock:
             self._done += more_bytes
             now = time.monotonic()
-            if now - self._told < EVERY_S:
+            if now - self._reported < EVERY_S:
                 return
-            self._told = now
+            self._reported = now
             line = self._line(max(now - self._started, 1e-9))
-        self._say(line)
+        self._report(line)
 
     def _line(self, elapsed_s: float) -> str:
         rate = self._done / elapsed_s

@@ -1,10 +1,10 @@
 """Checksums of files: the store's own where it has one, else computed from the bytes.
 
-    "crc32c:<base64>"   what GCS has for every object; also what is computed on a local disk, so that an output there
-                        and the same output on GCS have one digest
-    "md5:<hex>"         what S3 has, as the entity tag of every object that was uploaded in one part
+    "crc32c:<base64>"   GCS has it for every object. It is also computed for files on a local disk, so that an output
+                        there and the same output on GCS have one digest
+    "md5:<hex>"         S3 has it as the entity tag of every object that was uploaded in one part
 
-In:  what a listing says of a file, or the file.   Out: the text above.
+In:  the listing's info of a file, or the file.   Out: the text above.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ CRC32C, MD5 = "crc32c", "md5"
 LOCAL_CHUNK_BYTES = 1 << 20
 """Measured on one core: 4-6 GB/s for crc32c and 0.5 GB/s for md5, the same from 256 KiB to 4 MiB."""
 REMOTE_CHUNK_BYTES = 8 << 20
-"""One request for each, so that no file is ever whole in memory."""
+"""One request for each, so that no file is held in memory as a whole."""
 
 OnBytes = Callable[[int], None]
 
 
 class ChecksumError(ValueError):
-    """A checksum of a kind that is not known: one sentence."""
+    """A checksum of an unknown algorithm: one sentence."""
 
 
 class _Hash(Protocol):
@@ -36,7 +36,7 @@ class _Hash(Protocol):
 
 
 def stored_checksum(info: Mapping[str, Any]) -> str | None:
-    """The checksum that the store itself has of a file, from what its listing says; None where it has none."""
+    """The store's own checksum of a file, from the info of its listing; None if it has none."""
     if info.get("crc32c"):
         return f"{CRC32C}:{info['crc32c']}"
     tag = str(info.get("ETag") or "").strip('"')
@@ -44,34 +44,34 @@ def stored_checksum(info: Mapping[str, Any]) -> str | None:
     return f"{MD5}:{tag}" if re.fullmatch("[0-9a-f]{32}", tag) else None
 
 
-def kind_of(checksum: str) -> str:
+def algorithm_of(checksum: str) -> str:
     """ "crc32c" or "md5". Raises ChecksumError for another."""
-    kind = checksum.partition(":")[0]
-    if kind not in (CRC32C, MD5):
+    algorithm = checksum.partition(":")[0]
+    if algorithm not in (CRC32C, MD5):
         raise ChecksumError(
-            f"The checksum {checksum!r} is of an unknown kind, expected {CRC32C!r} or {MD5!r}. Update this checkout."
+            f"The checksum {checksum!r} has an unknown algorithm, expected {CRC32C!r} or {MD5!r}. Update this checkout."
         )
-    return kind
+    return algorithm
 
 
 def read_checksum(
-    fs: fsspec.AbstractFileSystem, stored: str, kind: str = CRC32C, on_bytes: OnBytes | None = None
+    fs: fsspec.AbstractFileSystem, stored: str, algorithm: str = CRC32C, on_bytes: OnBytes | None = None
 ) -> str:
-    """The checksum of the bytes of the file `stored`, spelled as its store does, as they are now; all are read.
+    """Read the file `stored` (its path in the store's spelling) and return the checksum of its bytes.
 
-    Raises FileNotFoundError. `on_bytes` is told how many bytes more have been read.
+    `on_bytes` is called with the size of each chunk read. Raises FileNotFoundError.
     """
-    state = _new_hash(kind)
+    state = _new_hash(algorithm)
     for chunk in _chunks(fs, stored):
         state.update(chunk)
         if on_bytes is not None:
             on_bytes(len(chunk))
     digest = state.digest()
-    return f"{kind}:{base64.b64encode(digest).decode() if kind == CRC32C else digest.hex()}"
+    return f"{algorithm}:{base64.b64encode(digest).decode() if algorithm == CRC32C else digest.hex()}"
 
 
-def _new_hash(kind: str) -> _Hash:
-    if kind == MD5:
+def _new_hash(algorithm: str) -> _Hash:
+    if algorithm == MD5:
         import hashlib
 
         return hashlib.md5(usedforsecurity=False)

@@ -1,4 +1,4 @@
-"""Many files at once, by threads: the largest first, so that none is left alone at the end."""
+"""Process many files in threads, the largest first, so that no large file remains alone at the end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TypeVar
 from marin_resources.storage.paths import is_local
 
 BUCKET_THREADS = 16
-"""There a thread waits more than it computes."""
+"""More than cores: a thread waits for the network more than it computes."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def map_largest_first(do: Callable[[T], R], items: Sequence[T], *, size: Callable[[T], int], threads: int) -> list[R]:
-    """`do` of each item, in their order. What an item raises is raised, and what has not begun by then never does."""
+    """Return `do(item)` for each item, in their order. The first error is raised, and pending items are cancelled."""
     pool = ThreadPoolExecutor(threads)
     try:
         order = sorted(range(len(items)), key=lambda index: size(items[index]), reverse=True)
@@ -28,5 +28,5 @@ def map_largest_first(do: Callable[[T], R], items: Sequence[T], *, size: Callabl
 
 
 def read_threads(paths: Iterable[str]) -> int:
-    """How many threads read files best: one for each core on a disk, where checksums are computed at its speed."""
+    """Number of threads to read files: one per core on a disk, where the checksums are the limit; 16 for buckets."""
     return (os.cpu_count() or 1) if all(map(is_local, paths)) else BUCKET_THREADS

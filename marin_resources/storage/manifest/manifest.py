@@ -1,7 +1,7 @@
-"""`.marin/manifest.json`: every data file of a finished output with its size and its checksum.
+"""`.marin/manifest.json`: every data file of a complete output with its size and its checksum.
 
-Control files (whatever begins with a dot, or lies in a folder that does) and logs are left out. Files of timings
-differ between runs that do the same: they are listed, so that a lost one is missed, and the digest leaves them out.
+Control files (names that begin with a dot, and files in such folders) and logs are left out. Files of timings differ
+between identical runs: the manifest lists them, so that a lost one is found, and its digest leaves them out.
 """
 
 from __future__ import annotations
@@ -23,20 +23,29 @@ from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import CRC32C, MD5, read_checksum, stored_checksum
 from marin_resources.storage.manifest.largest_first import map_largest_first, read_threads
 from marin_resources.storage.paths import join
+from marin_resources.versioned_json import VersionedJson
 
 NAME = ".marin/manifest.json"
 FORMAT_VERSION = 2
 COMMITTED = "committed"
 LOGS = ("*.log",)
-"""Names of files that are no data: they may grow after the output is complete."""
+"""Patterns of files that are not data: they may grow after the output is complete."""
 TIMINGS = ("metrics.jsonl", "eval_metrics.jsonl", "report.html")
-"""Names of files that hold seconds or rates: of training, of Levanter's evaluations, and of the report."""
+"""Patterns of files that hold seconds or rates: of training, of Levanter's evaluations, and of the report."""
 
 log = logging.getLogger(__name__)
 
 
 class ManifestError(ValueError):
     """A manifest that cannot be read: one sentence with its path."""
+
+
+FORMAT = VersionedJson(
+    kind="manifest",
+    newest=FORMAT_VERSION,
+    error=ManifestError,
+    if_damaged="The file is damaged; compute the output again.",
+)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -47,13 +56,13 @@ class Entry:
     """Its path below the output."""
     size: int
     checksum: str | None = None
-    """ "crc32c:<base64>" or "md5:<hex>"; None in manifests of format 1, and where it was not asked for."""
+    """ "crc32c:<base64>" or "md5:<hex>"; None in manifests of format 1, and if it was not requested."""
     timing: bool = False
-    """Whether it is one of those that differ between runs that do the same."""
+    """Whether it is a file of timings, which differs between identical runs."""
 
     def to_json(self) -> dict[str, Any]:
-        told = {"name": self.name, "size": self.size, "checksum": self.checksum}
-        return {**told, "timing": True} if self.timing else told
+        fields = {"name": self.name, "size": self.size, "checksum": self.checksum}
+        return {**fields, "timing": True} if self.timing else fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +72,7 @@ class Manifest:
 
     @property
     def files(self) -> tuple[tuple[str, int], ...]:
-        """(name, bytes) of each: what can be compared without reading a byte."""
+        """(name, bytes) of each file: comparable without reading a file."""
         return tuple((entry.name, entry.size) for entry in self.entries)
 
     @cached_property
@@ -72,7 +81,7 @@ class Manifest:
 
     @cached_property
     def digest(self) -> str:
-        """sha256 over names, sizes and checksums; without checksums over names and sizes, as format 1 has it."""
+        """SHA-256 over names, sizes and checksums; without checksums over names and sizes, as in format 1."""
         if all(entry.checksum is None for entry in self.entries):
             return _sha256(self.files)
         return _sha256([(e.name, e.size, e.checksum) for e in self.entries if not e.timing])
@@ -86,7 +95,7 @@ class Manifest:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Manifest:
-        """Of format 1 or 2; what else stands there is not looked at."""
+        """Read format 1 or 2; other fields are ignored."""
         found = (
             Entry(name=e["name"], size=e["size"], checksum=e.get("checksum"), timing=e.get("timing", False))
             for e in value["entries"]
@@ -96,26 +105,26 @@ class Manifest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataFile:
-    """A data file as it lies in its store now."""
+    """A data file as its store lists it now."""
 
     stored: str
-    """Its path as the store spells it."""
+    """Its path in the store's spelling."""
     entry: Entry
-    """With the checksum that the store itself has of it, if it has one."""
+    """With the store's own checksum, if it has one."""
 
 
-def take_manifest(output_path: str, *, checksums: bool = True, say: Callable[[str], None] = log.info) -> Manifest:
-    """The manifest of what lies below `output_path` now.
+def take_manifest(output_path: str, *, checksums: bool = True, report: Callable[[str], None] = log.info) -> Manifest:
+    """The manifest of the data files that exist below `output_path` now.
 
-    Bytes are read only where the store has no checksum of its own: on a disk, and on S3 of what was uploaded in parts.
-    Without `checksums` no byte is read, and entries may be without. `say` is told of the progress of long work.
+    Files are read only if the store has no checksum of its own: on a disk, and on S3 if they were uploaded in parts.
+    Without `checksums` no file is read, and entries may lack one. `report` gets the progress of long work.
     """
     fs, found = find_data(output_path)
     if not checksums:
         return Manifest(entries=tuple(file.entry for file in found))
     trusted = _tags_can_be_trusted(fs, found)
     unknown = [file for file in found if file.entry.checksum is None or not trusted]
-    progress = BytesProgress(f"checksums of {output_path}", sum(file.entry.size for file in unknown), say)
+    progress = BytesProgress(f"checksums of {output_path}", sum(file.entry.size for file in unknown), report)
     computed = map_largest_first(
         lambda file: read_checksum(fs, file.stored, CRC32C, progress.advance),
         unknown,
@@ -128,9 +137,9 @@ def take_manifest(output_path: str, *, checksums: bool = True, say: Callable[[st
 
 
 def read_manifest(output_path: str) -> Manifest | None:
-    """The manifest that was published with the output; None if there is none: not published yet, or Marin's.
+    """The manifest that was published with the output; None if it has none: not published yet, or Marin's.
 
-    Raises ManifestError for one that is damaged, or of a newer format than this software knows.
+    Raises ManifestError if it is damaged, or of a newer format than this software knows.
     """
     path = join(output_path, NAME)
     found = control.read(path)
@@ -138,30 +147,22 @@ def read_manifest(output_path: str) -> Manifest | None:
 
 
 def parse_manifest(data: bytes, path: str) -> Manifest | None:
-    """What a manifest's file says: None if it only says that somebody is at work. Raises ManifestError."""
+    """The manifest in a file; None if an attempt has claimed the output and not published. Raises ManifestError."""
+    value = FORMAT.parse(data, path)
     try:
-        value = json.loads(data)
-        version = value["format_version"]
-        if version > FORMAT_VERSION:
-            raise ManifestError(
-                f"The manifest {path!r} has format version {version!r} and this software knows up to {FORMAT_VERSION}. "
-                "Update this checkout."
-            )
-        if version > 1 and value["state"] != COMMITTED:
+        if value["format_version"] > 1 and value["state"] != COMMITTED:
             return None
         manifest = Manifest.from_json(value)
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{path!r} is no manifest ({error!r}). It is damaged; make the output anew.") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FORMAT.invalid(path, error) from error
     if value.get("digest", manifest.digest) != manifest.digest:
-        raise ManifestError(
-            f"The entries of the manifest {path!r} have the digest {manifest.digest!r}, expected {value['digest']!r} "
-            "as stands there. It is damaged; make the output anew."
-        )
+        recorded = f"expected {value['digest']!r} as recorded there"
+        raise FORMAT.damaged(path, f"has entries with the digest {manifest.digest!r}, {recorded}")
     return manifest
 
 
 def find_data(output_path: str) -> tuple[fsspec.AbstractFileSystem, list[DataFile]]:
-    """The store, and every data file below `output_path` by name: what a manifest covers."""
+    """The filesystem, and every data file below `output_path`, sorted by name: the files that a manifest covers."""
     fs, root = filesystem_of(output_path)
     start = len(root.rstrip("/")) + 1
     files = (
@@ -173,7 +174,7 @@ def find_data(output_path: str) -> tuple[fsspec.AbstractFileSystem, list[DataFil
 
 
 def is_data(name: str) -> bool:
-    """Whether a manifest lists files of this name. Those of format 1 list logs too."""
+    """Whether a manifest lists files of this name. Manifests of format 1 list logs too."""
     return not any(part.startswith(".") for part in name.split("/")) and not _is_one_of(name, LOGS)
 
 
@@ -187,7 +188,7 @@ def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _tags_can_be_trusted(fs: fsspec.AbstractFileSystem, files: Sequence[DataFile]) -> bool:
-    """Whether S3's entity tags are md5 sums here, tried on the smallest file. With KMS keys they are not."""
+    """Whether S3's entity tags are md5 sums here, tested on the smallest file. With KMS keys they are not."""
     tagged = [file for file in files if (file.entry.checksum or "").startswith(f"{MD5}:")]
     if not tagged:
         return True

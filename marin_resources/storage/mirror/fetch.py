@@ -1,11 +1,11 @@
-"""Bring one file here, or read a part of it where it lies. Both are charged to the budget before a byte moves."""
+"""Copy one file into the local region, or read a part of it remotely. Both reserve their bytes in the budget first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from marin_resources.storage.mirror.choose import Choice, choose, nowhere
-from marin_resources.storage.mirror.stored import SCHEME, ChangedError, MirrorError, Stored, is_control
+from marin_resources.storage.mirror.choose import Choice, choose, not_found
+from marin_resources.storage.mirror.protocol import SCHEME, ChangedError, FileCopy, MirrorError, Stored, is_control
 from marin_resources.storage.mirror.stores import store_of
 from marin_resources.storage.output.status import NAME as STATUS
 from marin_resources.storage.transfer.budget import Transfer, TransferBudgetError, current_budget
@@ -13,18 +13,18 @@ from marin_resources.storage.transfer.ledger import Moved
 from marin_resources.storage.transfer.regions import Regions
 
 TRIES = 5
-"""Of a copy, when others write the same file or its source."""
+"""Of a copy, while other processes write the same file or its source."""
 
 
 def fetch(relative: str, regions: Regions) -> Stored:
-    """The file in the local region, copied there if need be.
+    """The file in the local region, copied there if necessary.
 
-    Raises FileNotFoundError, TransferBudgetError, and MirrorError where nothing may be copied to.
+    Raises FileNotFoundError, TransferBudgetError, and MirrorError if it may not be copied.
     """
     for _ in range(TRIES):
         found = choose(relative, regions)
         if found is None:
-            raise nowhere(relative, regions)
+            raise not_found(relative, regions)
         if found.region == regions.local:
             return found.stored
         refuse_control(relative)
@@ -37,38 +37,40 @@ def fetch(relative: str, regions: Regions) -> Stored:
             if choose(relative, regions) == found:
                 raise
             continue
-        with transfer:  # whoever moved the same file has ended by now, so look again
+        with transfer:  # transfers of the same file have ended by now, so choose again
             if choose(relative, regions) == found:
                 copy(found, relative, regions, transfer)
     raise MirrorError(
-        f"{SCHEME + relative!r} changed again and again while it was copied to {regions.local.name}. Find out who "
-        "writes it, and run again."
+        f"{SCHEME + relative!r} changed {TRIES} times while it was copied to {regions.local.name}. Stop the process "
+        "that writes it, and run again."
     )
 
 
-def copy(found: Choice, relative: str, regions: Regions, transfer: Transfer, told_as: str | None = None) -> None:
-    """Copy what was found into the local region; not if it, or what is there, changes meanwhile.
+def copy(found: Choice, relative: str, regions: Regions, transfer: Transfer, charged_as: str | None = None) -> None:
+    """Copy the chosen file into the local region. Do nothing if the source or the target changes meanwhile.
 
-    `told_as` is what the account names in place of the file: the folder that it is a part of.
+    The ledger names `charged_as` in place of the file: the folder that it is a part of.
     """
     assert found.origin is not None
     target = regions.local.place(relative)
     try:
-        store_of(target).take(
-            found.stored,
-            target,
-            found.origin,
-            found.replaces,
-            transfer.check,
-            source_store=store_of(found.stored.path),
+        store_of(target).write_copy(
+            FileCopy(
+                source=found.stored,
+                source_store=store_of(found.stored.path),
+                target=target,
+                origin=found.origin,
+                replaces=found.replaces,
+                check=transfer.check,
+            )
         )
     except (FileExistsError, ChangedError):
         return
-    transfer.moved(moved(found, told_as or relative, regions, found.stored.size_bytes, files=1))
+    transfer.moved(moved(found, charged_as or relative, regions, found.stored.size_bytes, files=1))
 
 
 def read_part(found: Choice, relative: str, regions: Regions, start: int, end: int) -> bytes:
-    """Bytes of another region's file, which is not copied."""
+    """Read bytes of another region's file without copying it."""
     path = SCHEME + relative
     with current_budget().reserve(path, end - start, whole=False, source=found.region.name) as transfer:
         data = store_of(found.stored.path).read(found.stored, start, end)
@@ -88,30 +90,31 @@ def moved(found: Choice, relative: str, regions: Regions, size_bytes: int, *, fi
 
 
 def refuse_control(relative: str) -> None:
-    """Raise MirrorError for a status, record or log: copied, it would say of this region what holds in another."""
+    """Raise MirrorError for a status, record or log: a copy would describe another region's output as this region's."""
     if is_control(relative):
         raise MirrorError(
-            f"{SCHEME + relative!r} is a control file of another region, and these are not copied. Open it as it is, "
-            "through fsspec."
+            f"{SCHEME + relative!r} is a control file of another region, and control files are not copied. Open it "
+            "through fsspec, which reads it remotely."
         )
 
 
 def refuse_own_output(relative: str, regions: Regions) -> None:
-    """Raise MirrorError if `relative` lies in an output of the local prefix itself: one writer for an output."""
+    """Raise MirrorError if `relative` is inside an output of the local prefix, which has one writer."""
     for folder in _folders(relative):
         status = regions.local.place(f"{folder}/{STATUS}")
         if store_of(status).find(status) is not None:
-            raise own_output(relative, folder, regions)
+            raise own_output_error(relative, folder, regions)
 
 
-def own_output(relative: str, folder: str, regions: Regions) -> MirrorError:
+def own_output_error(relative: str, folder: str, regions: Regions) -> MirrorError:
     return MirrorError(
         f"{SCHEME + relative!r} is not complete in {regions.local.name} ({regions.local.prefix!r}), where {folder!r} "
-        "is an output with a status of its own, and nothing is copied into one. Run its step, or remove that folder to "
+        "is an output with a status of its own, and nothing is copied into it. Run its step, or remove that folder to "
         "read it from another region."
     )
 
 
 def _folders(relative: str) -> Iterator[str]:
+    """The folders above a path, the innermost first."""
     while relative := relative.rpartition("/")[0]:
         yield relative

@@ -1,4 +1,4 @@
-"""A file of another region, open for reading: small parts are read where it lies, and then it is copied after all."""
+"""A file of another region, open for reading: small parts are read remotely, larger reads copy the file first."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from fsspec.spec import AbstractBufferedFile
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.mirror.choose import Choice
 from marin_resources.storage.mirror.fetch import fetch, read_part
-from marin_resources.storage.mirror.stored import SCHEME, changed
+from marin_resources.storage.mirror.protocol import SCHEME, changed
 from marin_resources.storage.transfer.regions import Regions
 
 PART_OF_FILE = 0.05
-"""Of its bytes: reading less than this costs less than a copy, even if the copy is made in the end."""
+"""Share of a file that is read remotely. Less than this adds little to the price of a later copy."""
 READS_IN_A_PART = 4
-LEAST_READ_BYTES, MOST_READ_BYTES = 64 * 1024, 5 * 1024**2
+MIN_READ_BYTES, MAX_READ_BYTES = 64 * 1024, 5 * 1024**2
 
 
 def part_limit_bytes(size_bytes: int) -> float:
-    """Bytes of a file that are read without copying it."""
+    """Number of bytes of a file that may be read without copying it."""
     return size_bytes * PART_OF_FILE
 
 
 class MirrorFile(AbstractBufferedFile):
-    """Reads up to a twentieth remotely, then copies the file and reads the copy."""
+    """Reads up to a twentieth of the file remotely, then copies the file and reads the copy."""
 
     def __init__(self, fs: Any, relative: str, found: Choice, regions: Regions) -> None:
         size_bytes = found.stored.size_bytes
@@ -33,7 +33,7 @@ class MirrorFile(AbstractBufferedFile):
             fs,
             relative,
             mode="rb",
-            block_size=min(max(read_ahead, LEAST_READ_BYTES // READS_IN_A_PART), MOST_READ_BYTES),
+            block_size=min(max(read_ahead, MIN_READ_BYTES // READS_IN_A_PART), MAX_READ_BYTES),
             cache_type="readahead",
             size=size_bytes,
         )

@@ -1,8 +1,8 @@
-"""The mirror as a filesystem of fsspec: `mirror://relative/path`.
+"""The mirror as an fsspec filesystem: `mirror://relative/path`.
 
-Reading prefers the local region, else the cheapest that has the file: it is copied here once, and read here. A part of
-a file smaller than a twentieth of it is read where it lies. Listings are the union of all regions; the local one wins;
-they copy nothing and cost nothing. Writing and removing is done in the local region alone.
+Reading prefers the local region, else the cheapest region that has the file: the file is copied once into the local
+region and read there. A part of less than a twentieth of the file is read remotely. Listings are the union of all
+regions, where the local region wins; they copy nothing and are free. Only the local region is written to.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import fsspec
 from fsspec.spec import AbstractFileSystem
 
 from marin_resources.storage.filesystem import filesystem_of
-from marin_resources.storage.mirror.choose import Choice, choose, nowhere
+from marin_resources.storage.mirror.choose import Choice, choose, not_found
+from marin_resources.storage.mirror.disk import DiskStore, note_path, read_notes
 from marin_resources.storage.mirror.fetch import fetch, read_part
-from marin_resources.storage.mirror.file import LEAST_READ_BYTES, MirrorFile, part_limit_bytes
+from marin_resources.storage.mirror.file import MIN_READ_BYTES, MirrorFile, part_limit_bytes
+from marin_resources.storage.mirror.protocol import GENERATION, PROTOCOL, is_control, is_own
 from marin_resources.storage.mirror.relative import relative_of
-from marin_resources.storage.mirror.store_local import LocalStore, note_path, read_notes
-from marin_resources.storage.mirror.stored import GENERATION, PROTOCOL, is_control, is_own
 from marin_resources.storage.mirror.union import folders_of, joined
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.regions import Region, Regions, declared_regions
@@ -32,23 +32,23 @@ Info = dict[str, Any]
 
 
 class MirrorFileSystem(AbstractFileSystem):
-    """Threads may share one. It holds no state: the environment says which regions there are."""
+    """Stateless, so threads may share it: the environment declares the regions."""
 
     protocol = PROTOCOL
     root_marker = ""
 
-    # Looking: all regions, nothing is copied.
+    # Listings: of all regions, nothing is copied.
 
     def info(self, path: str, **kwargs: Any) -> Info:
-        """Of the local region if it has the path, else of the cheapest that has it. Raises FileNotFoundError."""
+        """The info from the local region, else from the cheapest region that has the path. Raises FileNotFoundError."""
         regions, relative = self._placed(path)
         for region in regions.all:
             fs, place = filesystem_of(region.place(relative))
             try:
-                return _told(fs.info(place), relative, region)
+                return _mirrored(fs.info(place), relative, region)
             except FileNotFoundError:
                 continue
-        raise nowhere(relative, regions)
+        raise not_found(relative, regions)
 
     def exists(self, path: str, **kwargs: Any) -> bool:
         return self._type(path) is not None
@@ -61,9 +61,9 @@ class MirrorFileSystem(AbstractFileSystem):
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
         regions, relative = self._placed(path)
-        found = joined(_in_each(regions, lambda region: _list(region, relative)))
+        found = joined(_in_all_regions(regions, lambda region: _list(region, relative)))
         if found is None:
-            raise nowhere(relative, regions)
+            raise not_found(relative, regions)
         return [found[name] for name in sorted(found)] if detail else sorted(found)
 
     def find(
@@ -72,7 +72,7 @@ class MirrorFileSystem(AbstractFileSystem):
         if maxdepth is not None:
             return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail, **kwargs)
         regions, relative = self._placed(path)
-        found = joined(_in_each(regions, lambda region: _find(region, relative))) or {}
+        found = joined(_in_all_regions(regions, lambda region: _find(region, relative))) or {}
         if withdirs:
             found = {**folders_of(found, relative), **found}
         return dict(sorted(found.items())) if detail else sorted(found)
@@ -83,7 +83,7 @@ class MirrorFileSystem(AbstractFileSystem):
     def modified(self, path: str) -> Any:
         return self._info_of_time(path, "modified")
 
-    # Reading: what is not here is copied, unless it is a small part.
+    # Reading: a file that the local region lacks is copied, unless only a small part is read.
 
     def _open(self, path: str, mode: str = "rb", block_size: Any = None, **kwargs: Any) -> Any:
         regions, relative = self._placed(path)
@@ -94,7 +94,7 @@ class MirrorFileSystem(AbstractFileSystem):
         if found.region != regions.local:
             if is_control(relative):
                 return io.BytesIO(read_part(found, relative, regions, 0, found.stored.size_bytes))
-            if part_limit_bytes(found.stored.size_bytes) >= LEAST_READ_BYTES:
+            if part_limit_bytes(found.stored.size_bytes) >= MIN_READ_BYTES:
                 return MirrorFile(self, relative, found, regions)
         fs, place = filesystem_of(self._here(found, relative, regions))
         return fs.open(place, mode, **options)
@@ -119,7 +119,7 @@ class MirrorFileSystem(AbstractFileSystem):
         fs, place = filesystem_of(self._here(found, relative, regions))
         return fs.get_file(place, lpath if outfile is None else outfile, **kwargs)
 
-    # Writing: the local region alone.
+    # Writing: in the local region alone.
 
     def _open_to_write(self, target: str, mode: str, options: dict[str, Any]) -> Any:
         fs, place = filesystem_of(target)
@@ -161,7 +161,7 @@ class MirrorFileSystem(AbstractFileSystem):
             while chunk := source.read(self.blocksize):
                 target.write(chunk)
 
-    # What these have in common.
+    # Shared by the methods above.
 
     def _placed(self, path: str) -> tuple[Regions, str]:
         regions = declared_regions()
@@ -172,7 +172,7 @@ class MirrorFileSystem(AbstractFileSystem):
         return filesystem_of(regions.local.place(relative))
 
     def _type(self, path: str) -> str | None:
-        """None if there is nothing: a region that cannot be asked is an error, and not nothing."""
+        """None if nothing exists. A region that cannot be read raises its error."""
         try:
             return str(self.info(path)["type"])
         except FileNotFoundError:
@@ -181,7 +181,7 @@ class MirrorFileSystem(AbstractFileSystem):
     def _chosen(self, relative: str, regions: Regions) -> Choice:
         found = choose(relative, regions)
         if found is None:
-            raise nowhere(relative, regions)
+            raise not_found(relative, regions)
         return found
 
     def _here(self, found: Choice, relative: str, regions: Regions) -> str:
@@ -196,29 +196,29 @@ class MirrorFileSystem(AbstractFileSystem):
 
 @lru_cache(maxsize=1)
 def mirror_filesystem() -> MirrorFileSystem:
-    """The one of this process, known to fsspec as "mirror"."""
+    """The instance of this process, registered with fsspec as "mirror"."""
     register()
     return MirrorFileSystem()
 
 
 def register() -> None:
-    """Have fsspec take "mirror" for this filesystem, in this process.
+    """Register this filesystem with fsspec as "mirror", in this process.
 
-    Levanter's own libraries register another under the same name when they are imported, and that import fails if one
-    is there already; so they come first, where they are installed.
+    Levanter's libraries register another filesystem under the same name when they are imported, and that import fails
+    if the name is taken already. So they are imported first, where they are installed.
     """
     if find_spec("rigging") is not None:
         import rigging.filesystem  # noqa: F401
     fsspec.register_implementation(PROTOCOL, MirrorFileSystem, clobber=True)
 
 
-def _in_each(regions: Regions, look: Any) -> list[dict[str, Info] | None]:
+def _in_all_regions(regions: Regions, look: Any) -> list[dict[str, Info] | None]:
     with ThreadPoolExecutor(len(regions.all)) as pool:
         return list(pool.map(look, regions.all))
 
 
 def _list(region: Region, relative: str) -> dict[str, Info] | None:
-    """What is directly below, or None if the region has nothing there."""
+    """The entries directly below `relative`; None if the region has nothing there."""
     fs, place = filesystem_of(region.place(relative))
     try:
         found = fs.ls(place, detail=True)
@@ -237,27 +237,27 @@ def _find(region: Region, relative: str) -> dict[str, Info] | None:
 
 
 def _named(found: Any, region: Region, relative: str) -> Iterator[tuple[str, Info]]:
-    """By their path in the mirror, without the mirror's own files and objects that stand for a folder."""
+    """(path in the mirror, info), without the mirror's own files and objects that represent a folder."""
     root = filesystem_of(region.prefix)[1].rstrip("/")
     for info in found:
         name = info["name"][len(root) :].strip("/")
         folder_itself = name == relative and info["type"] == "directory"
         if not folder_itself and not is_own(name) and not (info["type"] == "file" and info["name"].endswith("/")):
-            yield name, _told(info, name, region)
+            yield name, _mirrored(info, name, region)
 
 
-def _told(info: Info, relative: str, region: Region) -> Info:
-    """As the region's store tells of it, with the generation of what a copy is of, so that copying changes nothing."""
-    told = {**info, "name": relative, "region": region.name}
+def _mirrored(info: Info, relative: str, region: Region) -> Info:
+    """The store's info with the origin's generation for a copy, so that copying a file does not change its info."""
+    mirrored = {**info, "name": relative, "region": region.name}
     if info["type"] != "file":
-        return told
+        return mirrored
     if is_local(region.prefix):
-        stored = LocalStore().find(info["name"])
+        stored = DiskStore().find(info["name"])
         known: Any = (stored.origin.generation if stored.origin else stored.generation) if stored else ""
     else:
         known = (info.get("metadata") or {}).get(GENERATION, info["generation"])
-    return {**told, "generation": known}
+    return {**mirrored, "generation": known}
 
 
-# However it is first come by, whoever asks fsspec for "mirror" from then on gets this one.
+# However this module is first imported, fsspec's "mirror" is this filesystem from then on.
 register()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from marin_resources.storage.mirror.stored import SCHEME, MirrorError
+from marin_resources.storage.mirror.protocol import SCHEME, MirrorError
 from marin_resources.storage.transfer.regions import Regions
 
 
 def relative_of(path: str, regions: Regions) -> str:
     """The path below a region's prefix, without slashes at its ends. "" is the prefix itself.
 
-    A full path below one of the regions' prefixes (`mirror:///data/a/raw/x`) means the same place in all of them.
-    Raises MirrorError for a path that leads out of the prefix.
+    A full path below one of the regions' prefixes (`mirror:///data/a/raw/x`) means the same relative path in all of
+    them. Raises MirrorError for a path that leaves the prefix.
     """
     plain = path.removeprefix(SCHEME)
     for candidate in (plain, "/" + plain):

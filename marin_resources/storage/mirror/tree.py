@@ -1,10 +1,10 @@
-"""A plain path for what `mirror://…` means, for readers that know no fsspec: TensorStore, Levanter, native Parquet.
+"""The plain local path of a `mirror://` path, for readers without fsspec: TensorStore, Levanter, native Parquet.
 
-In:  `mirror://x`, a file or a folder.   Out: its path in the local prefix, with every file of it there.
+In:  `mirror://x`, a file or a folder.   Out: its path in the local prefix, with every file copied there.
 
-The sizes of all files that are missing here are added up and reserved before the first is copied. An output with a
-status is taken from one region alone, the cheapest where it is SUCCESS, so that no tree is mixed of two computations.
-Status, record and logs are not copied: what is copied is data, and no output of this prefix.
+The total size of the missing files is reserved before the first is copied. An output with a status is copied from one
+region alone, the cheapest where it is SUCCESS, so that no folder mixes two computations. Status, record and logs are
+not copied: the copy is data, and not an output of the local prefix.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from marin_resources.output import Status
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
-from marin_resources.storage.mirror.choose import Choice, choose, look_up, nowhere
-from marin_resources.storage.mirror.fetch import TRIES, copy, fetch, own_output, refuse_own_output
+from marin_resources.storage.mirror.choose import Choice, choose, look_up, not_found
+from marin_resources.storage.mirror.fetch import TRIES, copy, fetch, own_output_error, refuse_own_output
+from marin_resources.storage.mirror.protocol import SCHEME, MirrorError, Origin, Stored, is_control
 from marin_resources.storage.mirror.relative import relative_of
-from marin_resources.storage.mirror.stored import SCHEME, MirrorError, Origin, Stored, is_control
 from marin_resources.storage.mirror.stores import store_of
 from marin_resources.storage.output.status import NAME as STATUS
 from marin_resources.storage.output.status import read_status
+from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.transfer.budget import Transfer, TransferBudgetError, current_budget
 from marin_resources.storage.transfer.regions import Region, Regions, declared_regions
 
@@ -32,11 +33,11 @@ log = logging.getLogger(__name__)
 
 
 def local_path_of(path: str) -> str:
-    """Where `path` can be read in the local region; what is missing there is copied. Other paths are themselves.
+    """The local path of a `mirror://` path, after copying its missing files. Other paths are returned unchanged.
 
     Raises FileNotFoundError, TransferBudgetError before anything is copied, and MirrorError.
     """
-    if not path.startswith(SCHEME):
+    if kind_of(path) is not StoreKind.MIRROR:
         return path
     regions = declared_regions()
     relative = relative_of(path, regions)
@@ -48,11 +49,15 @@ def local_path_of(path: str) -> str:
         if not missing:
             return regions.local.place(relative)
         refuse_own_output(relative, regions)
-        _bring(relative, regions, listings, missing)
-    raise MirrorError(f"{path!r} changed again and again while it was copied. Find out who writes it, and run again.")
+        _copy_missing(relative, regions, listings, missing)
+    raise MirrorError(
+        f"{path!r} changed {TRIES} times while it was copied. Stop the process that writes it, and run again."
+    )
 
 
-def _bring(relative: str, regions: Regions, listings: Mapping[Region, Listing], missing: Mapping[str, Choice]) -> None:
+def _copy_missing(
+    relative: str, regions: Regions, listings: Mapping[Region, Listing], missing: Mapping[str, Choice]
+) -> None:
     total_bytes = sum(choice.stored.size_bytes for choice in missing.values())
     source = max(regions.others, key=lambda r: sum(c.stored.size_bytes for c in missing.values() if c.region == r))
 
@@ -67,7 +72,7 @@ def _bring(relative: str, regions: Regions, listings: Mapping[Region, Listing], 
         if still_missing() == missing:
             raise
         return
-    with transfer:  # whoever moved the same files has ended by now, so look again
+    with transfer:  # transfers of the same files have ended by now, so list again
         _copy_all(relative, regions, still_missing(), transfer)
 
 
@@ -77,7 +82,7 @@ def _copy_all(relative: str, regions: Regions, missing: Mapping[str, Choice], tr
 
     def copy_one(name: str, choice: Choice) -> None:
         transfer.check()
-        copy(choice, _below(relative, name), regions, transfer, told_as=relative)
+        copy(choice, _below(relative, name), regions, transfer, charged_as=relative)
         progress.advance(choice.stored.size_bytes)
 
     with ThreadPoolExecutor(COPIES_AT_ONCE, thread_name_prefix="mirror") as pool:
@@ -97,19 +102,19 @@ def _list_all(relative: str, regions: Regions) -> dict[Region, Listing]:
 
 
 def _missing(relative: str, regions: Regions, listings: Mapping[Region, Listing]) -> dict[str, Choice]:
-    """Name -> what is to be copied under it. Empty if all is here; raises FileNotFoundError if nothing is anywhere."""
+    """Name -> file to copy. Empty if the local region has all; raises FileNotFoundError if no region has any."""
     here = listings[regions.local]
     if STATUS in here:
         if read_status(regions.local.place(relative)) is Status.SUCCESS:
             return {}
-        raise own_output(relative, relative, regions)
+        raise own_output_error(relative, relative, regions)
     complete = [r for r in regions.others if STATUS in listings[r] and _is_complete(r.place(relative))]
     if complete:
         found = _of_output(complete[0], listings[complete[0]], here)
     else:
         found = _of_union(relative, regions, {r: files for r, files in listings.items() if STATUS not in files})
     if not found and not here:
-        raise nowhere(relative, regions)
+        raise not_found(relative, regions)
     return found
 
 
@@ -118,7 +123,7 @@ def _is_complete(output_path: str) -> bool:
 
 
 def _of_output(region: Region, files: Listing, here: Listing) -> dict[str, Choice]:
-    """A complete output of another region: all its data, from there, unless a file was written here."""
+    """A complete output of another region: all its data files, except those that were written in the local region."""
     found = {}
     for name, stored in files.items():
         origin = Origin(path=stored.path, generation=stored.generation)
@@ -130,7 +135,7 @@ def _of_output(region: Region, files: Listing, here: Listing) -> dict[str, Choic
 
 
 def _of_union(relative: str, regions: Regions, listings: Mapping[Region, Listing]) -> dict[str, Choice]:
-    """What any region has, file by file; nothing within an output that is made here."""
+    """The union of all regions, file by file, without files inside an output of the local region."""
     look = _look_in(relative, listings)
     outputs = {name.rpartition("/")[0] + "/" for name in listings[regions.local] if name.endswith("/" + STATUS)}
     names = {name for files in listings.values() for name in files if not is_control(name)}
@@ -140,7 +145,7 @@ def _of_union(relative: str, regions: Regions, listings: Mapping[Region, Listing
 
 
 def _look_in(relative: str, listings: Mapping[Region, Listing]) -> Callable[[Region, str], Stored | None]:
-    """Answer from listings that were taken already, so that a tree costs no request for each of its files."""
+    """Look up files in existing listings, so that a folder does not cost one request per file."""
 
     def look(region: Region, path: str) -> Stored | None:
         if region not in listings:

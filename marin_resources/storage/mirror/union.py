@@ -1,4 +1,4 @@
-"""What several regions list, as one listing."""
+"""Join the listings of several regions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Info = dict[str, Any]
 
 
 def joined(listings: Iterable[Mapping[str, Info] | None]) -> dict[str, Info] | None:
-    """Path -> what is told of it by the first region that has it; None if no region has the place that was listed."""
+    """Path -> info from the first region that has it; None if no region has the listed folder."""
     found: dict[str, Info] | None = None
     for listing in listings:
         if listing is not None:

@@ -1,7 +1,7 @@
-"""`.marin/attempts/<n>.json` and `<n>.log`: every try at an output, who made it, how it ended, and what it printed.
+"""`.marin/attempts/<n>.json` and `<n>.log`: each attempt at an output, its process, its end, and its log.
 
-The number is the attempt's fence: it only grows, and one writer has it. The mark is also how we know that files
-beside it are ours.
+The number is the attempt's fence: it only grows, and exactly one writer has it. The mark (the JSON file) also shows
+that the files beside it are ours.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FORMAT_VERSION = 1
 
 
 def latest_attempt(output_path: str) -> int:
-    """The number of the latest attempt, 0 if there was none."""
+    """The number of the latest attempt; 0 if none has begun."""
     commit = read_commit(output_path)
     return commit.fence if commit is not None and commit.fence else latest_mark(output_path)
 
 
 def latest_mark(output_path: str) -> int:
-    """The highest number of a mark: the latest attempt where no commit object tells it, as earlier formats had none."""
+    """The highest number of a mark: the latest attempt at an output without a commit object, as in earlier formats."""
     fs, folder = filesystem_of(join(output_path, FOLDER))
     try:
         names = [os.path.basename(name) for name in fs.ls(folder, detail=False)]
@@ -46,7 +46,7 @@ def read_attempt(output_path: str, attempt: int) -> dict[str, Any]:
 
 
 def latest_identity(output_path: str, latest: int) -> str | None:
-    """What the newest attempt with a mark was making; the mark is put when the folder is ready for it."""
+    """The identity that the newest marked attempt computed. A mark is written when the folder is ready."""
     for attempt in range(latest, 0, -1):
         try:
             return read_attempt(output_path, attempt).get("identity")
@@ -56,12 +56,12 @@ def latest_identity(output_path: str, latest: int) -> str | None:
 
 
 def begin_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:
-    """Put the mark of a new attempt, whose number the commit object has given to this writer alone."""
+    """Write the mark of a new attempt. The commit object has given its number to this writer alone."""
     _write(output_path, attempt, {"format_version": FORMAT_VERSION, "attempt": attempt, **facts})
 
 
 def end_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:
-    """Add how the attempt ended to its mark."""
+    """Add the end of the attempt to its mark."""
     _write(output_path, attempt, {**read_attempt(output_path, attempt), **facts})
 
 

@@ -1,15 +1,15 @@
-"""`.marin/manifest.json`: the commit object of an output. Who may write it, and, once it is complete, what it is.
+"""`.marin/manifest.json`: the commit object of an output. It names the one writer and, at the end, holds the manifest.
 
-    claimed    attempt `fence` by `owner` is at work, or died at it
+    claimed    attempt `fence` by `owner` is at work, or died
     committed  complete: the manifest of the data, and the record. Final.
 
-Every change is one compare-and-swap. A claim replaces what it has read, with the next fence; publishing replaces that
-claim. So of two writers of which one was taken for dead, the one with the lower fence finds its claim replaced, and
-can publish nothing, whatever its clock or its network did meanwhile. (Chubby's sequencers, Burrows 2006; fencing
-tokens, Kleppmann 2016.)
+Every change is one compare-and-swap. A claim replaces the commit object that it has read and raises the fence;
+publishing replaces that claim. So if a live writer was taken for dead and another has claimed, the writer with the
+lower fence finds its claim replaced and cannot publish, whatever its clock or network did. (Chubby's sequencers,
+Burrows 2006; fencing tokens, Kleppmann 2016.)
 
-The record lies in the commit too: whoever finds a commit without its record and status, since the publisher died in
-between, writes them, and nothing is computed again.
+The commit object holds the record too. If the publisher dies before it has written record and status, the next reader
+writes them, and nothing is computed again.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from typing import Any
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease.protocol import LeaseLostError
-from marin_resources.storage.manifest.manifest import NAME, Manifest
+from marin_resources.storage.manifest.manifest import FORMAT_VERSION, NAME, Manifest
 from marin_resources.storage.paths import join
-
-FORMAT_VERSION = 2
+from marin_resources.versioned_json import VersionedJson
 
 
 class CommitError(ValueError):
     """A commit object that cannot be read: one sentence with its path."""
+
+
+FORMAT = VersionedJson(kind="manifest", newest=FORMAT_VERSION, error=CommitError)
 
 
 class State(enum.StrEnum):
@@ -46,33 +48,30 @@ class Commit:
     """The number of the attempt; it only grows."""
     owner: str
     identity: str
-    """Of the output's whole version."""
+    """SHA-256 of the output's whole version."""
     state: State
     manifest: Manifest | None = None
     record: Mapping[str, Any] | None = None
     generation: str = ""
 
     def to_bytes(self) -> bytes:
-        told = {"fence": self.fence, "owner": self.owner, "identity": self.identity, "state": self.state.value}
+        writer = {"fence": self.fence, "owner": self.owner, "identity": self.identity, "state": self.state.value}
         data = self.manifest.to_json() if self.manifest else {}
         record = {"record": dict(self.record)} if self.record is not None else {}
-        return json.dumps({"format_version": FORMAT_VERSION, **told, **data, **record}, indent=1).encode()
+        return json.dumps({"format_version": FORMAT_VERSION, **writer, **data, **record}, indent=1).encode()
 
 
 def read_commit(output_path: str) -> Commit | None:
-    """The commit object, or None if there is none. One of format 1 (names and sizes) is a commit without a record."""
+    """The commit object, or None if it does not exist. In format 1 (names and sizes) it is complete without a record.
+
+    Raises CommitError and UnavailableError.
+    """
     path = join(output_path, NAME)
     found = control.read(path)
     if found is None:
         return None
+    fields = FORMAT.parse(found.data, path)
     try:
-        fields = json.loads(found.data)
-        version = fields["format_version"]
-        if version > FORMAT_VERSION:
-            raise CommitError(
-                f"{path!r} has format version {version!r} and this software knows up to {FORMAT_VERSION}. "
-                "Update this checkout."
-            )
         state = State(fields.get("state", State.COMMITTED))
         return Commit(
             fence=fields.get("fence", 0),
@@ -83,18 +82,18 @@ def read_commit(output_path: str) -> Commit | None:
             record=fields.get("record"),
             generation=found.generation,
         )
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise CommitError(f"{path!r} is no manifest ({error}). Look at it; move it aside if it is damaged.") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise FORMAT.invalid(path, error) from error
 
 
 def claim_commit(output_path: str, *, fence: int, owner: str, identity: str, over: Commit | None) -> Commit:
-    """Become the writer with this fence, in place of the commit `over` that was read. Raises ConflictError."""
+    """Become the writer with this fence by replacing the commit `over` that was read. Raises ConflictError."""
     claimed = Commit(fence=fence, owner=owner, identity=identity, state=State.CLAIMED)
     return _swap(output_path, claimed, over.generation if over else None)
 
 
 def publish_commit(output_path: str, claimed: Commit, manifest: Manifest, record: Mapping[str, Any]) -> Commit:
-    """Make the output complete. Raises LeaseLostError if another attempt has taken it over."""
+    """Make the output complete. Raises LeaseLostError if another attempt has claimed it."""
     complete = Commit(
         fence=claimed.fence,
         owner=claimed.owner,
@@ -107,10 +106,10 @@ def publish_commit(output_path: str, claimed: Commit, manifest: Manifest, record
         return _swap(output_path, complete, claimed.generation)
     except ConflictError:
         now = read_commit(output_path)
-        whose = f"attempt {now.fence} has taken it over" if now else "its mark was removed"
+        whose = f"attempt {now.fence} has taken it over" if now else "its commit object was removed"
         raise LeaseLostError(
             f"Attempt {claimed.fence} at {output_path!r} may not publish: {whose}. "
-            "Run again; what is complete is reused."
+            "Run again; complete outputs are reused."
         ) from None
 
 

@@ -1,11 +1,11 @@
-"""`.marin/jobs/<n>.json`: the job on a cluster that makes attempt n at an output, from before it is submitted.
+"""`.marin/jobs/<n>.json`: the note of the Ray job that runs attempt n at an output, written before it is submitted.
 
-Whoever submits a job creates its note first. So of two runs that come at once one creates it, and both wait for one
-job; and a run that comes when the first one has died finds the job by what lies beside the output. The job's own
-process reads its task here, and adds its outcome here.
+A submitter creates the note first. So of two concurrent runs one creates it, and both wait for one job; and if the
+first run dies, a later run finds its job by the note beside the output. The job's process reads its task from the note
+and adds its outcome to it.
 
-A note says three things beside what it was created with: that the job was told to stop, what its outcome was, that it
-has ended without one. Of each the first word stands.
+Three facts are added after creation: a request to stop, the outcome, and an end without an outcome. Each is written
+once; the first writer wins.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.paths import join
+from marin_resources.versioned_json import VersionedJson
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 
@@ -34,6 +35,14 @@ class JobNoteError(ValueError):
     """A note that cannot be used: one sentence with its path."""
 
 
+FORMAT = VersionedJson(
+    kind="job note",
+    newest=FORMAT_VERSION,
+    error=JobNoteError,
+    if_newer="Update this checkout, or the image of the cluster.",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Submitter:
     """A process that submits jobs and waits for them."""
@@ -41,7 +50,7 @@ class Submitter:
     host: str
     pid: int
     process: str
-    """As `this_process` tells it."""
+    """As `process.this_process` returns it."""
     user: str | None
     run_id: str | None
 
@@ -53,7 +62,7 @@ class Submitter:
         )
 
     def is_gone(self) -> bool:
-        """Whether its process has ended. False for a process of another machine: that cannot be seen."""
+        """Whether its process has ended. False for a process of another machine, which cannot be observed."""
         return process_is_gone(self.process)
 
 
@@ -65,43 +74,49 @@ class JobNote:
     dashboard: str
     """Address of the cluster."""
     session: str
-    """Of the cluster's head, which tells it from its successor at the same address."""
+    """Id of the cluster's head; a restarted head at the same address has another."""
     task: Task
     code: Mapping[str, Any]
-    """The code that the job runs: how it gets there, and from where."""
+    """The code that the job runs: how it is delivered, and its source."""
     submitted_at: str
     """ISO 8601, UTC."""
     by: Submitter
     """Who created the note."""
     owner: Submitter
-    """Who is to stop the job if nobody waits for it any more."""
+    """The submitter that stops the job if no run waits for it."""
     stop: Mapping[str, Any] | None = None
-    """{"by", "reason", "at"}: somebody wants the job to end."""
+    """{"by", "reason", "at"}: a request to stop the job."""
     outcome: Outcome | None = None
-    """As the worker reports it."""
+    """The worker's outcome."""
     ended: str | None = None
-    """Why the job has ended, of one that told no outcome."""
+    """Why the job has ended, if it reported no outcome."""
     generation: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The fields as JSON."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "generation"}
-        people = {"by": vars(self.by), "owner": vars(self.owner)}
+        submitters = {"by": vars(self.by), "owner": vars(self.owner)}
         outcome = self.outcome.to_dict() if self.outcome else None
-        return {"format_version": FORMAT_VERSION, **fields, **people, "task": self.task.to_dict(), "outcome": outcome}
+        return {
+            "format_version": FORMAT_VERSION,
+            **fields,
+            **submitters,
+            "task": self.task.to_dict(),
+            "outcome": outcome,
+        }
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any], generation: str) -> JobNote:
         """Raises ValueError, KeyError or TypeError for a mapping that is not a note."""
         known = {name: value for name, value in fields.items() if name != "format_version"}
-        people = {"by": Submitter(**fields["by"]), "owner": Submitter(**fields["owner"])}
+        submitters = {"by": Submitter(**fields["by"]), "owner": Submitter(**fields["owner"])}
         outcome = Outcome.from_dict(fields["outcome"]) if fields.get("outcome") else None
         task = Task.from_dict(fields["task"])
-        return JobNote(**{**known, **people, "task": task, "outcome": outcome, "generation": generation})
+        return JobNote(**{**known, **submitters, "task": task, "outcome": outcome, "generation": generation})
 
     @property
     def open(self) -> bool:
-        """Whether the job may still begin, or be at work."""
+        """Whether the job may still begin, or is at work."""
         return self.stop is None and self.outcome is None and self.ended is None
 
 
@@ -110,13 +125,13 @@ def note_path(output_path: str, attempt: int) -> str:
 
 
 def read_note(path: str) -> JobNote | None:
-    """The note, or None if there is none. Raises JobNoteError for one of a newer format, and UnavailableError."""
+    """The note, or None if it does not exist. Raises JobNoteError if it cannot be read, and UnavailableError."""
     found = control.read(path)
     return None if found is None else _parse(path, found)
 
 
 def create_note(output_path: str, note: JobNote) -> JobNote:
-    """The note of this attempt that stands: `note`, or the one that somebody else has created before."""
+    """Create the note of an attempt. Return `note`, or the note that another submitter has created first."""
     path = note_path(output_path, note.attempt)
     try:
         generation = control.write(path, _to_bytes(note), expected=None)
@@ -126,13 +141,13 @@ def create_note(output_path: str, note: JobNote) -> JobNote:
 
 
 def first_free_attempt(output_path: str) -> int:
-    """The number of the next attempt: above the latest one, and above those whose jobs have yet to begin."""
+    """The number of the next attempt: above the latest attempt, and above those whose jobs have not begun."""
     newest = newest_note_above_fence(output_path)
     return newest.attempt + 1 if newest else latest_attempt(output_path) + 1
 
 
 def newest_note_above_fence(output_path: str) -> JobNote | None:
-    """The latest job that has not claimed the output. Their numbers have no gaps, so nothing is listed."""
+    """The note of the latest job that has not claimed the output. Numbers have no gaps, so no listing is needed."""
     attempt, newest = latest_attempt(output_path) + 1, None
     while (note := read_note(note_path(output_path, attempt))) is not None:
         attempt, newest = attempt + 1, note
@@ -140,28 +155,28 @@ def newest_note_above_fence(output_path: str) -> JobNote | None:
 
 
 def add_outcome(path: str, outcome: Outcome) -> JobNote:
-    """Say how the job ended, by its own process; returns the note that stands. Raises JobNoteError if it is gone."""
+    """Add the outcome, from the job's own process; return the resulting note. Raises JobNoteError if it is gone."""
     return _change(path, lambda note: None if note.outcome else dataclasses.replace(note, outcome=outcome))
 
 
 def add_stop(path: str, by: str, reason: str) -> JobNote:
-    """Say that the job is to end: if it has not begun, it will not."""
+    """Request the job to stop. A job that has not begun will not begin."""
     stop = {"by": by, "reason": reason, "at": datetime.now(UTC).isoformat()}
     return _change(path, lambda note: None if note.stop else dataclasses.replace(note, stop=stop))
 
 
 def add_ended(path: str, why: str) -> JobNote:
-    """Say that the job has ended and told no outcome: its number is used up."""
+    """Record that the job has ended without an outcome. Its attempt number is used up."""
     return _change(path, lambda note: None if note.ended else dataclasses.replace(note, ended=why))
 
 
 def take_over(path: str, owner: Submitter) -> JobNote:
-    """Become the one who is to stop the job."""
+    """Make `owner` the submitter that stops the job if no run waits for it."""
     return _change(path, lambda note: None if note.owner == owner else dataclasses.replace(note, owner=owner))
 
 
 def _change(path: str, change: Callable[[JobNote], JobNote | None]) -> JobNote:
-    """Compare and swap until it goes through; a change that is None leaves the note as it is."""
+    """Compare and swap until it succeeds. A change to None leaves the note unchanged."""
     while True:
         note = _require(path)
         changed = change(note)
@@ -177,7 +192,7 @@ def _change(path: str, change: Callable[[JobNote], JobNote | None]) -> JobNote:
 def _require(path: str) -> JobNote:
     note = read_note(path)
     if note is None:
-        raise JobNoteError(f"The note of a job {path!r} is not there any more. Run again; what is complete is reused.")
+        raise JobNoteError(f"The job note {path!r} does not exist any more. Run again; complete outputs are reused.")
     return note
 
 
@@ -186,18 +201,8 @@ def _to_bytes(note: JobNote) -> bytes:
 
 
 def _parse(path: str, found: control.Snapshot) -> JobNote:
+    fields = FORMAT.parse(found.data, path)
     try:
-        fields = json.loads(found.data)
-        version = fields["format_version"]
-        if version > FORMAT_VERSION:
-            raise JobNoteError(
-                f"The note of a job {path!r} has format version {version!r} and this software knows up to "
-                f"{FORMAT_VERSION}. Update this checkout, or the image of the cluster."
-            )
         return JobNote.from_dict(fields, found.generation)
-    except JobNoteError:
-        raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise JobNoteError(
-            f"{path!r} is no note of a job ({error}). Look at it; move it aside if it is damaged."
-        ) from error
+        raise FORMAT.invalid(path, error) from error

@@ -1,7 +1,7 @@
-"""What an earlier attempt left below an output: it is gone on with, or moved aside; what nobody explains is refused.
+"""Leftovers: files of an earlier attempt below an output. They are resumed or moved aside; unknown ones are refused.
 
-It is listed before the claim, and in a bucket exactly what was listed is moved: an object that a newer attempt has
-written in its place is of another generation, and stays.
+They are listed before the claim. In a bucket exactly the listed generations are moved: an object that a newer attempt
+has written at the same path has another generation, and stays.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from marin_resources.storage.files import StoredFile, move, remove, stored_files
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output import record, status
-from marin_resources.storage.paths import is_local, join
+from marin_resources.storage.paths import absolute, is_local, join
 
 SHARDS = ".marin/shards"
-"""Of `.marin` everything stays but what belongs to the data: the notes of finished shards."""
+"""The notes of finished shards belong to the data; everything else in `.marin` stays."""
 CONTROL_FOLDERS = ("", ".marin", ".marin/attempts")
 REQUESTS_AT_ONCE = 16
 _CONTROL = {status.NAME, record.NAME, lease.NAME, ".marin"}
 
 
 class StoreError(RuntimeError):
-    """An output's path cannot be used: one sentence with the path and the way out."""
+    """An output's path cannot be used: one sentence with the path and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,25 +37,25 @@ class Leftovers:
     names: tuple[str, ...]
     """Files and folders directly below the output."""
     objects: tuple[StoredFile, ...] = ()
-    """In a bucket, all of them, with their generations."""
+    """In a bucket, every object, with its generation."""
 
 
 def find_leftovers(path: str, latest: int) -> Leftovers:
-    """What earlier attempts left. Raises StoreError for data that no attempt explains.
+    """List the leftovers of earlier attempts. Raises StoreError for data that no attempt explains.
 
-    `latest` is the number of the latest attempt; one of Marin's has no number, and leaves a status.
+    `latest` is the number of the latest attempt; an attempt of Marin's has no number, and leaves a status.
     """
     found = _on_disk(path) if is_local(path) else _in_bucket(path)
     if found.names and latest == 0 and status.read_status(path) is None:
         raise StoreError(
             f"{path!r} holds {found.names[0]!r} and no mark of an attempt, so it is not touched. "
-            "Move what lies there to another place, or give the step another name."
+            "Move those files to another place, or give the step another name."
         )
     return found
 
 
 def move_aside(path: str, leftovers: Leftovers, attempt: int, held: lease.Lease) -> None:
-    """Move what attempt `attempt` left to `.marin/aside/<attempt>`. Raises LeaseLostError if it is not ours to move."""
+    """Move the leftovers of an attempt to `.marin/aside/<attempt>`. Raises LeaseLostError if the lease is lost."""
     aside = join(path, ".marin/aside", str(attempt))
     if is_local(path):
         for name in leftovers.names:
@@ -70,7 +70,7 @@ def move_aside(path: str, leftovers: Leftovers, attempt: int, held: lease.Lease)
         try:
             control.delete(file.path, expected=file.stamp)
         except ConflictError:
-            return  # a newer attempt has written it since, or an earlier try of this removal had taken effect
+            return  # a newer attempt has written it, or an earlier try of this removal succeeded
         fault_points.reach("leftovers half moved")
 
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
@@ -78,11 +78,11 @@ def move_aside(path: str, leftovers: Leftovers, attempt: int, held: lease.Lease)
 
 
 def remove_temporaries(path: str) -> None:
-    """Remove what a killed process had begun to write of a control file. A bucket shows nothing of an upload."""
+    """Remove control files that a killed process had half written. A bucket never shows a part of an upload."""
     if not is_local(path):
         return
     for folder in (join(path, name) for name in CONTROL_FOLDERS):
-        place = folder.removeprefix("file://")
+        place = absolute(folder)
         if not os.path.isdir(place):
             continue
         with locked(place):
@@ -92,7 +92,7 @@ def remove_temporaries(path: str) -> None:
 
 
 def _on_disk(path: str) -> Leftovers:
-    folder = path.removeprefix("file://")
+    folder = absolute(path)
     kept = [name for name in os.listdir(folder) if name not in _CONTROL]
     noted = [SHARDS] if os.path.exists(join(folder, SHARDS)) else []
     return Leftovers(names=tuple(sorted(kept + noted)))
@@ -101,7 +101,7 @@ def _on_disk(path: str) -> Leftovers:
 def _in_bucket(path: str) -> Leftovers:
     try:
         found = stored_files(path, hidden=True)
-    except FileNotFoundError:  # in a bucket there are no folders, only names
+    except FileNotFoundError:  # a bucket has no folders, only names
         return Leftovers(names=())
     objects = tuple(file for file in found if _is_leftover(file.name))
     names = {SHARDS if file.name.startswith(".marin/") else file.name.partition("/")[0] for file in objects}
@@ -113,7 +113,7 @@ def _is_leftover(name: str) -> bool:
 
 
 def _copy(path: str, target: str) -> None:
-    """Within one bucket, by the store itself; not if it is gone."""
+    """Copy within one bucket, by the store itself. Do nothing if the object is gone."""
     (fs, source), (_, aim) = filesystem_of(path), filesystem_of(target)
     try:
         fs.cp_file(source, aim)

@@ -1,7 +1,7 @@
-"""`.executor_info`: who made an output, from what, with which code. Marin's fields, and ours beside them.
+"""`.executor_info`: the record of an output. Its config, inputs, code, process and result, in Marin's fields and ours.
 
-Written once, with the output; a reuse never rewrites it. Records of Marin's own are read: those with a version are
-compared like ours, those without one are "unverified".
+It is written once, with the output; a reuse never rewrites it. Marin's own records are read too: with a version they
+are compared like ours, without one they are "unverified".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from marin_resources.output import Match, Output, identity_of
 from marin_resources.storage.control import control
 from marin_resources.storage.paths import join
+from marin_resources.versioned_json import VersionedJson
 
 NAME = ".executor_info"
 FORMAT_VERSION = 1
@@ -22,46 +23,35 @@ class RecordError(ValueError):
     """A record that cannot be read: one sentence with its path."""
 
 
+FORMAT = VersionedJson(kind="record", newest=FORMAT_VERSION, error=RecordError, default=0)
+"""Marin's records have no format version."""
+
+
 def read_record(output_path: str) -> dict[str, Any] | None:
-    """The record beside an output, or None. Raises RecordError for one of a newer format than this one knows."""
+    """The record of an output, or None if it has none. Raises RecordError and UnavailableError."""
     path = join(output_path, NAME)
     found = control.read(path)
-    if found is None:
-        return None
-    try:
-        record = json.loads(found.data)
-    except ValueError as error:
-        raise RecordError(
-            f"{path!r} is not JSON ({error}). Look at the file; move it aside if it is damaged."
-        ) from error
-    if not isinstance(record, dict):
-        raise RecordError(f"The record {path!r} is not a JSON object. Look at it; move it aside if it is damaged.")
-    if record.get("format_version", 0) > FORMAT_VERSION:
-        raise RecordError(
-            f"The record {path!r} has format version {record['format_version']!r} and this software knows up to "
-            f"{FORMAT_VERSION}. Update this checkout."
-        )
-    return record
+    return None if found is None else FORMAT.parse(found.data, path)
 
 
 def record_generation(output_path: str) -> str | None:
-    """The generation of the record's file, None if there is none."""
+    """The generation of the record's file; None if it does not exist."""
     found = control.read(join(output_path, NAME))
     return found.generation if found else None
 
 
 def write_record(output_path: str, record: Mapping[str, Any]) -> None:
-    """Write the record of a complete output, whatever was there."""
+    """Write the record of a complete output over any earlier one."""
     control.put(join(output_path, NAME), _text(record))
 
 
 def replace_record(output_path: str, record: Mapping[str, Any], expected: str | None) -> None:
-    """Write the record in place of the generation that its writer knows (None: of no file). Raises ConflictError."""
+    """Write the record if its file has the generation `expected` (None: no file). Raises ConflictError."""
     control.write(join(output_path, NAME), _text(record), expected=expected)
 
 
 def match(record: Mapping[str, Any] | None, output: Output) -> Match:
-    """Whether a record is of this very output: the whole version is compared, not its six digits."""
+    """Whether a record is of this output: the whole version is compared, not its six digits."""
     if record is None:
         return Match.UNVERIFIED
     identity = record.get("identity") or (identity_of(record["version"]) if record.get("version") else None)

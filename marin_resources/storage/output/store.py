@@ -1,8 +1,8 @@
-"""The store: where outputs lie, what state they are in, and the only way to make one complete.
+"""The store: the paths and states of outputs, and the only way to make an output complete.
 
-look      what lies at an output's path: done, being made, failed, or something else
-claim     take the lease, take over the commit object, make the folder ready, mark the attempt, status RUNNING
-publish   swap the commit object, which is the moment of truth; then record and SUCCESS, which tell of it
+look      read the state of an output: done, being computed, failed, or something else
+claim     acquire the lease, claim the commit object, prepare the folder, mark the attempt, status RUNNING
+publish   swap the commit object, which completes the output; then write the record and SUCCESS, which repeat it
 fail      record the error, then FAILED
 """
 
@@ -30,17 +30,18 @@ from marin_resources.storage.paths import is_local, join
 
 LOOK_THREADS = 32
 UNREADABLE = (RecordError, StatusError, CommitError)
-"""What a look may raise of a control file that cannot be read. Each is a sentence."""
+"""Errors of `look` for control files that cannot be read. Each is one sentence."""
 OVERTAKEN_TRIES = 5
+"""Of recording a failure, while another program writes the record or the status."""
 
 
 class AlreadyDoneError(RuntimeError):
-    """Someone else completed the output in the meantime."""
+    """Another process has completed the output, or taken this attempt's number, in the meantime."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """The right to write one output: a lease, and a fence that nobody else has."""
+    """The right to write one output: a lease, and a fence that no other process has."""
 
     output: Output
     path: str
@@ -56,12 +57,12 @@ class Store:
         self.prefix = normalize_prefix(prefix)
 
     def locate(self, output: Output, region: str | None = None) -> str:
-        """Where the output lies, or will. Regions all map to the one prefix so far."""
+        """The path of the output. All regions map to the one prefix so far."""
         relative = output.relative()
         return relative if relative.startswith("/") or "://" in relative else join(self.prefix, relative)
 
     def look(self, outputs: Iterable[Output]) -> dict[Output, Observed]:
-        """What is there now, for many outputs at once. Reads three small files an output and writes nothing."""
+        """Read the state of many outputs at once: three small files per output. Writes nothing."""
         wanted = list(dict.fromkeys(outputs))
         if is_local(self.prefix) or len(wanted) < 2:
             return {output: self._look(output) for output in wanted}
@@ -73,20 +74,20 @@ class Store:
     ) -> Claim:
         """Become the writer of an output. `stale_lease`: see `lease.acquire`.
 
-        Raises LeaseHeldError, AlreadyDoneError if it is complete by now or attempt `attempt` is taken, and StoreError
-        if what lies at the path is not ours to touch.
+        Raises LeaseHeldError; AlreadyDoneError if it is complete by now or attempt `attempt` is taken; and StoreError
+        if the path holds files that are not ours.
         """
         path = self.locate(output)
         held = lease.acquire(path, run_id, attempt=attempt, stale=stale_lease)
         try:
             fault_points.reach("lease taken")
             return self._begin(output, path, attempt, resumable, run_id, held)
-        except BaseException:  # whatever it is, the lease must not outlive the claim
+        except BaseException:  # on any error the lease must not outlive the claim
             held.release()
             raise
 
     def publish(self, claim: Claim, facts: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Make the output complete and give the claim up. Raises LeaseLostError if it is not ours any more."""
+        """Make the output complete and release the claim. Raises LeaseLostError if the claim is lost."""
         claim.lease.check()
         taken = manifest.take_manifest(claim.path)
         fault_points.reach("manifest taken")
@@ -94,34 +95,34 @@ class Store:
         claim.lease.check()
         committed = commit.publish_commit(claim.path, claim.commit, taken, full)
         fault_points.reach("commit published")
-        _tell(claim.path, committed)
+        _write_committed(claim.path, committed)
         attempts.end_attempt(claim.path, claim.attempt, {"outcome": "success", "finished_at": full["finished_at"]})
         fault_points.reach("attempt ended")
         claim.lease.release()
         fault_points.reach("lease released")
 
     def fail(self, claim: Claim, facts: Mapping[str, Any], error: str, traceback: str) -> bool:
-        """Record why the output is not complete, and give the claim up. False if it is complete after all.
+        """Record a failure and release the claim. Return False if the output is complete after all.
 
-        It is if the answer to its publication was lost, and then stays as it is. Raises LeaseLostError if the claim is
-        not ours any more; then the failure is nobody's business.
+        That happens if the response to its publication was lost; the output then stays complete. Raises LeaseLostError
+        if the claim is lost; then nothing is recorded.
         """
         ending = self._ending(claim)
-        told = {"outcome": "failed", "error": error, "traceback": traceback, "finished_at": ending["finished_at"]}
+        ended = {"outcome": "failed", "error": error, "traceback": traceback, "finished_at": ending["finished_at"]}
         try:
             claim.lease.check()
             failed = self._record_failure(claim, {**facts, **ending, "error": error})
             if failed:
-                attempts.end_attempt(claim.path, claim.attempt, told)
+                attempts.end_attempt(claim.path, claim.attempt, ended)
             return failed
         finally:
             claim.lease.release()
 
     def mark_stopped(self, output: Output, attempt: int, reason: str) -> None:
-        """Say of an attempt whose worker is gone why it stopped; does nothing if someone else works on by now.
+        """Record why an attempt stopped whose worker is gone. Do nothing if another attempt has begun.
 
-        In a bucket the dead worker's lease still stands. It is of this attempt, so it may be taken over; if the worker
-        lives after all, it loses its lease and stops.
+        In a bucket the dead worker still holds the lease. A lease of this attempt may be taken over; if the worker is
+        alive after all, it loses the lease and stops.
         """
         path = self.locate(output)
         holder = lease.holder_of(path)
@@ -133,24 +134,24 @@ class Store:
         except LeaseHeldError:
             return
         try:
-            seen = status.status_generation(path)  # before the fence is looked at, as in `_record_failure`
+            seen = status.status_generation(path)  # before the fence is read, as in `_record_failure`
             now = commit.read_commit(path)
             if now is None or now.fence != attempt:
                 return
             if now.state is State.COMMITTED and now.record is not None:
-                _tell(path, now)
+                _write_committed(path, now)
             elif status.read_status(path) is Status.RUNNING:
                 status.replace_status(path, Status.FAILED, seen)
                 _note_stopped(path, attempt, reason)
         except ConflictError:
-            return  # it was taken over while this process was held up
+            return  # another attempt took over while this process was paused
         finally:
             held.release()
 
     def _look(self, output: Output) -> Observed:
         path = self.locate(output)
         found = status.read_status(path)
-        if found is None:  # a worker takes the lease before it writes a status, and may have died in between
+        if found is None:  # a worker acquires the lease before it writes a status, and may have died in between
             return Observed(path=path, holder=lease.holder_of(path))
         recorded = _recorded(path, found)
         holder = None if found is Status.SUCCESS else lease.holder_of(path)
@@ -164,7 +165,7 @@ class Store:
         before = self._refuse_done(output, path)
         latest = before.fence if before is not None and before.fence else attempts.latest_mark(path)
         if attempt <= latest:  # numbers of jobs that never began are skipped
-            raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was made by someone else.")
+            raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.")
         leftovers = find_leftovers(path, latest)
         seen = status.status_generation(path)
         try:
@@ -172,7 +173,7 @@ class Store:
                 path, fence=attempt, owner=held.holder.owner, identity=output.identity, over=before
             )
         except ConflictError:
-            raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was made by someone else.") from None
+            raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.") from None
         fault_points.reach("commit claimed")
         if leftovers.names and not (resumable and attempts.latest_identity(path, latest) == output.identity):
             move_aside(path, leftovers, latest, held)
@@ -183,9 +184,9 @@ class Store:
         fault_points.reach("attempt marked")
         held.check()
         try:
-            status.replace_status(path, Status.RUNNING, seen)  # a claimant that was held up overwrites no newer status
+            status.replace_status(path, Status.RUNNING, seen)  # a claimant that was paused overwrites no newer status
         except ConflictError:
-            raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was taken over by another.") from None
+            raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was taken over by another process.") from None
         fault_points.reach("status running")
         return Claim(
             output=output,
@@ -197,36 +198,38 @@ class Store:
         )
 
     def _record_failure(self, claim: Claim, failed: Mapping[str, Any]) -> bool:
-        """Write record and status of a failure over what was there while the fence was ours; False if it is complete.
+        """Write record and status of a failure, if the fence is still ours. Return False if the output is complete.
 
-        The generations are read before the fence is looked at, so a newer attempt's files are never overwritten.
+        The generations are read before the fence, so a newer attempt's files are never overwritten.
         """
         for _ in range(OVERTAKEN_TRIES):
             seen = record.record_generation(claim.path), status.status_generation(claim.path)
             now = commit.read_commit(claim.path)
             if now is None or (now.fence, now.owner) != (claim.attempt, claim.commit.owner):
-                raise LeaseLostError(f"Attempt {claim.attempt} at {claim.path!r} was taken over by another.")
+                raise LeaseLostError(f"Attempt {claim.attempt} at {claim.path!r} was taken over by another process.")
             if now.state is State.COMMITTED:
-                _tell(claim.path, now)
+                _write_committed(claim.path, now)
                 return False
             try:
                 record.replace_record(claim.path, failed, seen[0])
                 status.replace_status(claim.path, Status.FAILED, seen[1])
                 return True
             except ConflictError:
-                continue  # a Marin that was started meanwhile rewrites the records of all its steps
-        raise LeaseLostError(f"Attempt {claim.attempt} at {claim.path!r} could not be recorded: others write there.")
+                continue  # a Marin that starts now rewrites the records of all its steps
+        raise LeaseLostError(
+            f"Attempt {claim.attempt} at {claim.path!r} could not be recorded: another program keeps writing there."
+        )
 
     def _refuse_done(self, output: Output, path: str) -> Commit | None:
-        """The commit object of an output that is not complete. One that only lacks its record or status gets them."""
+        """The commit object of an incomplete output. If only its record or status is missing, write them and raise."""
         seen = self._look(output)
         if seen.done:
             raise AlreadyDoneError(f"{path!r} is complete by now.")
         if seen.match is Match.OTHER:
-            raise StoreError(other_version_sentence(output, path))
+            raise StoreError(other_version_message(output, path))
         found = commit.read_commit(path)
         if found is not None and found.state is State.COMMITTED and found.record is not None:
-            _tell(path, found)
+            _write_committed(path, found)
             return self._refuse_done(output, path)
         return found
 
@@ -243,18 +246,18 @@ class Store:
 
 
 def _note_stopped(path: str, attempt: int, reason: str) -> None:
-    """Add how an attempt ended, unless its worker has said so itself before it went."""
+    """Mark an attempt as stopped, unless its worker has recorded its end itself."""
     try:
         marked = attempts.read_attempt(path, attempt)
     except FileNotFoundError:
-        return  # it died before it had put its mark, and has no history
+        return  # it died before it wrote its mark, and has no history
     if "outcome" not in marked:
         ended = {"outcome": "stopped", "error": reason, "finished_at": datetime.now(UTC).isoformat()}
         attempts.end_attempt(path, attempt, ended)
 
 
 def _recorded(path: str, found: Status) -> dict[str, Any] | None:
-    """The record of an output; ours is in the commit, if Marin has rewritten it, as it does when it starts."""
+    """The record of an output; the commit object's copy, if Marin has rewritten the file, as it does at each start."""
     recorded = record.read_record(path)
     if found is Status.SUCCESS and (recorded is None or "format_version" not in recorded):
         committed = commit.read_commit(path)
@@ -263,8 +266,8 @@ def _recorded(path: str, found: Status) -> dict[str, Any] | None:
     return recorded
 
 
-def _tell(path: str, committed: Commit) -> None:
-    """Write record and status of an output that is committed. Whoever does it writes the same."""
+def _write_committed(path: str, committed: Commit) -> None:
+    """Write record and status of a committed output. Every process writes the same."""
     assert committed.record is not None
     record.write_record(path, committed.record)
     fault_points.reach("record written")
@@ -272,8 +275,8 @@ def _tell(path: str, committed: Commit) -> None:
     fault_points.reach("status success")
 
 
-def other_version_sentence(output: Output, path: str) -> str:
-    """What to say where another version's output lies at an output's path."""
+def other_version_message(output: Output, path: str) -> str:
+    """The error sentence for a path that holds another version's output."""
     what = "the overridden path" if output.override else "six digits that collide"
     return (
         f"{path!r} holds a complete output of another version of {output.name!r} ({what}). "

@@ -1,10 +1,10 @@
-"""Compare what lies at complete outputs with the manifests that they were published with.
+"""Compare the files of complete outputs with their published manifests.
 
-In:  paths of outputs.   Out: a verdict for each. Nothing is written.
+In:  paths of outputs.   Out: a `Verification` for each. Nothing is written.
 
-Names and sizes come from a listing and are compared of every file. Checksums are compared too: with the one that the
-store has of the object as it is now, where it has one (GCS always, S3 mostly), else with one computed from the bytes.
-`sample` is the share of files whose bytes are read; `read` says to read them also where the store has a checksum.
+Names and sizes come from a listing and are compared for every file. Checksums are compared with the store's own
+checksum of the object, where it has one (GCS always, S3 mostly), else with one computed from the bytes. `sample` is the
+share of files whose bytes are read, from 0 to 1; `read` reads them even if the store has a checksum.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import fsspec
 
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
-from marin_resources.storage.manifest.checksum import ChecksumError, kind_of, read_checksum
+from marin_resources.storage.manifest.checksum import ChecksumError, algorithm_of, read_checksum
 from marin_resources.storage.manifest.largest_first import map_largest_first, read_threads
 from marin_resources.storage.manifest.manifest import (
     NAME,
@@ -33,20 +33,20 @@ from marin_resources.storage.manifest.manifest import (
 )
 from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.record import RecordError, read_record
-from marin_resources.storage.output.verdict import Finding, Problem, Verdict
+from marin_resources.storage.output.verification import Finding, Problem, Verification
 
 LIST_THREADS = 8
-"""Outputs that are listed at once."""
+"""Outputs that are listed concurrently."""
 NOTHING = "nothing"
-NO_MANIFEST = "there is no manifest to compare with, as Marin writes none"
-NO_CHECKSUMS = "names and sizes alone, as the manifest is of an older format without checksums"
+NO_MANIFEST = "no manifest exists to compare with, as Marin writes none"
+NO_CHECKSUMS = "only names and sizes were compared: the manifest has an older format without checksums"
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """A file whose bytes are to be read."""
+    """A file to read and compare."""
 
     path: str
     """Of its output."""
@@ -55,8 +55,8 @@ class _Reading:
     expected: Entry
 
 
-def verify_output(path: str, *, sample: float = 1.0, seed: int = 0, read: bool = False) -> Verdict:
-    """The verdict on one complete output."""
+def verify_output(path: str, *, sample: float = 1.0, seed: int = 0, read: bool = False) -> Verification:
+    """Verify one complete output."""
     return verify_outputs([path], sample=sample, seed=seed, read=read)[path]
 
 
@@ -66,19 +66,19 @@ def verify_outputs(
     sample: float = 1.0,
     seed: int = 0,
     read: bool = False,
-    say: Callable[[str], None] = log.info,
-) -> dict[str, Verdict]:
-    """The verdict on each complete output: several at once, and their files too. `say` is told of the progress.
+    report: Callable[[str], None] = log.info,
+) -> dict[str, Verification]:
+    """Verify complete outputs, several at once and their files in threads. `report` gets the progress.
 
-    The same seed chooses the same files of the same output, wherever it lies. Raises UnavailableError if the store
-    does not answer.
+    One seed chooses the same files of the same output on every store. Raises UnavailableError if the store does not
+    answer.
     """
     wanted = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(LIST_THREADS) as pool:
         listed = list(pool.map(lambda path: _compare_listing(path, sample, seed, read), wanted))
-    verdicts = {verdict.path: verdict for verdict, _ in listed}
+    verifications = {found.path: found for found, _ in listed}
     readings = [reading for _, of_output in listed for reading in of_output]
-    progress = BytesProgress("read", sum(reading.expected.size for reading in readings), say)
+    progress = BytesProgress("read", sum(reading.expected.size for reading in readings), report)
     found = map_largest_first(
         lambda reading: _compare_bytes(reading, progress),
         readings,
@@ -86,15 +86,15 @@ def verify_outputs(
         threads=read_threads(wanted),
     )
     for reading, finding in zip(readings, found, strict=True):
-        verdicts[reading.path] = _with_reading(verdicts[reading.path], reading.expected, finding)
-    return verdicts
+        verifications[reading.path] = _with_reading(verifications[reading.path], reading.expected, finding)
+    return verifications
 
 
-def _compare_listing(path: str, sample: float, seed: int, read: bool) -> tuple[Verdict, list[_Reading]]:
-    """All that can be said without reading a file, and which files are to be read."""
+def _compare_listing(path: str, sample: float, seed: int, read: bool) -> tuple[Verification, list[_Reading]]:
+    """The verification by listing alone, and the files to read."""
     manifest, wrong = _published(path)
     if manifest is None:
-        return Verdict(path=path, findings=wrong, unverified="" if wrong else NO_MANIFEST), []
+        return Verification(path=path, findings=wrong, unverified="" if wrong else NO_MANIFEST), []
     fs, found = find_data(path)
     now = {file.entry.name: file for file in found}
     manifest = Manifest(entries=tuple(entry for entry in manifest.entries if is_data(entry.name)))
@@ -103,7 +103,7 @@ def _compare_listing(path: str, sample: float, seed: int, read: bool) -> tuple[V
     settled = {e.name: e.size for e in known if not read and now[e.name].entry.checksum == e.checksum}
     chosen = _choose(manifest, sample, seed)
     to_read = [e for e in known if e.name not in settled and (e.name in chosen or _is_suspect(now[e.name].entry, e))]
-    verdict = Verdict(
+    verification = Verification(
         path=path,
         findings=tuple(sorted([*wrong, *_differences(manifest, now)])),
         files=len(manifest.entries),
@@ -112,11 +112,11 @@ def _compare_listing(path: str, sample: float, seed: int, read: bool) -> tuple[V
         compared_bytes=sum(settled.values()),
         unverified=NO_CHECKSUMS if len(known) < len(same) else "",
     )
-    return verdict, [_Reading(path=path, fs=fs, file=now[e.name], expected=e) for e in to_read]
+    return verification, [_Reading(path=path, fs=fs, file=now[e.name], expected=e) for e in to_read]
 
 
 def _published(path: str) -> tuple[Manifest | None, tuple[Finding, ...]]:
-    """The manifest, and what is wrong with it: the record knows its digest."""
+    """The manifest, and its own findings: the record holds the manifest's digest."""
     try:
         manifest = read_manifest(path)
     except ManifestError as error:
@@ -130,12 +130,12 @@ def _published(path: str) -> tuple[Manifest | None, tuple[Finding, ...]]:
         return manifest, ()
     problem = Problem.MISSING if manifest is None else Problem.CORRUPTED
     found = NOTHING if manifest is None else f"the digest {manifest.digest!r}"
-    expected = f"a manifest with the digest {digest!r}, as the record says"
+    expected = f"a manifest with the digest {digest!r}, as recorded"
     return manifest, (Finding(name=NAME, problem=problem, expected=expected, found=found),)
 
 
 def _differences(manifest: Manifest, now: Mapping[str, DataFile]) -> Iterator[Finding]:
-    """What names and sizes tell."""
+    """Findings by names and sizes."""
     for entry in manifest.entries:
         expected = f"{entry.size} bytes"
         if entry.name not in now:
@@ -148,13 +148,13 @@ def _differences(manifest: Manifest, now: Mapping[str, DataFile]) -> Iterator[Fi
 
 
 def _choose(manifest: Manifest, sample: float, seed: int) -> frozenset[str]:
-    """Names of the files whose bytes are read: `sample` of them, rounded up."""
+    """Names of the files to read: the share `sample` of them, rounded up."""
     names = [entry.name for entry in manifest.entries]
     return frozenset(random.Random(f"{seed}/{manifest.digest}").sample(names, math.ceil(sample * len(names))))
 
 
 def _is_suspect(now: Entry, expected: Entry) -> bool:
-    """Whether the store's checksum is another. Only the bytes tell for sure: not every entity tag is an md5 sum."""
+    """Whether the store's checksum differs. Only the bytes are conclusive: not every entity tag is an md5 sum."""
     if now.checksum is None or expected.checksum is None:
         return False
     return now.checksum.partition(":")[0] == expected.checksum.partition(":")[0] and now.checksum != expected.checksum
@@ -164,7 +164,7 @@ def _compare_bytes(reading: _Reading, progress: BytesProgress) -> Finding | None
     expected = reading.expected
     assert expected.checksum is not None
     try:
-        now = read_checksum(reading.fs, reading.file.stored, kind_of(expected.checksum), progress.advance)
+        now = read_checksum(reading.fs, reading.file.stored, algorithm_of(expected.checksum), progress.advance)
     except FileNotFoundError:
         wanted = f"{expected.size} bytes"
         return Finding(name=expected.name, problem=Problem.MISSING, expected=wanted, found=NOTHING)
@@ -179,10 +179,10 @@ def _unreadable(name: str, expected: str, error: Exception) -> Finding:
     return Finding(name=name, problem=Problem.UNREADABLE, expected=expected, found=f"{type(error).__name__}: {error}")
 
 
-def _with_reading(verdict: Verdict, entry: Entry, finding: Finding | None) -> Verdict:
+def _with_reading(verified: Verification, entry: Entry, finding: Finding | None) -> Verification:
     return replace(
-        verdict,
-        findings=tuple(sorted([*verdict.findings, finding])) if finding else verdict.findings,
-        compared_files=verdict.compared_files + 1,
-        compared_bytes=verdict.compared_bytes + entry.size,
+        verified,
+        findings=tuple(sorted([*verified.findings, finding])) if finding else verified.findings,
+        compared_files=verified.compared_files + 1,
+        compared_bytes=verified.compared_bytes + entry.size,
     )

@@ -1,12 +1,12 @@
-"""The step on whose account bytes are moved. Environment variables tell it to all that runs in a step's processes.
+"""The account: the step that transfers between regions are charged to. Environment variables pass it to all processes.
 
-MARIN_STEP_NAME            the step, for sentences
-MARIN_STEP_OUTPUT          its output path: the account lies there, in .marin/transfers.json
-MARIN_STEP_ATTEMPT         which attempt it is; what an earlier one had reserved counts no more
-MARIN_MIRROR_BUDGET_BYTES  what the step may move, in all its processes together
+MARIN_STEP_NAME            the step, for error sentences
+MARIN_STEP_OUTPUT          its output path; the ledger is stored there, in .marin/transfers.json
+MARIN_STEP_ATTEMPT         the attempt; reservations of an earlier attempt no longer count
+MARIN_MIRROR_BUDGET_BYTES  the bytes that the step may move, in all its processes together
 MARIN_PREFIX               the prefix that the step writes to: the local region
 
-MARIN_MIRROR_BUDGET_GB     the budget of a step that names none, and of a process outside any step; 10 if not set
+MARIN_MIRROR_BUDGET_GB     the budget of a step that sets none, and of a process outside any step; 10 if not set
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Account:
 
 
 def current_account() -> Account | None:
-    """The account of the step that this process works for, or None outside any step."""
+    """The account of the step that this process works for; None outside any step."""
     env = os.environ
     if not env.get("MARIN_STEP_OUTPUT"):
         return None
@@ -57,7 +57,7 @@ def current_account() -> Account | None:
 
 @contextmanager
 def charged_to(account: Account | None) -> Iterator[None]:
-    """Move bytes on this account in the block, in the whole process and in those that it starts. None: change nothing.
+    """Charge transfers in the block to this account, in the whole process and its children. None changes nothing.
 
     A process works for one step at a time.
     """
@@ -72,7 +72,7 @@ def charged_to(account: Account | None) -> Iterator[None]:
 
 
 def default_budget_bytes() -> int:
-    """What is moved at most where nobody says otherwise. Raises SettingError."""
+    """The budget of a step that sets none, in bytes. Raises SettingError."""
     text = os.environ.get(BUDGET_GB) or str(DEFAULT_BUDGET_GB)
     try:
         budget_gb = float(text)

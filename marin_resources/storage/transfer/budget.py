@@ -1,11 +1,11 @@
-"""The mirror's budget: bytes are reserved before they are moved, and settled with what was moved.
+"""The mirror's budget: bytes are reserved before a transfer, and settled with the bytes that were moved.
 
-In:  what is to be moved, on the account of the step that this process works for (`account.py`).
-Out: leave to move it, or a sentence that says how large it is, what is left and what to do.
+In:  a transfer, charged to the account of the step that this process works for (`account.py`).
+Out: a reservation, or an error with the size of the transfer, the rest of the budget and what to do.
 
-All processes and threads of a step share one ledger beside its output. An owner shows that it lives by a heartbeat. A
-reservation comes back when its owner's process is gone from this machine, when a later attempt has begun, or when its
-heartbeat has stood still for a time to live on the clock of the one who waits for it.
+All processes and threads of a step share one ledger beside its output. A heartbeat shows that an owner is alive. A
+reservation is returned when its owner's process has ended on this machine, when a later attempt has begun, or when its
+heartbeat did not change for its time to live, by the clock of the process that waits for it.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from typing import Any
 
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.transfer.account import BUDGET_GB, GB_BYTES, Account, current_account, default_budget_bytes
-from marin_resources.storage.transfer.ledger import Answer, Ledger, Moved, Reservation
-from marin_resources.storage.transfer.ledger_files import KeptLedger, LedgerInFile, LedgerInMemory
-from marin_resources.storage.transfer.owner import is_dead, this_process
+from marin_resources.storage.transfer.ledger import Decision, Ledger, Moved, Reservation
+from marin_resources.storage.transfer.ledger_files import LedgerInFile, LedgerInMemory, LedgerStore
+from marin_resources.storage.transfer.owner import current_owner, is_dead
 
 TTL_S = 90.0
+"""Time to live of a reservation without a heartbeat."""
 BEATS_IN_A_LIFE = 3
 SETTLE_EVERY_S = 5.0
-"""How often what a long transfer has moved is entered, so that little is forgotten if it dies."""
+"""A long transfer enters its moved bytes this often, so that little is lost if it dies."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
 
 log = logging.getLogger(__name__)
 
 
 class TransferBudgetError(RuntimeError):
-    """More was to be moved between regions than the budget allows: one sentence."""
+    """A transfer between regions exceeds the budget: one sentence."""
 
 
 class Budget:
-    """What one step, or one process outside any step, may move."""
+    """The bytes that one step, or one process outside any step, may move."""
 
-    def __init__(self, ledger: KeptLedger, account: Account | None) -> None:
+    def __init__(self, ledger: LedgerStore, account: Account | None) -> None:
         self._ledger, self._account = ledger, account
         self._lock = threading.Lock()
         self._open: dict[str, Transfer] = {}
@@ -53,29 +54,32 @@ class Budget:
         return self._account.budget_bytes if self._account else default_budget_bytes()
 
     def reserve(self, path: str, size_bytes: int, *, whole: bool, source: str) -> Transfer:
-        """Leave to move so many bytes of what lies at `path` from the region `source`; use it in a `with`.
+        """Reserve the transfer of `size_bytes` bytes at `path` from the region `source`; use the result in a `with`.
 
-        Waits while others' transfers decide whether it fits, or move the same files. Raises TransferBudgetError.
+        Waits while open transfers decide whether it fits, or move the same files. Raises TransferBudgetError.
         """
         wanted = Reservation(
             id=uuid.uuid4().hex,
             path=path,
             bytes=size_bytes,
             whole=whole,
-            owner=this_process(),
+            owner=current_owner(),
             attempt=self._account.attempt if self._account else 0,
         )
-        watch, pause_s = Watch(), FIRST_PAUSE_S
+        watch, pause_s = ReservationWatch(), FIRST_PAUSE_S
         while True:
-            answer, ledger = self._ledger.change(lambda it: (it.ask(wanted, self.limit_bytes, watch.dead(it)), it))
-            if answer is Answer.GRANTED:
+            decision, ledger = self._ledger.change(
+                lambda it: (it.reserve(wanted, self.limit_bytes, watch.dead(it)), it)
+            )
+            if decision is Decision.GRANTED:
                 return self._opened(wanted)
-            if answer is Answer.REFUSED:
+            if decision is Decision.REFUSED:
                 raise TransferBudgetError(self._refusal(wanted, ledger, source))
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def settle(self, transfer: Transfer, moved: list[Moved], *, done: bool) -> None:
+        """Enter moved bytes; `done` ends the reservation."""
         if done:
             with self._lock:
                 self._open.pop(transfer.id, None)
@@ -95,7 +99,7 @@ class Budget:
         return transfer
 
     def _beat(self) -> None:
-        """As long as something is on its way."""
+        """Send heartbeats while a transfer is open."""
         while True:
             time.sleep(TTL_S / BEATS_IN_A_LIFE)
             with self._lock:
@@ -105,7 +109,7 @@ class Budget:
                     return
             try:
                 gone = self._ledger.change(partial(_beat_of, transfers))
-            except OSError as error:  # the store does not answer; the next beat may get through
+            except OSError as error:  # the store does not answer; the next heartbeat may succeed
                 log.warning("%s", error)
                 continue
             for transfer_id in gone:
@@ -114,16 +118,16 @@ class Budget:
     def _refusal(self, wanted: Reservation, ledger: Ledger, source: str) -> str:
         limit, moved = self.limit_bytes, ledger.moved_bytes
         who = f"Step {self._account.step!r}" if self._account else "This process"
-        left = f"its mirror budget is {in_words(limit)}"
+        left = f"its mirror budget is {compact_bytes(limit)}"
         if moved:
-            left = f"{in_words(max(0, limit - moved))} are left of its mirror budget of {in_words(limit)}"
+            left = f"{compact_bytes(max(0, limit - moved))} are left of its mirror budget of {compact_bytes(limit)}"
         needed = enough_gb(moved + wanted.bytes)
         more = f"Pass budget_gb={needed}" if self._account else f"Set {BUDGET_GB}={needed}"
-        return f"{who} needs {wanted.path!r} ({in_words(wanted.bytes)}) and {left}. {more}, or run in {source}."
+        return f"{who} needs {wanted.path!r} ({compact_bytes(wanted.bytes)}) and {left}. {more}, or run in {source}."
 
 
 class Transfer:
-    """A reservation in use. What it did not move comes back when its block ends, however it ends."""
+    """A reservation in use. The bytes that it did not move are returned when its block ends."""
 
     def __init__(self, budget: Budget, transfer_id: str) -> None:
         self.id, self.lost = transfer_id, False
@@ -133,15 +137,15 @@ class Transfer:
         self._settled_at = time.monotonic()
 
     def check(self) -> None:
-        """Raise TransferBudgetError if the reservation was taken back. To be called before moving more."""
+        """Raise TransferBudgetError if the reservation was returned. Call it before moving more bytes."""
         if self.lost:
             raise TransferBudgetError(
-                f"A transfer between regions was taken for dead, as its process showed no life for {TTL_S:.0f} s, and "
-                "its reservation was given back. Run again; what has been copied stays."
+                f"A transfer between regions counted as dead, as its process sent no heartbeat for {TTL_S:.0f} s, and "
+                "its reservation was returned. Run again; finished copies stay."
             )
 
     def moved(self, entry: Moved) -> None:
-        """Enter what has been moved. Threads may call this."""
+        """Enter moved bytes. Threads may call it."""
         with self._lock:
             self._unsettled.append(entry)
             if time.monotonic() - self._settled_at < SETTLE_EVERY_S:
@@ -160,14 +164,15 @@ class Transfer:
         self._budget.settle(self, moved, done=True)
 
 
-class Watch:
-    """Which reservations are of the dead, by what this process sees while it waits."""
+class ReservationWatch:
+    """Decides by this process's own clock, while it waits, which reservations have a dead owner."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, float]] = {}
-        """Id -> its beat, and when that beat was first seen here."""
+        """Id -> (heartbeat count, when this count was first seen here)."""
 
     def dead(self, ledger: Ledger) -> set[str]:
+        """Ids of the reservations whose owner has ended, or sent no heartbeat for `TTL_S`."""
         now = time.monotonic()
         for one in ledger.reserved.values():
             if self._seen.get(one.id, (None, 0.0))[0] != one.beat:
@@ -176,29 +181,29 @@ class Watch:
 
 
 def current_budget() -> Budget:
-    """Of the step that this process works for, else of this process."""
+    """The budget of the step that this process works for, else of this process."""
     account = current_account()
     return _budget_of(account) if account else _PROCESS
 
 
 def spent(output_path: str) -> Mapping[str, Any]:
-    """What was moved for an output: {"bytes", "dollars", "transfers": [{"path", "from", "to", "files", "bytes",
+    """The transfers charged to an output: {"bytes", "dollars", "transfers": [{"path", "from", "to", "files", "bytes",
     "dollars"}]}, the largest first. Raises UnavailableError."""
     moved = sorted(LedgerInFile(output_path).read().moved, key=lambda entry: (-entry.bytes, entry.path))
     return {
         "bytes": sum(entry.bytes for entry in moved),
         "dollars": round(sum(entry.dollars for entry in moved), 2),
-        "transfers": [_told(entry) for entry in moved],
+        "transfers": [_transfer(entry) for entry in moved],
     }
 
 
-def in_words(size_bytes: int) -> str:
+def compact_bytes(size_bytes: int) -> str:
     """ "10 GB", "2.1 TB"."""
     return readable_bytes(size_bytes).replace(".0 ", " ")
 
 
 def enough_gb(size_bytes: int) -> str:
-    """GB that hold so many bytes, rounded up to two digits: "2200" for 2.14 TB."""
+    """The number of GB for so many bytes, rounded up to two digits: "2200" for 2.14 TB."""
     if size_bytes <= 0:
         return "1"
     unit = 10.0 ** (math.floor(math.log10(size_bytes)) - 1)
@@ -209,7 +214,7 @@ def _beat_of(transfer_ids: Iterable[str], ledger: Ledger) -> set[str]:
     return ledger.beat(transfer_ids)
 
 
-def _told(entry: Moved) -> dict[str, Any]:
+def _transfer(entry: Moved) -> dict[str, Any]:
     return {
         "path": entry.path,
         "from": entry.origin,

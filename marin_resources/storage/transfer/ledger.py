@@ -1,8 +1,8 @@
-"""The account of what a step has moved between regions, and of what is on its way. Pure: no store, no clock.
+"""The ledger: bytes that a step has moved between regions, and reservations of open transfers. No store, no clock.
 
-A transfer is asked for before it begins, reserves its bytes, and is settled with what was really moved. One that does
-not fit into what is left of the budget is refused. One that would fit if those on their way came to nothing has to
-wait: they end, or are found dead, and then it is known. The same holds while another moves the very same files.
+A transfer reserves its bytes before it begins, and is settled with the bytes that were moved. It is refused if it
+exceeds the rest of the budget. It waits if it would fit only without the open reservations: they end, or are found
+dead, and then the decision is clear. It also waits while another transfer moves the same files.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ import enum
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+
+from marin_resources.versioned_json import VersionedJson
 
 FORMAT_VERSION = 1
-MOST_ENTRIES = 200
-"""Of what was moved. Beyond them, entries of one folder become one."""
+FORMAT = VersionedJson(kind="ledger of transfers", newest=FORMAT_VERSION, error=ValueError)
+MAX_ENTRIES = 200
+"""Of moved bytes. Beyond it, entries of one folder are merged into one."""
 WRITES_REMEMBERED = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Owner:
-    """The process that has a reservation."""
+    """The process that holds a reservation."""
 
     id: str
     machine: str
-    """Of this boot, and of this container: two processes of equal `machine` see each other."""
+    """Boot and container: two processes with equal `machine` can observe each other."""
     pid: int
     started: float
-    """When the process began, since pids come again."""
+    """Start time of the process in seconds since 1970, since pids are reused."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,21 +40,21 @@ class Reservation:
     path: str
     bytes: int
     whole: bool
-    """Whether files are moved as a whole, and are here then; a part that is read leaves nothing behind."""
+    """Whether whole files are copied, which others can read afterwards; a partial read leaves no copy."""
     owner: Owner
     attempt: int
-    """Of the step. Those of an earlier attempt are dead."""
+    """Of the step. Reservations of an earlier attempt are dead."""
     beat: int = 0
-    """Grows while the owner lives."""
+    """Heartbeat count: grows while the owner is alive."""
 
-    def meets(self, path: str) -> bool:
+    def overlaps(self, path: str) -> bool:
         """Whether both move some of the same files."""
         return path == self.path or path.startswith(self.path + "/") or self.path.startswith(path + "/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Moved:
-    """Bytes that came from one region to another."""
+    """Bytes that were moved from one region to another."""
 
     path: str
     origin: str
@@ -62,7 +64,9 @@ class Moved:
     files: int = 1
 
 
-class Answer(enum.Enum):
+class Decision(enum.Enum):
+    """On a request for a reservation."""
+
     GRANTED = "granted"
     WAIT = "wait"
     REFUSED = "refused"
@@ -73,7 +77,7 @@ class Ledger:
     moved: list[Moved] = field(default_factory=list)
     reserved: dict[str, Reservation] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)
-    """Ids of the last writes, so that a writer can tell whether one that it heard nothing of took effect."""
+    """Ids of the last writes: a writer whose response was lost finds out here whether its write succeeded."""
 
     @property
     def moved_bytes(self) -> int:
@@ -83,22 +87,22 @@ class Ledger:
     def reserved_bytes(self) -> int:
         return sum(reservation.bytes for reservation in self.reserved.values())
 
-    def ask(self, wanted: Reservation, budget_bytes: int, dead: Collection[str] = ()) -> Answer:
-        """Reserve what is wanted, if it fits. `dead` are ids of reservations whose owners are known to be gone."""
+    def reserve(self, wanted: Reservation, budget_bytes: int, dead: Collection[str] = ()) -> Decision:
+        """Make the reservation `wanted`, if it fits. `dead` are ids of reservations whose owners are gone."""
         for one in list(self.reserved.values()):
             if one.id in dead or one.attempt < wanted.attempt:
                 del self.reserved[one.id]
-        if wanted.whole and any(one.whole and one.meets(wanted.path) for one in self.reserved.values()):
-            return Answer.WAIT  # whoever moves the same files may well spare this one the transfer
+        if wanted.whole and any(one.whole and one.overlaps(wanted.path) for one in self.reserved.values()):
+            return Decision.WAIT  # the open transfer of the same files may make this one unnecessary
         if self.moved_bytes + wanted.bytes > budget_bytes:
-            return Answer.REFUSED
+            return Decision.REFUSED
         if self.moved_bytes + self.reserved_bytes + wanted.bytes > budget_bytes:
-            return Answer.WAIT
+            return Decision.WAIT
         self.reserved[wanted.id] = wanted
-        return Answer.GRANTED
+        return Decision.GRANTED
 
     def settle(self, reservation_id: str, moved: Iterable[Moved], *, done: bool) -> None:
-        """Enter what was moved; when it is done, what was reserved beyond comes back. Moved bytes always count."""
+        """Enter moved bytes. `done` ends the reservation and returns the rest of it. Moved bytes always count."""
         entries = list(moved)
         self.moved = _merged([*self.moved, *entries])
         held = self.reserved.pop(reservation_id, None)
@@ -107,29 +111,24 @@ class Ledger:
             self.reserved[held.id] = dataclasses.replace(held, bytes=left, beat=held.beat + 1)
 
     def beat(self, reservation_ids: Iterable[str]) -> set[str]:
-        """Say that the owner of these lives; returns those that are gone."""
-        asked = set(reservation_ids)
-        for one in [self.reserved[i] for i in asked & self.reserved.keys()]:
+        """Enter a heartbeat for these reservations; return the ids that no longer exist."""
+        wanted = set(reservation_ids)
+        for one in [self.reserved[i] for i in wanted & self.reserved.keys()]:
             self.reserved[one.id] = dataclasses.replace(one, beat=one.beat + 1)
-        return asked - self.reserved.keys()
+        return wanted - self.reserved.keys()
 
     def to_json(self) -> str:
         fields = {
-            "moved": [_plain(entry) for entry in self.moved],
-            "reserved": [_plain(one) for one in self.reserved.values()],
+            "moved": [dataclasses.asdict(entry) for entry in self.moved],
+            "reserved": [dataclasses.asdict(one) for one in self.reserved.values()],
             "writes": self.writes[-WRITES_REMEMBERED:],
         }
         return json.dumps({"format_version": FORMAT_VERSION, **fields}, indent=2)
 
     @staticmethod
-    def from_json(text: str | bytes) -> Ledger:
-        """Raises ValueError for a ledger of a newer format."""
-        fields: dict[str, Any] = json.loads(text)
-        if fields["format_version"] > FORMAT_VERSION:
-            raise ValueError(
-                f"The account of transfers has format version {fields['format_version']!r}, and {FORMAT_VERSION} is "
-                "the newest known here. Update this checkout."
-            )
+    def from_json(text: str | bytes, path: str) -> Ledger:
+        """Read the ledger stored at `path`. Raises ValueError if it is damaged or of a newer format."""
+        fields = FORMAT.parse(text, path)
         reserved = [Reservation(**{**one, "owner": Owner(**one["owner"])}) for one in fields["reserved"]]
         return Ledger(
             moved=[Moved(**entry) for entry in fields["moved"]],
@@ -138,14 +137,10 @@ class Ledger:
         )
 
 
-def _plain(entry: Moved | Reservation) -> dict[str, Any]:
-    return dataclasses.asdict(entry)
-
-
 def _merged(entries: list[Moved]) -> list[Moved]:
-    """One entry for a path and a pair of regions; folders in place of files, while there are too many."""
+    """Merge entries of one path and pair of regions, and while they are too many, files into their folders."""
     summed = _summed(entries)
-    while len(summed) > MOST_ENTRIES:
+    while len(summed) > MAX_ENTRIES:
         deepest = max(entry.path.count("/") for entry in summed)
         summed = _summed([_lifted(e) if e.path.count("/") == deepest else e for e in summed])
         if deepest <= len(("mirror:", "")):

@@ -1,4 +1,4 @@
-"""Where a ledger is kept: in a file beside a step's output, changed by compare-and-swap, or in this process alone."""
+"""Storage of a ledger: a file beside a step's output, changed by compare-and-swap, or the memory of this process."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from marin_resources.storage.control import control
-from marin_resources.storage.control.protocol import ConflictError, UnavailableError
+from marin_resources.storage.control.protocol import ConflictError, Snapshot, UnavailableError
 from marin_resources.storage.paths import join
 from marin_resources.storage.transfer.ledger import Ledger
 
 NAME = ".marin/transfers.json"
 PATIENCE_S = 180.0
-"""How long a change is tried again. A bucket takes one write of an object in a second, and many processes may come."""
+"""How long a change is retried. A bucket takes one write per object and second, and many processes may compete."""
 LONGEST_PAUSE_S = 4.0
 
 T = TypeVar("T")
 
 
-class KeptLedger(Protocol):
+class LedgerStore(Protocol):
     def read(self) -> Ledger: ...
 
     def change(self, act: Callable[[Ledger], T]) -> T:
-        """Have `act` change the ledger, and keep it; what `act` returned. It may be called more than once."""
+        """Apply `act` to the ledger, store it, and return the result of `act`, which may be called more than once."""
 
 
 class LedgerInMemory:
@@ -42,7 +42,7 @@ class LedgerInMemory:
 
 
 class LedgerInFile:
-    """Shared by all processes that are given the same output."""
+    """Shared by all processes of a step."""
 
     def __init__(self, output_path: str) -> None:
         self._path = join(output_path, NAME)
@@ -50,35 +50,37 @@ class LedgerInFile:
 
     def read(self) -> Ledger:
         """Raises UnavailableError."""
-        found = control.read(self._path)
-        return Ledger.from_json(found.data) if found else Ledger()
+        return self._parse(control.read(self._path))
 
     def change(self, act: Callable[[Ledger], T]) -> T:
-        """Raises UnavailableError. The threads of a process take turns, so that they do not race each other."""
+        """Threads of a process take turns, so that they do not conflict with each other. Raises UnavailableError."""
         with self._turn:
             return self._change(act)
 
+    def _parse(self, found: Snapshot | None) -> Ledger:
+        return Ledger.from_json(found.data, self._path) if found else Ledger()
+
     def _change(self, act: Callable[[Ledger], T]) -> T:
         deadline, pause_s, write_id = time.monotonic() + PATIENCE_S, 0.02, uuid.uuid4().hex
-        answer: T | None = None
+        result: T | None = None
         while True:
             found = control.read(self._path)
-            ledger = Ledger.from_json(found.data) if found else Ledger()
-            if write_id in ledger.writes:  # the write that was not answered took effect
-                return answer  # type: ignore[return-value]
+            ledger = self._parse(found)
+            if write_id in ledger.writes:  # the write whose response was lost has succeeded
+                return result  # type: ignore[return-value]
             before = ledger.to_json()
-            answer = act(ledger)
+            result = act(ledger)
             if ledger.to_json() == before:
-                return answer
+                return result
             ledger.writes.append(write_id)
             try:
                 control.write(self._path, ledger.to_json().encode(), expected=found.generation if found else None)
-                return answer
+                return result
             except (ConflictError, UnavailableError) as error:
                 if time.monotonic() > deadline:
                     raise UnavailableError(
-                        f"{self._path!r}, the account of transfers, could not be written for {PATIENCE_S:.0f} s "
-                        f"({error}). Run again; what has been copied stays."
+                        f"The ledger of transfers {self._path!r} could not be written for {PATIENCE_S:.0f} s "
+                        f"({error}). Run again; finished copies stay."
                     ) from error
             time.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

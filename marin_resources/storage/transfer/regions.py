@@ -1,12 +1,12 @@
-"""Regions: the prefixes that hold outputs in other places, and what it costs to bring bytes from there.
+"""Regions: the prefixes that hold the same outputs in several locations, and the price of a transfer between them.
 
     MARIN_MIRROR_PREFIXES   us-central2=gs://marin-us-central2/x,eu-west4=gs://marin-eu-west4/x   (or folders)
-    MARIN_REGION            which of them is the local one; if not set, the one whose prefix is MARIN_PREFIX
-    MARIN_MIRROR_PRICES     eu-west4>us-central2=0.05: dollars for a GB, in place of the table below
+    MARIN_REGION            the local region; if not set, the one whose prefix is MARIN_PREFIX
+    MARIN_MIRROR_PRICES     eu-west4>us-central2=0.05: dollars per GB, in place of the table below
 
 The table is Google's list price for data that moves between locations of Cloud Storage, by continent, as of 2024
 (cloud.google.com/storage/pricing, "Data transfer within Google Cloud"). It orders the regions that have an object and
-tells roughly what was spent; the bill is Google's. A GB is 2**30 bytes there. What is read from a folder is free.
+estimates the cost; the bill is Google's. There a GB is 2**30 bytes. Reading from a folder is free.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from marin_resources.settings import SettingError, default_prefix, normalize_prefix
-from marin_resources.storage.paths import is_local
+from marin_resources.storage.paths import StoreKind, is_local, kind_of, without_scheme
 
 PREFIXES, REGION, PRICES = "MARIN_MIRROR_PREFIXES", "MARIN_REGION", "MARIN_MIRROR_PRICES"
 UNDECLARED = "local"
-"""The name of the only region, where none is declared."""
+"""Name of the only region, if none is declared."""
 CONTINENT = {
     **dict.fromkeys(("us", "northamerica"), "North America"),
     **dict.fromkeys(("eu", "europe"), "Europe"),
@@ -30,9 +30,9 @@ CONTINENT = {
     **dict.fromkeys(("me", "africa"), "Middle East and Africa"),
     "southamerica": "South America",
 }
-"""By what a region's name begins with."""
+"""First part of a region's name -> continent."""
 WITHIN = {"North America": 0.02, "Europe": 0.02, "Asia": 0.08, "Oceania": 0.08}
-"""$ for a GB between two regions of the continent."""
+"""Dollars per GB between two regions of the continent."""
 ACROSS = {
     "North America": 0.05,
     "Europe": 0.05,
@@ -41,10 +41,11 @@ ACROSS = {
     "Middle East and Africa": 0.11,
     "South America": 0.14,
 }
-"""$ for a GB between continents: the dearer of the two counts."""
+"""Dollars per GB between continents: the higher of the two applies."""
 UNKNOWN = 0.14
-"""Of a region whose name tells no continent: the dearest, so that it is never preferred by mistake."""
+"""Dollars per GB for a region on an unknown continent: the highest price, so that it is never preferred by mistake."""
 BILLED_GB_BYTES = 2**30
+MIRRORED_KINDS = (StoreKind.DISK, StoreKind.GCS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +54,7 @@ class Region:
     prefix: str
 
     def place(self, relative: str) -> str:
-        """Where `relative` would lie in this region."""
+        """The path of `relative` in this region."""
         return f"{self.prefix}/{relative}" if relative else self.prefix
 
 
@@ -61,27 +62,28 @@ class Region:
 class Regions:
     local: Region
     others: tuple[Region, ...] = ()
-    """The cheapest first."""
+    """Ordered by price, the cheapest first."""
     prices: tuple[tuple[str, str, float], ...] = field(default=(), repr=False)
-    """(from, to, dollars), as declared."""
+    """(from, to, dollars per GB), as declared."""
 
     @property
     def all(self) -> tuple[Region, ...]:
-        """In the order in which they are asked."""
+        """In the order in which they are searched."""
         return (self.local, *self.others)
 
     def dollars(self, source: Region, size_bytes: int) -> float:
-        """What it costs to bring so many bytes from `source` here."""
-        return dollars_for_a_gb(source, self.local, self.prices) * size_bytes / BILLED_GB_BYTES
+        """The price of a transfer of `size_bytes` from `source` to the local region."""
+        return dollars_per_gb(source, self.local, self.prices) * size_bytes / BILLED_GB_BYTES
 
     def holding(self, path: str) -> tuple[Region, str] | None:
-        """The region that a full path lies in, and the path below its prefix."""
+        """The region that contains a full path, and the path below its prefix; None if no region does."""
         for region in self.all:
             if path == region.prefix or path.startswith(region.prefix + "/"):
                 return region, path[len(region.prefix) + 1 :]
         return None
 
-    def described(self) -> str:
+    def describe(self) -> str:
+        """Names and prefixes, for error sentences."""
         return ", ".join(f"{region.name} ({region.prefix!r})" for region in self.all)
 
 
@@ -93,19 +95,19 @@ def declared_regions() -> Regions:
 
 @lru_cache(maxsize=64)
 def read_declaration(prefixes: str, region: str, prices: str, *, own_prefix: str) -> Regions:
-    """Regions by the text of the three variables. Raises SettingError: one sentence with the part that is wrong."""
+    """Regions by the text of the three variables. Raises SettingError: one sentence with the wrong part."""
     if not prefixes.strip():
         return Regions(local=Region(name=region or UNDECLARED, prefix=own_prefix))
     found = [_read_region(item, prefixes) for item in prefixes.split(",")]
     _refuse_overlap(found)
     local = _local_one(found, region, own_prefix)
     paid = tuple(_read_price(item, {r.name for r in found}) for item in prices.split(",") if item.strip())
-    others = sorted((r for r in found if r != local), key=lambda r: dollars_for_a_gb(r, local, paid))
+    others = sorted((r for r in found if r != local), key=lambda r: dollars_per_gb(r, local, paid))
     return Regions(local=local, others=tuple(others), prices=paid)
 
 
-def dollars_for_a_gb(source: Region, target: Region, declared: tuple[tuple[str, str, float], ...] = ()) -> float:
-    """The price of a GB from one region to another: as declared, else by Google's table."""
+def dollars_per_gb(source: Region, target: Region, declared: tuple[tuple[str, str, float], ...] = ()) -> float:
+    """Dollars per GB from one region to another: as declared, else by Google's table."""
     for origin, to, price in declared:
         if (origin, to) == (source.name, target.name):
             return price
@@ -121,18 +123,18 @@ def _read_region(item: str, declaration: str) -> Region:
     name, equals, prefix = (part.strip() for part in item.partition("="))
     if not equals or not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name) or not prefix:
         raise SettingError(
-            f"{PREFIXES} is {declaration!r}, and {item.strip()!r} in it is no region with its prefix. "
+            f"{PREFIXES} is {declaration!r}, and {item.strip()!r} in it is not a region with its prefix. "
             "Write name=prefix, separated by commas: us-central2=gs://bucket/x,eu-west4=gs://other/x."
         )
-    if is_local(prefix) and not os.path.isabs(os.path.expanduser(prefix.removeprefix("file://"))):
+    if is_local(prefix) and not os.path.isabs(os.path.expanduser(without_scheme(prefix))):
         raise SettingError(
-            f"{PREFIXES} puts region {name!r} at {prefix!r}, which each process would look for in its own folder. "
-            "Give the whole path, from the root."
+            f"{PREFIXES} puts region {name!r} at {prefix!r}, which each process would resolve in its own folder. "
+            "Give an absolute path."
         )
     prefix = normalize_prefix(prefix)
-    if not is_local(prefix) and not prefix.startswith("gs://"):
+    if kind_of(prefix) not in MIRRORED_KINDS:
         raise SettingError(
-            f"{PREFIXES} puts region {name!r} at {prefix!r}, and a mirror is made of folders and of gs:// prefixes. "
+            f"{PREFIXES} puts region {name!r} at {prefix!r}, and a mirror consists of folders and gs:// prefixes. "
             "Leave that region out."
         )
     return Region(name=name, prefix=prefix)
@@ -146,7 +148,7 @@ def _refuse_overlap(regions: list[Region]) -> None:
             if f"{one.prefix}/".startswith(f"{other.prefix}/") or f"{other.prefix}/".startswith(f"{one.prefix}/"):
                 raise SettingError(
                     f"{PREFIXES} has {one.prefix!r} for {one.name!r} and {other.prefix!r} for {other.name!r}, one "
-                    "within the other. Give each region a prefix of its own."
+                    "inside the other. Give each region a prefix of its own."
                 )
 
 
@@ -159,7 +161,7 @@ def _local_one(regions: list[Region], name: str, own_prefix: str) -> Region:
         raise SettingError(f"{REGION} is {name!r}, and {PREFIXES} has {names}. Set it to one of these regions.")
     raise SettingError(
         f"MARIN_PREFIX is {own_prefix!r}, which is none of the prefixes in {PREFIXES} ({names}). "
-        f"Add it there as region=prefix, or set {REGION} to the region that this machine is in."
+        f"Add it there as region=prefix, or set {REGION} to the region of this machine."
     )
 
 
@@ -167,7 +169,7 @@ def _read_price(item: str, names: set[str]) -> tuple[str, str, float]:
     matched = re.fullmatch(r"\s*([\w-]+)\s*>\s*([\w-]+)\s*=\s*(\d+(?:\.\d+)?)\s*", item)
     if not matched or not {matched[1], matched[2]} <= names:
         raise SettingError(
-            f"{PRICES} has {item.strip()!r}, expected from>to=dollars for a GB with two of the regions "
+            f"{PRICES} has {item.strip()!r}, expected from>to=dollars per GB with two of the regions "
             f"{', '.join(sorted(names))}, such as eu-west4>us-central2=0.05."
         )
     return matched[1], matched[2], float(matched[3])

@@ -1,7 +1,7 @@
 """Upload to Google Cloud Storage: small bodies in one request, others in a resumable session.
 
-gcsfs's own writers keep their state where threads share it, or lose the reason of a failure; its `call` is used, with
-its credentials and its retries. The md5 is told before the bytes, so Google checks it before the object appears.
+gcsfs's own writers share state between threads, or lose the reason of a failure. So only its `call` is used, with its
+credentials and its retries. The md5 is sent before the bytes, so Google checks it before the object appears.
 """
 
 from __future__ import annotations
@@ -11,26 +11,22 @@ import json
 import uuid
 from contextlib import suppress
 from typing import Any
-from urllib.parse import quote
 
 from marin_resources.storage import fault_points
-from marin_resources.storage.control.gcs import ABSENT, UNAVAILABLE
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.control.gcs import ABSENT, UNAVAILABLE, object_at, upload_url
 from marin_resources.storage.upload.protocol import Body
 
 ONE_REQUEST_BYTES = 8 * 1024**2
 CHUNK_BYTES = 32 * 1024**2
-"""Of a session; held in memory. A multiple of 256 kB, as Google wants it."""
+"""Of one request of a session; held in memory. Google requires a multiple of 256 KiB."""
 
 
 class GcsObject:
     errors: tuple[type[BaseException], ...] = (*UNAVAILABLE, FileExistsError, FileNotFoundError)
 
     def __init__(self, path: str) -> None:
-        self._fs, place = filesystem_of(path)
-        self._bucket, _, self._key = place.partition("/")
-        url = self._fs.base.replace("/storage/v1/", "/upload/storage/v1/")
-        self._url = f"{url}b/{quote(self._bucket, safe='')}/o"
+        self._fs, self._bucket, self._key = object_at(path)
+        self._url = upload_url(self._fs, self._bucket)
 
     def put(self, body: Body, content_type: str, *, replace: bool) -> None:
         about = {"name": self._key, "contentType": content_type, "md5Hash": base64.b64encode(body.md5).decode()}
@@ -48,7 +44,7 @@ class GcsObject:
         return int(found["size"]), base64.b64decode(found.get("md5Hash", "")).hex()
 
     def _put_at_once(self, body: Body, about: dict[str, str], condition: dict[str, str]) -> None:
-        boundary = uuid.uuid4().hex.encode()  # by chance, so that no body holds it
+        boundary = uuid.uuid4().hex.encode()  # random, so that no body contains it
         head = b"Content-Type: application/json; charset=UTF-8\r\n\r\n" + json.dumps(about).encode()
         main = f"Content-Type: {about['contentType']}\r\n\r\n".encode() + body.read(0, body.size_bytes)
         between = b"\r\n--" + boundary
@@ -67,12 +63,12 @@ class GcsObject:
         try:
             self._send(session, body)
         except BaseException:
-            self._forget(session)
+            self._cancel(session)
             raise
 
-    def _forget(self, session: str) -> None:
-        """A session's address repeats its condition, which has nothing to do with forgetting it."""
-        with suppress(*self.errors):  # then it is forgotten in a week; what went wrong is told by the error before
+    def _cancel(self, session: str) -> None:
+        """Cancel the session. Its address repeats the condition, which must not apply to the cancellation."""
+        with suppress(*self.errors):  # Google drops the session after a week; the caller raises the error that matters
             self._fs.call("DELETE", session.replace(f"&ifGenerationMatch={ABSENT}", ""))
 
     def _send(self, session: str, body: Body) -> None:
@@ -88,5 +84,5 @@ class GcsObject:
 
 
 def _received(headers: Any) -> int:
-    """Bytes that the session has; it may have taken a part of a chunk only."""
+    """Bytes that the session has received; it may have accepted only a part of a chunk."""
     return int(headers["Range"].rpartition("-")[2]) + 1 if "Range" in headers else 0

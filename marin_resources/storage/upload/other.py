@@ -1,4 +1,4 @@
-"""Upload to a store that has no back end of its own here, as its filesystem does it."""
+"""Upload to a store without code of its own here, through its fsspec filesystem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is uploaded, and what a store does for it."""
+"""The body of an upload, and the interface of a store that takes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import IO, Protocol
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Body:
-    """What is to be uploaded: so many bytes of a file, which may grow meanwhile."""
+    """The first `size_bytes` bytes of a file, which may grow during the upload."""
 
     file: IO[bytes]
     size_bytes: int
@@ -28,10 +28,10 @@ class Target(Protocol):
     """An object in one kind of store."""
 
     errors: tuple[type[BaseException], ...]
-    """What `put` and `digest` raise when the store refused, or did not answer."""
+    """Errors of `put` and `digest` when the store refuses or does not answer."""
 
     def put(self, body: Body, content_type: str, *, replace: bool) -> None:
-        """Write the object, without `replace` only if there is none."""
+        """Write the object; without `replace`, only if it does not exist."""
 
     def digest(self) -> tuple[int, str] | None:
-        """Bytes and hexadecimal md5 of what is there; None if there is nothing."""
+        """Size in bytes and hexadecimal md5 of the stored object; None if it does not exist."""

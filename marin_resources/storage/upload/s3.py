@@ -1,7 +1,7 @@
 """Upload to S3: small bodies in one request, others in parts that become an object with the last request.
 
-The client sends a checksum with every request, which S3 checks. Our md5 is kept with the object: its entity tag is one
-only where it came in one request and is not encrypted with a key of one's own.
+The client sends a checksum with every request, which S3 checks. Our md5 is stored in the object's metadata: its entity
+tag is an md5 only if it was uploaded in one request and is not encrypted with a customer's key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PART_BYTES = 32 * 1024**2
 """Held in memory."""
 MAX_PARTS = 10_000
 MD5 = "marin-md5"
-"""The name of our md5 among what is told of the object."""
+"""The name of our md5 in the object's metadata."""
 
 
 class S3Object:
@@ -55,7 +55,7 @@ class S3Object:
             parts = [self._put_part(n, part, upload) for n, part in enumerate(body.parts(part_bytes), start=1)]
             self._call("complete_multipart_upload", MultipartUpload={"Parts": parts}, **upload, **condition)
         except BaseException:
-            self._forget(upload)
+            self._cancel(upload)
             raise
 
     def _put_part(self, number: int, part: bytes, upload: dict[str, str]) -> dict[str, Any]:
@@ -63,8 +63,8 @@ class S3Object:
         fault_points.reach("file half written")
         return {"PartNumber": number, "ETag": answer["ETag"]}
 
-    def _forget(self, upload: dict[str, str]) -> None:
-        with suppress(*self.errors):  # what went wrong is told by the error before; a bucket's rules may tidy up
+    def _cancel(self, upload: dict[str, str]) -> None:
+        with suppress(*self.errors):  # the caller raises the error that matters; lifecycle rules may remove the parts
             self._call("abort_multipart_upload", **upload)
 
     def _call(self, method: str, **arguments: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Put a local file's bytes into a bucket as one object: whole and as they are, or not at all.
+"""Upload a local file's bytes to a bucket as one object, whole and unchanged, or not at all.
 
-In:  a path in a bucket, and an open local file.   Out: the object; or an error, and what was there before.
+In:  a path in a bucket, and an open local file.   Out: the object; or an error, and the previous object unchanged.
 
-The bytes' md5 goes along, and the store refuses what has been damaged on the way. A response may be lost after the
-object is there: an object with these very bytes counts as written, whoever has put it there.
+The md5 is sent with the bytes, and the store refuses a damaged upload. The response may be lost after the object was
+written: an object with these bytes counts as written, whichever process wrote it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.upload.protocol import Body, Target
 
 TRIES = 3
-"""Each of them with the retries of the store's own client. An upload that its server has forgotten begins anew."""
+"""Each with the retries of the store's own client. An upload session that the server has dropped starts again."""
 READ_BYTES = 1024**2
 
 
 def upload(path: str, file: IO[bytes], *, replace: bool) -> None:
-    """Make the object at `path` of all that is in `file`.
+    """Write the whole content of `file` to the object at `path`.
 
-    Raises FileExistsError if `replace` is false and an object with other bytes is there, UnavailableError if the store
-    does not take it.
+    Raises FileExistsError if `replace` is false and an object with other bytes exists, and UnavailableError if the
+    store does not accept it.
     """
     target, body = _target(path), _body(file)
     content_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
@@ -42,7 +42,7 @@ def upload(path: str, file: IO[bytes], *, replace: bool) -> None:
             raise already_exists(path) from problem
     raise UnavailableError(
         f"{path!r} ({body.size_bytes:,} bytes) cannot be uploaded ({type(problem).__name__}: {problem}). "
-        "Run again when the reason is gone."
+        "Fix the cause and run again."
     ) from problem
 
 
@@ -50,7 +50,7 @@ def _digest(path: str, target: Target) -> tuple[int, str] | None:
     try:
         return target.digest()
     except target.errors as error:
-        raise UnavailableError(f"{path!r} may not be written ({type(error).__name__}: {error}).") from error
+        raise UnavailableError(f"{path!r} cannot be written ({type(error).__name__}: {error}).") from error
 
 
 def _body(file: IO[bytes]) -> Body:
@@ -62,7 +62,7 @@ def _body(file: IO[bytes]) -> Body:
 
 
 def _target(path: str) -> Target:
-    """The late imports break a weight, not a circle: a bucket's client takes a second to load."""
+    """Imports are late because a bucket's client takes a second to load, not because of a cycle."""
     match kind_of(path):
         case StoreKind.GCS:
             from marin_resources.storage.upload.gcs import GcsObject

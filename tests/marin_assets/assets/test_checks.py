@@ -63,7 +63,7 @@ def test_a_damaged_manifest_fails_the_check_and_not_the_run(path: str) -> None:
     write_bytes(join(path, NAME), b"{")
     result = complete(path)
     assert not result.passed
-    assert "is no manifest" in str(shown(result, "manifest"))
+    assert "is not JSON" in str(shown(result, "manifest"))
 
 
 def test_an_output_of_marins_passes_and_the_check_says_why(path: str) -> None:

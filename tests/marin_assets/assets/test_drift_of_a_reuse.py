@@ -93,12 +93,12 @@ def test_an_unversioned_field_that_changed_is_named_and_nothing_runs(
 ) -> None:
     run(toy("a", note="old"), instance=instance)
     page = Page(run(toy("a", note="new"), instance=instance), "toy/a", instance)
-    assert page.line.endswith("; since it was made, the unversioned field 'note' ('old', now 'new') changed")
+    assert page.line.endswith("; since it was computed, the unversioned field 'note' ('old', now 'new') changed")
     assert page.drift == ["- The unversioned field 'note' was 'old' and is 'new' now."]
     assert (page.metadata["drift_count"].value, page.tags["marin/drift"]) == (1, "true")
     assert len(calls(prefix)) == 1
     assert dry_run_line(toy("a", note="new"), prefix=prefix) == (
-        "complete; since it was made, the unversioned field 'note' ('old', now 'new') changed"
+        "complete; since it was computed, the unversioned field 'note' ('old', now 'new') changed"
     )
 
 
@@ -111,7 +111,7 @@ def test_a_changed_source_is_named_by_its_module_and_a_comment_is_no_change(
     assert Page(run(step, instance=instance), "toy/a", instance).drift == []
     (code / "drifting_part.py").write_text("NAME = 'other.txt'\n")
     page = Page(run(step, instance=instance), "toy/a", instance)
-    assert page.line.endswith("; since it was made, the source of 'drifting_part' changed")
+    assert page.line.endswith("; since it was computed, the source of 'drifting_part' changed")
     assert page.drift == ["- The source of 'drifting_part' changed."]
 
 
@@ -128,8 +128,8 @@ def test_an_input_that_was_made_again_with_other_content_is_named(
     result = run(*steps("much longer"), instance=instance)
     assert reused(result) == {"toy/in": False, "toy/out": True}
     page = Page(result, "toy/out", instance)
-    assert page.line.endswith("; since it was made, the input 'toy/in' changed")
-    assert page.drift == ["- The input 'toy/in' was made again since, and its content differs from what was read."]
+    assert page.line.endswith("; since it was computed, the input 'toy/in' changed")
+    assert page.drift == ["- The input 'toy/in' was computed again, and its content differs from the one read."]
     assert Page(run_alone(steps("much longer")[1], instance), "toy/out", instance).drift == page.drift
     assert dry_run_line(*steps("much longer"), prefix=prefix).endswith("the input 'toy/in' changed")
 

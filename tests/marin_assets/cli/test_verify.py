@@ -98,7 +98,7 @@ def test_an_output_of_marins_is_not_verified_and_that_is_said(location: Location
     put(join(location.path("toy/data"), ".executor_status"), b"SUCCESS")
     code, out, _ = marin("verify", "toy/data")
     assert code == 0
-    assert "not verified: toy/data: there is no manifest to compare with, as Marin writes none" in out
+    assert "not verified: toy/data: no manifest exists to compare with, as Marin writes none" in out
     assert "1 outputs: 1 not verified." in out
 
 
@@ -122,7 +122,7 @@ def test_a_sample_without_a_seed_says_the_seed_that_it_took(made: Location, mari
     assert marin("verify", "--sample", "0.4", "--seed", seed)[1] == out
 
 
-def test_the_bytes_are_read_where_that_is_asked_for(made: Location, marin: Marin) -> None:
+def test_the_bytes_are_read_if_requested(made: Location, marin: Marin) -> None:
     assert marin("verify", "--read")[0] == 0
     write_bytes(join(made.path("toy/data"), "value.txt"), b"2")
     assert marin("verify", "--read")[0] == 1

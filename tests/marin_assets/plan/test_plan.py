@@ -104,5 +104,5 @@ def test_what_drifted_is_said_of_what_is_reused_and_asked_of_nothing_else(graph:
     drift = Drift(kind=Kind.CONFIG, what="lr", was=1, now=2)
     planned = plan(graph, observe(graph, a=DONE), None, lambda node: (drift,))
     assert [(p.reason, p.drift) for p in planned if p.drift] == [
-        ("complete; since it was made, the unversioned field 'lr' (1, now 2) changed", (drift,))
+        ("complete; since it was computed, the unversioned field 'lr' (1, now 2) changed", (drift,))
     ]

@@ -1,4 +1,4 @@
-"""What differs between a record and now, and how it is said."""
+"""Differences between a record and now, and their sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from marin_resources.drift.drift import Drift, Kind, find_drift, not_recorded, tell, worth_telling
+from marin_resources.drift.drift import Drift, Kind, describe, find_drift, not_recorded, without_plumbing
 
 SOURCE = {"function": "m:f", "digest": "d", "files_digest": "b", "modules": {"m": "1", "n": "2"}}
 ENVIRONMENT = {"lock_digest": "aa", "python": "3.11.7", "platform": "Linux"}
@@ -24,7 +24,7 @@ RECORD: dict[str, Any] = {
 
 
 def changed(record: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """The record with other fields; `config={…}` and the like change what is named in them."""
+    """The record with other fields; `config={…}` and similar arguments replace the named entries."""
     return {k: {**record[k], **v} if isinstance(v, dict) else v for k, v in {**record, **fields}.items()}
 
 
@@ -57,7 +57,7 @@ def test_a_prefix_that_was_moved_is_no_drift(recorded: dict[str, Any]) -> None:
     assert drift(recorded, **now) == []
 
 
-def test_an_input_that_lies_elsewhere_by_an_override_is_no_drift() -> None:
+def test_an_input_at_an_overridden_path_is_no_drift() -> None:
     assert drift(dependencies=["/kept"], config={"in": "/kept/a.txt"}) == []
 
 
@@ -68,7 +68,7 @@ def test_a_mirrored_path_is_compared_below_its_prefix_too() -> None:
     ]
 
 
-def test_source_is_told_by_module() -> None:
+def test_source_is_compared_by_module() -> None:
     assert drift(source_digest={"digest": "x", "modules": {"m": "1", "n": "9", "o": "3"}}) == [
         "The source of 'n' changed.",
         "The module 'o' is new in what its function imports.",
@@ -79,7 +79,7 @@ def test_a_module_that_only_moved_is_no_drift() -> None:
     assert drift(source_digest={"digest": "x", "modules": {"m": "1", "p.n": "2"}}) == []
 
 
-def test_another_function_is_told_as_such() -> None:
+def test_another_function_is_drift_of_its_own_kind() -> None:
     assert drift(source_digest={"function": "o:g", "digest": "x", "modules": {"o": "7", "n": "2"}}) == [
         "The function of 'toy/x' was 'm:f' and is 'o:g' now."
     ]
@@ -91,12 +91,12 @@ def test_the_plumbing_is_one_sentence_and_no_line_in_a_log() -> None:
     assert [d.sentence() for d in found] == [
         "The plumbing changed: 'marin_resources.settings' and 'marin_resources.storage.files'."
     ]
-    assert (worth_telling(found), tell(found)) == ((), "")
+    assert (without_plumbing(found), describe(found)) == ((), "")
 
 
 def test_an_input_of_other_content_is_drift_and_one_that_is_gone_is_not() -> None:
     assert drift(inputs={"toy/in": "i2"}) == [
-        "The input 'toy/in' was made again since, and its content differs from what was read."
+        "The input 'toy/in' was computed again, and its content differs from the one read."
     ]
     assert drift(inputs={"toy/in": None}) == []
 
@@ -109,7 +109,7 @@ def test_lock_and_python_are_the_environment_and_a_patch_release_is_not() -> Non
     assert drift(environment={"python": "3.11.9"}) == []
 
 
-def test_a_record_of_marins_has_no_drift_and_says_what_it_lacks() -> None:
+def test_a_record_of_marins_has_no_drift_and_lists_what_it_lacks() -> None:
     marins = {"name": "toy/x", "config": {"out": "/elsewhere"}, "output_path": "/old/toy/x-abc123"}
     assert drift(marins, config={"raw": "/other"}) == []
     assert not_recorded(marins, RECORD) == (Kind.CONFIG, Kind.SOURCE, Kind.INPUT, Kind.ENVIRONMENT)
@@ -125,7 +125,7 @@ def test_a_line_names_a_few_of_each_kind_in_a_stable_order() -> None:
     fields = [Drift(kind=Kind.CONFIG, what=f"f{i}", was=i, now="x" * 200) for i in range(2)]
     modules = [Drift(kind=Kind.SOURCE, what=f"m{i}", was="1", now="2") for i in range(7)]
     plumbing = Drift(kind=Kind.PLUMBING, what="…", was="1", now="2")
-    assert tell([plumbing, *modules, *fields]) == (
-        f"since it was made, the unversioned fields 'f0' (0, now '{'x' * 76}…) and 'f1' (1, now '{'x' * 76}…), "
+    assert describe([plumbing, *modules, *fields]) == (
+        f"since it was computed, the unversioned fields 'f0' (0, now '{'x' * 76}…) and 'f1' (1, now '{'x' * 76}…), "
         "the source of 'm0', 'm1', 'm2', 'm3' and 3 more and the plumbing changed"
     )

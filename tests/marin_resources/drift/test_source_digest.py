@@ -1,4 +1,4 @@
-"""The source that a function's work rests on: which modules, and what of them counts."""
+"""The source that a function depends on: its modules, and the changes of them that count."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def modules(reference: str) -> list[str]:
     return list(source(reference)["modules"])
 
 
-def test_it_is_the_functions_module_and_what_it_imports_in_turn_also_inside_functions(tmp_path: Path) -> None:
+def test_the_source_is_the_functions_module_and_its_imports_also_inside_functions(tmp_path: Path) -> None:
     reference = write(
         tmp_path,
         main="import json\nimport dagster\nimport helper\ndef work(config): pass\n",
@@ -71,7 +71,7 @@ def test_modules_that_import_each_other_are_each_read_once(tmp_path: Path) -> No
     assert modules(reference) == ["a", "b", "main"]
 
 
-def test_nothing_is_imported_to_find_it_out(tmp_path: Path) -> None:
+def test_modules_are_found_without_importing_them(tmp_path: Path) -> None:
     reference = write(tmp_path, main="import dangerous\n", dangerous="raise SystemExit('imported')\n")
     assert modules(reference) == ["dangerous", "main"]
 
@@ -116,18 +116,18 @@ def test_a_file_in_the_middle_of_an_edit_is_its_bytes(tmp_path: Path) -> None:
     assert source(reference)["modules"]["helper"] != broken
 
 
-def test_an_odd_string_in_a_source_warns_nobody(tmp_path: Path) -> None:
+def test_an_odd_string_in_a_source_causes_no_warning(tmp_path: Path) -> None:
     assert modules(write(tmp_path, main="x = '\\d'\nimport helper\n", helper="")) == ["helper", "main"]
 
 
-def test_files_as_they_were_give_back_what_was_recorded_without_reading_their_imports(tmp_path: Path) -> None:
+def test_unchanged_files_return_the_recorded_source_without_reading_their_imports(tmp_path: Path) -> None:
     reference = write(tmp_path, main=MAIN, helper=HELPER)
     recorded = source(reference)
     os.utime(tmp_path / "helper.py", (1, 1))
     assert source_now([reference], lambda module: True, recorded) is recorded
 
 
-def test_a_changed_and_a_vanished_file_are_seen_though_they_were_read_before(tmp_path: Path) -> None:
+def test_a_changed_and_a_removed_file_are_seen_although_they_were_read_before(tmp_path: Path) -> None:
     reference = write(tmp_path, main=MAIN, helper=HELPER)
     recorded = source(reference)
     write(tmp_path, helper=HELPER + "y = 1\n")
@@ -171,7 +171,7 @@ def test_source_folders_of_one_checkout_belong_together(tmp_path: Path, monkeypa
     assert modules(write(tmp_path / "checkout/src", main="import ours\n")) == ["main", "ours"]
 
 
-def test_an_installed_function_rests_on_its_own_package() -> None:
+def test_an_installed_function_depends_on_its_own_package() -> None:
     import packaging.version
 
     tops = {name.partition(".")[0] for name in modules(f"{packaging.version.__name__}:parse")}

@@ -1,4 +1,4 @@
-"""The mirror's regions, for the tests that are about them."""
+"""The regions of the mirror, for its tests."""
 
 from __future__ import annotations
 

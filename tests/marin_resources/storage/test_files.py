@@ -1,4 +1,4 @@
-"""Files below a path, on each store: whole or not at all, created once, moved and removed with all that is below."""
+"""Files on each store: written whole or not at all, created once, moved and removed with everything below."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from marin_resources.storage.files import (
     list_files,
     move,
     open_atomic,
+    read_bytes,
     read_from,
     read_json,
     remove,
@@ -25,18 +26,11 @@ from marin_resources.storage.files import (
     write_json,
 )
 from marin_resources.storage.filesystem import filesystem_of
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import StoreKind, join, kind_of
 
 ODD_NAMES = ["a b=c,d.txt", "ü/日本 語.txt", "100%25+.txt", "a#b?.txt", "[1]*/{2}.txt"]
 LARGE = 33 * 1024**2
-"""More than a chunk of a resumable upload, and than a part of a multipart upload."""
-
-
-def read(path: str) -> bytes:
-    fs, place = filesystem_of(path)
-    data = fs.cat_file(place)
-    assert isinstance(data, bytes)
-    return data
+"""Larger than a chunk of a resumable upload, and than a part of a multipart upload."""
 
 
 @pytest.mark.parametrize("size_bytes", [0, 5, 9 * 1024**2, LARGE])
@@ -45,8 +39,8 @@ def test_what_is_written_is_there_byte_for_byte_and_can_be_replaced(any_prefix: 
     write_bytes(path, b"old")
     with open_atomic(path) as file:
         file.write(data)
-        assert read(path) == b"old"
-    assert read(path) == data
+        assert read_bytes(path) == b"old"
+    assert read_bytes(path) == data
 
 
 def write_and_fail(path: str, size_bytes: int) -> None:
@@ -78,18 +72,18 @@ def test_threads_write_at_once_and_those_that_fail_hurt_no_other(any_prefix: str
     with ThreadPoolExecutor(8) as pool:
         done = [pool.submit(write, number) for number in range(8)]
     assert [future.exception() is None for future in done] == [True, False] * 4
-    assert {file.name: read(file.path) for file in stored_files(any_prefix)} == {
+    assert {file.name: read_bytes(file.path) for file in stored_files(any_prefix)} == {
         str(n): b"%d" % n for n in range(0, 8, 2)
     }
 
 
 @pytest.mark.parametrize("size_bytes", [5, LARGE])
-def test_a_file_that_is_there_is_not_written_over_where_it_was_to_be_created(any_prefix: str, size_bytes: int) -> None:
+def test_an_existing_file_is_not_overwritten_by_a_creation(any_prefix: str, size_bytes: int) -> None:
     path, data = join(any_prefix, "shard"), os.urandom(size_bytes)
     write_bytes(path, data, replace=False)
-    with pytest.raises(FileExistsError, match=r"'.*shard' is there already, with other bytes"):
+    with pytest.raises(FileExistsError, match=r"'.*shard' already exists with other bytes"):
         write_bytes(path, data[:-1] + bytes([data[-1] ^ 1]), replace=False)
-    assert read(path) == data
+    assert read_bytes(path) == data
     assert list(sizes_below(any_prefix)) == ["shard"]
 
 
@@ -112,7 +106,7 @@ def test_of_writers_that_create_one_file_at_once_one_succeeds(any_prefix: str) -
         done = [pool.submit(create, number) for number in range(8)]
     [winner] = [future.result() for future in done if future.exception() is None]
     assert {type(future.exception()) for future in done} == {type(None), FileExistsError}
-    assert read(join(any_prefix, "one")) == b"%d" % winner
+    assert read_bytes(join(any_prefix, "one")) == b"%d" % winner
 
 
 def test_names_with_odd_letters_are_found_as_they_were_given(any_prefix: str) -> None:
@@ -120,7 +114,7 @@ def test_names_with_odd_letters_are_found_as_they_were_given(any_prefix: str) ->
     for name in ODD_NAMES:
         write_bytes(join(folder, name), name.encode())
         assert exists(join(folder, name))
-        assert read(join(folder, name)) == name.encode()
+        assert read_bytes(join(folder, name)) == name.encode()
     assert list_files(folder) == sorted(join(folder, name) for name in ODD_NAMES)
     assert sizes_below(folder) == {name: len(name.encode()) for name in ODD_NAMES}
     files = stored_files(folder)
@@ -156,13 +150,13 @@ def test_control_files_and_marks_of_folders_are_no_data(any_prefix: str) -> None
 
 
 def make_mark(path: str) -> None:
-    """An empty object by which the web pages of stores stand for a folder; on a disk, the folder."""
+    """An empty object with which the web pages of stores represent a folder; on a disk, the folder."""
     fs, place = filesystem_of(path)
     bucket, _, key = place.partition("/")
-    if path.startswith("gs://"):
+    if kind_of(path) is StoreKind.GCS:
         url = fs.base.replace("/storage/v1/", "/upload/storage/v1/") + f"b/{bucket}/o"
         fs.call("POST", url, uploadType="media", name=f"{key}/", data=b"")
-    elif path.startswith("s3://"):
+    elif kind_of(path) is StoreKind.S3:
         fs.call_s3("put_object", Bucket=bucket, Key=f"{key}/", Body=b"")
     else:
         fs.makedirs(place)
@@ -178,7 +172,7 @@ def test_a_folder_of_more_files_than_a_page_of_a_listing_is_removed(disk_or_gcs_
     assert sizes_below(disk_or_gcs_prefix) == {"many-others": 1}
 
 
-def test_what_is_not_there_cannot_be_listed_moved_or_removed_as_a_folder(any_prefix: str) -> None:
+def test_a_folder_that_does_not_exist_cannot_be_listed_moved_or_removed(any_prefix: str) -> None:
     write_bytes(join(any_prefix, "ab"), b"")
     for look in (list_files, stored_files, remove_folder, lambda path: move(path, join(any_prefix, "b"))):
         with pytest.raises(FileNotFoundError):
@@ -193,11 +187,11 @@ def test_a_file_is_moved_and_a_folder_never_onto_another(any_prefix: str, tmp_pa
     assert sizes_below(any_prefix) == {"deep/er/b": 1}
     for name in ("one/x", "two/x"):
         write_bytes(str(tmp_path / name), b"")
-    with pytest.raises(FileExistsError, match=r"one' cannot be moved to .*two', something is there"):
+    with pytest.raises(FileExistsError, match=r"one' cannot be moved to .*two', which already exists"):
         move(str(tmp_path / "one"), str(tmp_path / "two"))
 
 
-def test_a_file_is_read_from_where_one_was(any_prefix: str) -> None:
+def test_a_file_is_read_from_an_offset(any_prefix: str) -> None:
     path = join(any_prefix, "a.log")
     write_bytes(path, b"one\ntwo\n")
     assert size_of(path) == 8

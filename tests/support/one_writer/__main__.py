@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 
+from marin_resources.storage.paths import StoreKind, kind_of
 from one_writer.parent import Arena, Parent
 from one_writer.verdict import judge
 
@@ -19,7 +20,7 @@ if __name__ == "__main__":
             seconds=seconds,
             seed=seed,
             processes=processes,
-            lose_answers=not prefix.startswith("gs://"),
+            lose_answers=kind_of(prefix) is not StoreKind.GCS,
         )
         ended = Parent(arena).run()
         print(json.dumps(judge(prefix, path, ended).to_json()))

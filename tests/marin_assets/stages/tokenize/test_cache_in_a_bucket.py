@@ -15,8 +15,7 @@ from marin_assets.stages.tokenize.cache import Names, read_documents_of, write_s
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.storage.files import stored_files
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes, stored_files
 from marin_resources.storage.paths import join
 
 METADATA = {"tokenizer_sha256": "0", "vocab_size": 9}
@@ -24,8 +23,7 @@ METADATA = {"tokenizer_sha256": "0", "vocab_size": 9}
 
 def contents(path: str) -> dict[str, bytes]:
     """Name -> bytes of every data file, except the store's own files."""
-    fs, _ = filesystem_of(path)
-    return {file.name: fs.cat_file(filesystem_of(file.path)[1]) for file in stored_files(path)}
+    return {file.name: read_bytes(file.path) for file in stored_files(path)}
 
 
 def shard_of(seed: int, documents: int = 300) -> tuple[np.ndarray, np.ndarray, Names]:

@@ -17,7 +17,7 @@ import pytest
 from marin_assets.stages.train.metrics import read_metrics
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.storage.files import remove, stored_files, write_bytes
+from marin_resources.storage.files import read_bytes, remove, stored_files, write_bytes
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import encode
@@ -124,8 +124,7 @@ def test_levanter_sees_what_another_process_has_removed(gcs_prefix: str) -> None
 
 
 def weights_of(output: str) -> bytes:
-    fs, path = filesystem_of(join(output, "hf/model.safetensors"))
-    return fs.cat_file(path)
+    return read_bytes(join(output, "hf/model.safetensors"))
 
 
 def rows_of(output: str) -> list[dict[str, Any]]:

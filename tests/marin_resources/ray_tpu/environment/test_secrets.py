@@ -85,7 +85,7 @@ def test_a_version_of_a_secret_can_be_asked_for(secret_server: Any) -> None:
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        (404, "is not there, or has no version .HTTP 404"),
+        (404, "does not exist, or has no version .HTTP 404"),
         (403, "may not be read by this process's Google account .HTTP 403: as the test wants it"),
         (400, "cannot be read .HTTP 400: as the test wants it"),
     ],
@@ -105,19 +105,19 @@ def test_a_service_that_is_busy_is_asked_again(secret_server: Any) -> None:
 
 def test_a_service_that_stays_busy_is_one_sentence(secret_server: Any) -> None:
     secret_server.status = [503] * 3
-    with pytest.raises(SecretError, match=r"cannot be read now: 'http://.*:access' answers HTTP 503"):
+    with pytest.raises(SecretError, match=r"cannot be read now: 'http://.*:access' responds with HTTP 503"):
         access_secret(SECRET)
 
 
 def test_a_service_that_cannot_be_reached_is_one_sentence(secret_server: Any) -> None:
     secret_server.stop()
-    with pytest.raises(SecretError, match=r"cannot be read now: .* answers ConnectionError"):
+    with pytest.raises(SecretError, match=r"cannot be read now: .* responds with ConnectionError"):
         access_secret(SECRET)
 
 
 def test_a_secret_that_is_no_text_is_one_sentence_without_it(secret_server: Any) -> None:
     secret_server.secrets[f"{SECRET}/versions/latest"] = b"\xff\xfe"
-    with pytest.raises(SecretError, match="is no text"):
+    with pytest.raises(SecretError, match="is not text"):
         access_secret(SECRET)
 
 

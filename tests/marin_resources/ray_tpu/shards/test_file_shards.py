@@ -209,7 +209,7 @@ def test_what_a_newer_writer_has_made_meanwhile_is_not_removed(
 
     remove_unfinished = shard_notes._remove
     monkeypatch.setattr(shard_notes, "_remove", after_a_long_pause)
-    with pytest.raises(ShardError, match=r"b\.txt' is there already, with other bytes"):
+    with pytest.raises(ShardError, match=r"b\.txt' already exists with other bytes"):
         folder.run()
     assert folder.outputs() == {"b.txt": "a newer writer's"}
 
@@ -222,7 +222,7 @@ def test_a_writer_that_comes_too_late_changes_nothing(folder: Folder) -> None:
         outputs=tuple(file.path for file in before),
         config=folder.stage.Ask(calls=str(folder.local / "calls"), suffix="?"),
     )
-    with pytest.raises(FileExistsError, match=r"a\.txt' is there already, with other bytes"):
+    with pytest.raises(FileExistsError, match=r"a\.txt' already exists with other bytes"):
         folder.stage.shout(late)
     assert stored_files(join(folder.prefix, "out")) == before
 

@@ -30,7 +30,7 @@ def test_what_was_written_is_read_with_its_generation(any_prefix: str) -> None:
 def test_a_file_is_created_once(any_prefix: str) -> None:
     path = f"{any_prefix}/a/b"
     control.write(path, b"one", expected=None)
-    with pytest.raises(ConflictError, match="changed by someone else"):
+    with pytest.raises(ConflictError, match="changed by another process"):
         control.write(path, b"two", expected=None)
     assert control.read(path).data == b"one"  # type: ignore[union-attr]
 

@@ -68,7 +68,7 @@ def bucket_path(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def short_life(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Leases that live two seconds."""
+    """Leases with a time to live of 2 s."""
     monkeypatch.setenv(lease_text.TTL_VARIABLE, "2.0")
     return 2.0
 
@@ -86,7 +86,7 @@ def lost_reason(lease: Lease) -> str:
     return told[0]
 
 
-def test_a_second_process_is_refused_and_told_who_works(path: str) -> None:
+def test_a_second_process_is_refused_with_the_holder(path: str) -> None:
     with other_process_holds(path) as process:
         with pytest.raises(LeaseHeldError) as caught:
             acquire(path, None)
@@ -109,7 +109,7 @@ def test_a_kill_frees_a_lease_on_disk_at_once(tmp_path: Path) -> None:
         assert time.monotonic() - began < 1
 
 
-def test_a_killed_holders_lease_in_a_bucket_is_taken_over_when_it_has_not_changed_for_its_life(
+def test_a_killed_holders_lease_in_a_bucket_is_taken_over_after_its_time_to_live(
     bucket_path: str,
 ) -> None:
     with other_process_holds(bucket_path, ttl_s=0.6) as process:
@@ -132,7 +132,7 @@ def test_a_killed_holders_lease_in_a_bucket_is_taken_over_when_it_has_not_change
         taken.release()
 
 
-def test_a_lease_that_is_renewed_never_looks_stale_and_cannot_be_robbed(bucket_path: str, short_life: float) -> None:
+def test_a_renewed_lease_is_never_stale_and_cannot_be_taken_over(bucket_path: str, short_life: float) -> None:
     lease = acquire(bucket_path, "run-1")
     first = held_by(bucket_path).generation
     watch, ends = LeaseWatch(), time.monotonic() + 1.5 * short_life
@@ -171,7 +171,7 @@ def test_a_released_lease_has_no_holder_and_can_be_taken(path: str) -> None:
 
 
 def test_the_file_holds_what_marin_reads_and_nothing_else(path: str) -> None:
-    """Marin makes a class of two fields from it and fails on a third."""
+    """Marin reads it into a class of two fields and fails on a third."""
     lease = acquire(path, "run-1")
     text = json.loads(control.read(join(path, NAME)).data)  # type: ignore[union-attr]
     lease.release()
@@ -180,22 +180,22 @@ def test_the_file_holds_what_marin_reads_and_nothing_else(path: str) -> None:
     assert abs(text["timestamp"] - time.time()) < 60
 
 
-def test_a_lease_that_was_given_up_in_a_bucket_is_stale_to_marin(bucket_path: str) -> None:
+def test_a_released_lease_in_a_bucket_is_stale_to_marin(bucket_path: str) -> None:
     acquire(bucket_path, None).release()
     text = json.loads(control.read(join(bucket_path, NAME)).data)  # type: ignore[union-attr]
     assert set(text) == {"worker_id", "timestamp"}
     assert text["timestamp"] == 0
 
 
-def test_a_lease_of_marins_is_respected_until_it_has_not_changed_for_its_life(path: str) -> None:
+def test_a_lease_of_marins_is_respected_until_its_time_to_live_is_over(path: str) -> None:
     lock = join(path, NAME)
     control.put(lock, json.dumps({"worker_id": "node-7-1402", "timestamp": time.time() - 3600}).encode())
-    with pytest.raises(LeaseHeldError, match="is being made by 'node-7-1402', last heartbeat 20"):
+    with pytest.raises(LeaseHeldError, match="is being computed by 'node-7-1402', last heartbeat 20"):
         acquire(path, None)
     holder = held_by(path)
     assert (holder.ttl_s, holder.owner) == (90, "node-7-1402")
     control.put(lock, json.dumps({"worker_id": "node-7-1402", "timestamp": time.time()}).encode())
-    with pytest.raises(LeaseHeldError):  # it was renewed since
+    with pytest.raises(LeaseHeldError):  # it has been renewed since
         acquire(path, None, stale=holder.generation)
     taken = acquire(path, None, stale=held_by(path).generation)
     taken.check()
@@ -226,7 +226,7 @@ def test_a_lease_that_was_taken_over_is_lost_with_the_next_heartbeat_and_the_new
     taken.release()
 
 
-def test_a_lease_whose_file_vanished_is_lost_within_a_heartbeat(path: str, short_life: float) -> None:
+def test_a_lease_whose_file_was_removed_is_lost_within_a_heartbeat(path: str, short_life: float) -> None:
     lease = acquire(path, None)
     remove(join(path, NAME))
     assert "removed" in lost_reason(lease)
@@ -238,7 +238,7 @@ def test_a_lease_on_disk_whose_file_was_replaced_is_lost_and_the_new_file_is_lef
     lease = acquire(str(tmp_path), None)
     (tmp_path / NAME).unlink()
     (tmp_path / NAME).write_text("somebody else's")
-    with pytest.raises(LeaseLostError, match="was removed or replaced while its holder worked"):
+    with pytest.raises(LeaseLostError, match="was removed or replaced while it was held"):
         lease.check()
     lease.release()
     assert (tmp_path / NAME).read_text() == "somebody else's"
@@ -247,7 +247,7 @@ def test_a_lease_on_disk_whose_file_was_replaced_is_lost_and_the_new_file_is_lef
 def test_a_holder_that_cannot_renew_stops_before_it_can_be_stale(
     bucket_path: str, short_life: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store is away, or hangs: no answer is waited for longer than the lease lives."""
+    """The store is down, or hangs: no response is awaited for longer than the lease's time to live."""
     lease = acquire(bucket_path, None)
     began = time.monotonic()
     hang = threading.Event()
@@ -272,13 +272,13 @@ def test_a_holder_that_was_paused_beyond_its_life_finds_its_lease_lost(bucket_pa
         taken.release()
 
 
-def test_a_file_of_ours_without_a_lock_on_it_is_nobodys_on_disk(tmp_path: Path) -> None:
+def test_on_a_disk_our_file_without_a_lock_is_a_free_lease(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text(json.dumps({"worker_id": "owner=gone host=h pid=1", "timestamp": 1}))
     assert holder_of(str(tmp_path)) is None
     acquire(str(tmp_path), None).release()
 
 
-def test_looking_never_makes_an_acquisition_fail(tmp_path: Path) -> None:
+def test_reading_the_holder_never_makes_an_acquisition_fail(tmp_path: Path) -> None:
     stop = threading.Event()
     looker = threading.Thread(target=lambda: [holder_of(str(tmp_path)) for _ in iter(stop.is_set, True)])
     looker.start()

@@ -1,4 +1,4 @@
-"""Checksums: one content has one checksum wherever it lies."""
+"""Checksums: one content has one checksum on every store."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from marin_resources.storage.manifest.checksum import (
     MD5,
     REMOTE_CHUNK_BYTES,
     ChecksumError,
-    kind_of,
+    algorithm_of,
     read_checksum,
     stored_checksum,
 )
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import is_local, join
 
 CHECK_VALUE = "crc32c:4waSgw=="
 """Of the text 123456789: the polynomial's published check value, e3069283."""
@@ -42,7 +42,7 @@ def test_gcs_has_the_checksum_that_is_computed_elsewhere(gcs_prefix: str) -> Non
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_file_of_several_chunks_is_read_to_its_end(disk_or_gcs_prefix: str, more: int) -> None:
-    chunk = LOCAL_CHUNK_BYTES if "://" not in disk_or_gcs_prefix else REMOTE_CHUNK_BYTES
+    chunk = LOCAL_CHUNK_BYTES if is_local(disk_or_gcs_prefix) else REMOTE_CHUNK_BYTES
     data = os.urandom(chunk + more)
     path = join(disk_or_gcs_prefix, "large")
     write_bytes(path, data)
@@ -65,7 +65,7 @@ def test_a_tag_of_an_upload_in_parts_is_no_checksum() -> None:
     assert stored_checksum({"size": 3}) is None
 
 
-def test_a_checksum_of_an_unknown_kind_is_refused() -> None:
-    assert kind_of(CHECK_VALUE) == CRC32C
-    with pytest.raises(ChecksumError, match="'blake9:00' is of an unknown kind, expected 'crc32c' or 'md5'"):
-        kind_of("blake9:00")
+def test_a_checksum_of_an_unknown_algorithm_is_refused() -> None:
+    assert algorithm_of(CHECK_VALUE) == CRC32C
+    with pytest.raises(ChecksumError, match="'blake9:00' has an unknown algorithm, expected 'crc32c' or 'md5'"):
+        algorithm_of("blake9:00")

@@ -1,4 +1,4 @@
-"""Manifests: what they list, what their digest covers, and which are believed."""
+"""Manifests: the listed files, the coverage of the digest, and damaged ones."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from marin_resources.storage.files import write_bytes
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.manifest.manifest import NAME, Entry, Manifest, ManifestError, read_manifest, take_manifest
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import StoreKind, join, kind_of
 
 DATA = {"b.txt": b"bb", "a/x.txt": b"", "a/y.txt": b"yyy", "ünï code.txt": b"u"}
 CONTROL = (".executor_status", ".executor_info", ".marin/attempts/1.log", "a/.hidden", ".cache/z")
 DIGEST = "267d12c1d370a08e3c6489f008cfebdea89bdfcb52d5cc20bc07bea54daa8157"
-"""Of DATA. It stands in records and may never change."""
+"""Of DATA. Records hold it, so it may never change."""
 FIRST_DIGEST = "92e27945f3d211436f66fe3a420d6822aa00472edb3fef57c91e5437258658ce"
-"""Of b.txt with 2 bytes, as the first format had it."""
+"""Of b.txt with 2 bytes, in the first format."""
 LOGS = ("train.log", "a/worker.log")
 
 
@@ -61,7 +61,7 @@ def test_what_was_uploaded_to_s3_in_parts_is_read(any_prefix: str, tmp_path: Pat
     path = join(any_prefix, "output/large")
     fs, stored = filesystem_of(path)
     fs.makedirs(join(any_prefix, "output"), exist_ok=True)
-    with fs.open(stored, "wb", **({"block_size": 5 << 20} if path.startswith("s3") else {})) as file:
+    with fs.open(stored, "wb", **({"block_size": 5 << 20} if kind_of(path) is StoreKind.S3 else {})) as file:
         file.write(bytes(5 << 20))
         file.write(bytes(5 << 20))
     [entry] = take_manifest(join(any_prefix, "output")).entries
@@ -127,22 +127,22 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[]", "{", '{"format_version": 1}', '{"format_version": 1, "entries": [3]}', "\xff"])
 def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
     put(str(tmp_path / NAME), text.encode("latin-1"))
-    with pytest.raises(ManifestError, match=r"manifest.json' is no manifest .*It is damaged; make the output anew"):
+    with pytest.raises(ManifestError, match=r"manifest.json' (is|has) .*The file is damaged; compute the output again"):
         read_manifest(str(tmp_path))
 
 
-def test_a_manifest_whose_entries_were_changed_is_not_believed(tmp_path: Path) -> None:
+def test_a_manifest_whose_entries_were_changed_is_refused(tmp_path: Path) -> None:
     taken = take_manifest(fill(str(tmp_path), DATA))
     commit(str(tmp_path), taken)
     path = tmp_path / NAME
     path.write_text(path.read_text().replace('"name": "b.txt", "size": 2', '"name": "b.txt", "size": 3'))
-    with pytest.raises(ManifestError, match=f"expected '{taken.digest}' as stands there"):
+    with pytest.raises(ManifestError, match=f"expected '{taken.digest}' as recorded there"):
         read_manifest(str(tmp_path))
 
 
-def test_long_work_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_work_reports_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("marin_resources.storage.manifest.bytes_progress.EVERY_S", 0.0)
     said: list[str] = []
-    take_manifest(fill(str(tmp_path), DATA), say=said.append)
+    take_manifest(fill(str(tmp_path), DATA), report=said.append)
     assert said[-1].startswith(f"checksums of {tmp_path}: 6 B of 6 B, ")
     assert said[-1].endswith("0 s left")

@@ -1,4 +1,4 @@
-"""The mirror: what is read in one region is copied there once, and is what it was."""
+"""The mirror: a file that is read in a region is copied there once, unchanged."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mirrors import Mirror
 
 from marin_resources.storage.files import list_files, open_atomic, stored_files
 from marin_resources.storage.mirror import ChangedError, MirrorError, local_path_of, mirror_filesystem
+from marin_resources.storage.paths import is_local, without_scheme
 from marin_resources.storage.transfer.account import charged_to
 from marin_resources.storage.transfer.budget import spent
 
@@ -51,16 +52,16 @@ def test_the_cheapest_region_that_has_it_is_read(mirror: Mirror) -> None:
     assert (read("raw/x"), read("raw/y")) == (b"near", b"far")
 
 
-def test_a_file_that_is_nowhere_names_the_regions_that_were_asked(mirror: Mirror) -> None:
+def test_a_file_in_no_region_is_an_error_with_the_searched_regions(mirror: Mirror) -> None:
     fs = mirror_filesystem()
     for look in (read, fs.cat_file, fs.info, fs.ls, lambda path: local_path_of(f"mirror://{path}")):
-        with pytest.raises(FileNotFoundError, match=r"nothing at 'mirror://raw/x' in here \(.*near \(.*far \("):
+        with pytest.raises(FileNotFoundError, match=r"Nothing exists at 'mirror://raw/x' in here \(.*near \(.*far \("):
             look("raw/x")
     assert not fs.exists("raw/x")
     assert fs.glob("raw/*") == []
 
 
-def test_a_copy_is_made_anew_when_its_source_has_changed(mirror: Mirror) -> None:
+def test_a_file_is_copied_again_when_its_source_has_changed(mirror: Mirror) -> None:
     mirror.put("near", "raw/x", DATA)
     assert read("raw/x") == DATA
     mirror.put("near", "raw/x", b"other" + DATA)
@@ -77,7 +78,7 @@ def test_a_copy_whose_source_is_gone_stays(mirror: Mirror) -> None:
     assert read("raw/x") == DATA
 
 
-def test_what_is_written_over_a_copy_is_ours_and_not_made_anew(mirror: Mirror) -> None:
+def test_a_file_written_over_a_copy_is_local_and_not_copied_again(mirror: Mirror) -> None:
     mirror.put("near", "raw/x", DATA)
     assert read("raw/x") == DATA
     with fsspec.open("mirror://raw/x", "wb") as file:
@@ -140,7 +141,7 @@ def test_what_a_listing_says_of_a_file_is_the_same_before_and_after_it_is_copied
     assert stored_files("mirror://raw/x") == before
 
 
-def test_a_mirrors_notes_are_no_part_of_what_is_listed(mirror: Mirror) -> None:
+def test_a_mirrors_notes_are_not_listed(mirror: Mirror) -> None:
     mirror.put("near", "raw/x/1", DATA)
     read("raw/x/1")
     fs = mirror_filesystem()
@@ -170,7 +171,7 @@ def test_writing_is_local_alone(mirror: Mirror) -> None:
     assert read("raw/x") == DATA
 
 
-def test_a_small_part_is_read_where_it_lies_and_charged_by_its_bytes(mirror: Mirror) -> None:
+def test_a_small_part_is_read_remotely_and_charged_by_its_bytes(mirror: Mirror) -> None:
     mirror.put("near", "raw/x", DATA)
     account = mirrors.account(mirror, 1000)
     fs = mirror_filesystem()
@@ -212,7 +213,7 @@ def test_a_file_that_is_replaced_between_its_parts_is_never_read_mixed(mirror: M
             file.read()
 
 
-def test_status_and_record_are_read_where_they_lie_and_never_copied(mirror: Mirror) -> None:
+def test_status_and_record_are_read_remotely_and_never_copied(mirror: Mirror) -> None:
     mirror.put("near", "raw/x/.executor_status", b"SUCCESS")
     mirror.put("near", "raw/x/.marin/manifest.json", b"{}")
     assert read("raw/x/.executor_status") == b"SUCCESS"
@@ -222,7 +223,7 @@ def test_status_and_record_are_read_where_they_lie_and_never_copied(mirror: Mirr
     assert mirror.files("here") == {}
 
 
-def test_nothing_is_copied_into_an_output_that_this_region_makes(mirror: Mirror) -> None:
+def test_nothing_is_copied_into_an_output_of_this_region(mirror: Mirror) -> None:
     mirror.put("here", "raw/x/.executor_status", b"RUNNING")
     mirror.put("near", "raw/x/1", DATA)
     with pytest.raises(MirrorError, match="'raw/x' is an output with a status of its own"):
@@ -247,7 +248,7 @@ def test_a_folder_is_copied_as_a_whole_and_its_plain_path_given(mirror: Mirror) 
     assert told == {("near", "mirror://raw/x"): (4, 9000), ("far", "mirror://raw/x"): (1, 1)}
 
 
-def test_other_paths_are_themselves() -> None:
+def test_other_paths_are_returned_unchanged() -> None:
     assert local_path_of("/a/b") == "/a/b"
     assert local_path_of("gs://bucket/b") == "gs://bucket/b"
 
@@ -311,7 +312,7 @@ def test_arrow_reads_a_parquet_file_through_it(mirror: Mirror) -> None:
 
     table = pa.table({"id": list(range(50_000)), "text": [f"document {n * n}" for n in range(50_000)]})
     with fsspec.open(
-        f"{mirror.far}/raw/x.parquet", "wb", **({"auto_mkdir": True} if "://" not in mirror.far else {})
+        f"{mirror.far}/raw/x.parquet", "wb", **({"auto_mkdir": True} if is_local(mirror.far) else {})
     ) as f:
         pq.write_table(table, f, row_group_size=1000)
     fs = mirror_filesystem()
@@ -325,9 +326,9 @@ def test_tensorstore_reads_an_array_at_its_plain_path(mirror: Mirror) -> None:
     import tensorstore as ts
 
     def opened(path: str, **options: Any) -> Any:
-        bucket, _, key = path.removeprefix("gs://").partition("/")
+        bucket, _, key = without_scheme(path).partition("/")
         kvstore = (
-            {"driver": "gcs", "bucket": bucket, "path": key} if "://" in path else {"driver": "file", "path": path}
+            {"driver": "gcs", "bucket": bucket, "path": key} if not is_local(path) else {"driver": "file", "path": path}
         )
         return ts.open({"driver": "zarr3", "kvstore": kvstore}, **options).result()
 
@@ -337,7 +338,7 @@ def test_tensorstore_reads_an_array_at_its_plain_path(mirror: Mirror) -> None:
     assert mirror.files("here") == mirror.files("far")
 
 
-def test_levanters_own_mirror_gives_way_to_this_one() -> None:
+def test_this_mirror_replaces_levanters() -> None:
     pytest.importorskip("rigging.filesystem")
     mirror_filesystem()
     assert type(fsspec.filesystem("mirror")).__module__ == "marin_resources.storage.mirror.filesystem"

@@ -1,4 +1,4 @@
-"""Copies of the mirror when several make them at once, when something fails, and between buckets."""
+"""Copies of the mirror: concurrent ones, failing ones, and between buckets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from object_stores import gcs_bucket_of
 
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.mirror import MirrorError, local_path_of, mirror_filesystem
-from marin_resources.storage.mirror.store_local import LocalStore, note_path
+from marin_resources.storage.mirror.disk import DiskStore, note_path
+from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.account import charged_to
 from marin_resources.storage.transfer.budget import spent
 
@@ -46,8 +47,9 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
     mirror.put("near", "raw/x", DATA)
     start, found = threading.Barrier(4), []
 
-    def copy(number: int) -> None:
+    def copy_once(number: int) -> None:
         from marin_resources.storage.mirror.choose import choose
+        from marin_resources.storage.mirror.protocol import FileCopy
         from marin_resources.storage.mirror.stores import store_of
         from marin_resources.storage.transfer.regions import declared_regions
 
@@ -59,12 +61,13 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
         target = regions.local.place("raw/x")
         try:
             source_store = store_of(chosen.stored.path)
-            store_of(target).take(chosen.stored, target, chosen.origin, None, lambda: None, source_store=source_store)
+            copy = FileCopy(source=chosen.stored, source_store=source_store, target=target, origin=chosen.origin)
+            store_of(target).write_copy(copy)
             found.append(number)
         except FileExistsError:
             pass
 
-    threads = [threading.Thread(target=copy, args=[n]) for n in range(4)]
+    threads = [threading.Thread(target=copy_once, args=[n]) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -77,14 +80,14 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
 def test_a_copy_that_fails_leaves_nothing_behind_and_costs_nothing(
     mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The source is swapped for another between the choice and the copy, for as long as it takes to give up."""
+    """Copying fails with an error of the network."""
     mirror.put("near", "raw/x", DATA)
     account = mirrors.account(mirror, 10**6)
 
     def changed(*args: Any, **kwargs: Any) -> None:
         raise OSError("the network is gone")
 
-    store = "store_local.LocalStore.take" if "://" not in mirror.here else "store_gcs.GcsStore.take"
+    store = "disk.DiskStore.write_copy" if is_local(mirror.here) else "gcs.GcsStore.write_copy"
     with charged_to(account):
         with monkeypatch.context() as broken:
             broken.setattr(f"marin_resources.storage.mirror.{store}", changed)
@@ -100,7 +103,7 @@ def test_a_copy_that_fails_leaves_nothing_behind_and_costs_nothing(
 def test_a_kill_between_note_and_copy_leaves_no_copy_without_its_note(folders: Mirror) -> None:
     folders.put("near", "raw/x", b"one")
     read("raw/x")
-    copied = LocalStore().find(f"{folders.here}/raw/x")
+    copied = DiskStore().find(f"{folders.here}/raw/x")
     assert copied is not None
     assert copied.origin is not None
     os.remove(f"{folders.here}/raw/x")  # as if killed before the copy appeared: the note alone is there
@@ -108,6 +111,14 @@ def test_a_kill_between_note_and_copy_leaves_no_copy_without_its_note(folders: M
     assert mirror_filesystem().ls("raw", detail=False) == ["raw/x"]
     folders.put("near", "raw/x", b"two")
     assert read("raw/x") == b"two"
+
+
+def test_a_note_of_a_newer_format_is_refused(folders: Mirror) -> None:
+    folders.put("here", "raw/x", b"one")
+    with open(note_path(f"{folders.here}/raw/x"), "w") as file:
+        file.write('{"format_version": 2}')
+    with pytest.raises(MirrorError, match=r"\.x\.mirror' has format version 2 and this software knows up to 1"):
+        read("raw/x")
 
 
 @pytest.fixture
@@ -136,7 +147,7 @@ def test_one_file_is_found_without_a_listing(buckets: Mirror) -> None:
     assert not gcs_bucket_of(buckets.far).listings()
 
 
-def test_what_google_keeps_of_an_object_its_copy_has_too(buckets: Mirror) -> None:
+def test_a_copy_keeps_the_metadata_of_its_object(buckets: Mirror) -> None:
     fs, place = filesystem_of(f"{buckets.near}/raw/x.html")
     fs.pipe_file(place, b"<p>", content_type="text/html")
     fs.setxattrs(place, project="fineweb")
@@ -146,7 +157,7 @@ def test_what_google_keeps_of_an_object_its_copy_has_too(buckets: Mirror) -> Non
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
-def test_a_copy_whose_answer_is_lost_is_known_for_our_own_and_charged_once(buckets: Mirror, after: bool) -> None:
+def test_a_copy_whose_response_is_lost_is_recognised_as_our_own_and_charged_once(buckets: Mirror, after: bool) -> None:
     buckets.put("near", "raw/x", DATA)
     gcs_bucket_of(buckets.near).fail(method="POST", match="rewriteTo", status=503, after=after)
     account = mirrors.account(buckets, 10**6)
@@ -156,7 +167,7 @@ def test_a_copy_whose_answer_is_lost_is_known_for_our_own_and_charged_once(bucke
     assert spent(account.output_path)["bytes"] == len(DATA)
 
 
-def test_a_copy_is_not_trusted_while_its_source_cannot_be_asked_for(buckets: Mirror) -> None:
+def test_a_copy_is_not_trusted_while_its_source_cannot_be_read(buckets: Mirror) -> None:
     buckets.put("near", "raw/x", DATA)
     read("raw/x")
     gcs_bucket_of(buckets.near).fail(status=403, times=None)
@@ -166,16 +177,16 @@ def test_a_copy_is_not_trusted_while_its_source_cannot_be_asked_for(buckets: Mir
         mirror_filesystem().exists("raw/nowhere")
 
 
-def test_a_damaged_copy_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the way from a bucket to a disk; elsewhere the store itself compares checksums."""
-    from marin_resources.storage.mirror.store_gcs import GcsStore
+def test_a_damaged_copy_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a bucket and a disk; elsewhere the store itself compares checksums."""
+    from marin_resources.storage.mirror.gcs import GcsStore
 
     mirror = mirrors.declare(mirrors.fresh("mixed", tmp_path), monkeypatch)
     mirror.put("near", "raw/x", DATA)
     sound = GcsStore.read
     with monkeypatch.context() as broken:
         broken.setattr(GcsStore, "read", lambda *args: b"\0" + sound(*args)[1:])
-        with pytest.raises(MirrorError, match=r"came out as .* and was thrown away"):
+        with pytest.raises(MirrorError, match=r"has .* and was removed"):
             read("raw/x")
     assert mirror.files("here") == {}
     assert read("raw/x") == DATA

@@ -65,7 +65,7 @@ def test_a_note_that_was_created_is_read_as_it_was(path: str) -> None:
     assert created.by == Submitter.here("run-1")
 
 
-def test_there_is_no_note_where_no_job_was(path: str) -> None:
+def test_without_a_job_no_note_exists(path: str) -> None:
     assert read_note(note_path(path, 1)) is None
     assert newest_note_above_fence(path) is None
     assert first_free_attempt(path) == 1
@@ -103,7 +103,7 @@ def test_a_job_that_ended_without_an_outcome_is_not_open(path: str) -> None:
     assert not read_note(note_path(path, 1)).open  # type: ignore[union-attr]
 
 
-def test_what_many_say_of_a_job_at_once_is_all_noted(path: str) -> None:
+def test_concurrent_changes_of_a_note_are_all_kept(path: str) -> None:
     create_note(path, note())
     where, heir = note_path(path, 1), Submitter.here("run-2")
     at_once(
@@ -119,8 +119,8 @@ def test_what_many_say_of_a_job_at_once_is_all_noted(path: str) -> None:
     assert (seen.ended, seen.owner, seen.by) == ("gone", heir, Submitter.here("run-1"))
 
 
-def test_a_note_that_was_removed_says_so(path: str) -> None:
-    with pytest.raises(JobNoteError, match="is not there any more"):
+def test_a_removed_note_is_an_error_that_names_it(path: str) -> None:
+    with pytest.raises(JobNoteError, match="does not exist any more"):
         add_outcome(note_path(path, 1), SUCCESS)
 
 
@@ -156,7 +156,7 @@ def test_a_note_of_a_newer_format_is_refused(disk_prefix: str) -> None:
 def test_a_damaged_note_is_one_sentence_with_its_path(text: str, disk_prefix: str) -> None:
     path = join(disk_prefix, "1.json")
     control.write(path, text.encode(), expected=None)
-    with pytest.raises(JobNoteError, match=r"1\.json' is no note of a job"):
+    with pytest.raises(JobNoteError, match=r"1\.json' (is|has) .*Look at the file"):
         read_note(path)
 
 

@@ -1,4 +1,4 @@
-"""What an earlier attempt left below an output, on each kind of store."""
+"""Leftovers of an earlier attempt below an output, on each kind of store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def path(store: Store) -> str:
     return store.locate(X)
 
 
-def test_a_resumable_step_goes_on_with_what_is_there(store: Store, path: str) -> None:
+def test_a_resumable_step_resumes_its_leftovers(store: Store, path: str) -> None:
     held = claim(store)
     write(path, "checkpoint", "1")
     write(path, ".marin/shards/note.json", "{}")
@@ -38,7 +38,7 @@ def test_a_resumable_step_goes_on_with_what_is_there(store: Store, path: str) ->
     held.lease.release()
 
 
-def test_what_another_step_cannot_go_on_with_is_moved_aside(store: Store, path: str) -> None:
+def test_leftovers_that_another_step_cannot_resume_are_moved_aside(store: Store, path: str) -> None:
     held = claim(store)
     write(path, "sub/part", "half")
     write(path, ".marin/shards/k.json", "{}")
@@ -54,8 +54,8 @@ def test_what_another_step_cannot_go_on_with_is_moved_aside(store: Store, path: 
     assert read_manifest(path).files == (("data", 5),)  # type: ignore[union-attr]
 
 
-def test_a_claimant_that_is_late_moves_nothing_of_a_newer_attempts_aside(gcs_prefix: str) -> None:
-    """It was paused between its claim and the move; what it had listed has been written anew since."""
+def test_a_late_claimant_moves_nothing_of_a_newer_attempt_aside(gcs_prefix: str) -> None:
+    """It was paused between its claim and the move; the listed files have been written again since."""
     store = Store(gcs_prefix)
     path = store.locate(X)
     held = claim(store)
@@ -69,7 +69,7 @@ def test_a_claimant_that_is_late_moves_nothing_of_a_newer_attempts_aside(gcs_pre
     newer.lease.release()
 
 
-def test_what_a_killed_process_had_begun_to_write_of_a_control_file_is_removed(disk_prefix: str) -> None:
+def test_a_control_file_that_a_killed_process_had_half_written_is_removed(disk_prefix: str) -> None:
     store = Store(disk_prefix)
     path = store.locate(X)
     assert work(store, 1, "file written aside@5") == -signal.SIGKILL
@@ -78,7 +78,7 @@ def test_what_a_killed_process_had_begun_to_write_of_a_control_file_is_removed(d
     assert [name for name in sizes_below(path) if name.endswith(".tmp")] == []
 
 
-def test_leftovers_are_moved_aside_time_after_time(store: Store, path: str) -> None:
+def test_leftovers_are_moved_aside_at_each_attempt(store: Store, path: str) -> None:
     for attempt in (1, 2, 3):
         held = claim(store, attempt)
         write(path, "part", str(attempt))
@@ -86,7 +86,7 @@ def test_leftovers_are_moved_aside_time_after_time(store: Store, path: str) -> N
     assert [read(path, f".marin/aside/{n}/part") for n in (1, 2)] == ["1", "2"]
 
 
-def test_a_resumable_step_goes_on_although_the_next_attempt_died_before_it_began(store: Store, path: str) -> None:
+def test_a_resumable_step_resumes_although_the_next_attempt_died_before_it_began(store: Store, path: str) -> None:
     held = claim(store)
     write(path, "checkpoint", "1")
     held.lease.release()
@@ -96,7 +96,7 @@ def test_a_resumable_step_goes_on_although_the_next_attempt_died_before_it_began
     held.lease.release()
 
 
-def test_a_resumable_step_does_not_go_on_with_another_versions_leftovers(store: Store) -> None:
+def test_a_resumable_step_does_not_resume_another_versions_leftovers(store: Store) -> None:
     first, second = (output(identity * 64, override="one/place") for identity in "ab")
     held = claim(store, what=first)
     write(held.path, "checkpoint", "1")

@@ -51,7 +51,7 @@ MARIN = {
     "dependencies": ["gs://marin-us-central2/raw/data-1"],
     "output_path": "gs://marin-us-central2/tokenized/data-1",
 }
-"""As marin-core writes it: the version in the order in which it was put together."""
+"""As marin-core writes it: the fields of the version in the order of their creation."""
 
 
 def put(folder: str, record: object) -> None:

@@ -32,7 +32,7 @@ def path(store: Store) -> str:
     return store.locate(X)
 
 
-def test_an_output_lies_below_the_prefix_or_where_it_is_overridden() -> None:
+def test_an_output_is_stored_below_the_prefix_or_at_its_override() -> None:
     store = Store("/p")
     assert store.locate(X) == "/p/raw/x-abc123"
     assert store.locate(output(partition="2024-01")) == "/p/raw/x-abc123/2024-01"
@@ -62,7 +62,7 @@ def test_what_is_published_is_complete_with_record_manifest_and_attempt(store: S
 
 
 def test_what_is_done_is_seen_without_a_listing(gcs_bucket: BucketForTests) -> None:
-    """A listing may be late, and says nothing of generations: control files are asked for one by one."""
+    """A listing may be late, and holds no generations: control files are read one by one."""
     store = Store(gcs_bucket.prefix)
     make(store)
     before = len(gcs_bucket.listings())
@@ -73,7 +73,7 @@ def test_what_is_done_is_seen_without_a_listing(gcs_bucket: BucketForTests) -> N
     assert len(gcs_bucket.listings()) == before
 
 
-def test_while_it_is_made_it_is_running_and_has_a_holder(store: Store, path: str) -> None:
+def test_while_it_is_computed_it_is_running_and_has_a_holder(store: Store, path: str) -> None:
     held = claim(store)
     seen = store.look([X])[X]
     assert (seen.status, seen.done) == (Status.RUNNING, False)
@@ -110,14 +110,14 @@ def test_what_is_complete_is_not_claimed_and_its_record_never_rewritten(store: S
     assert snapshot(path) == before
 
 
-def test_an_attempts_number_is_given_once(store: Store) -> None:
+def test_an_attempts_number_is_claimed_once(store: Store) -> None:
     store.fail(claim(store), {}, "e", "t")
     with pytest.raises(AlreadyDoneError, match="Attempt 1"):
         claim(store, 1)
     claim(store, 2).lease.release()
 
 
-def test_a_lease_that_vanished_publishes_nothing_on_a_disk(disk_prefix: str) -> None:
+def test_on_a_disk_a_holder_whose_lease_was_removed_publishes_nothing(disk_prefix: str) -> None:
     store = Store(disk_prefix)
     held = claim(store)
     os.unlink(join(held.path, lease.NAME))
@@ -134,7 +134,7 @@ def test_a_writer_that_was_taken_for_dead_publishes_nothing(store: Store, path: 
     late = claim(store)
     write(path, "data.txt", "late")
     if is_local(path):
-        os.unlink(join(path, lease.NAME))  # the kernel's lock cannot be taken over; without its file it counts no more
+        os.unlink(join(path, lease.NAME))  # a kernel lock cannot be taken over; without its file it no longer counts
         late.lease.check = lambda: None  # type: ignore[method-assign]
     newer = claim(store, 2, stale=stale_lease(path))
     with pytest.raises(LeaseLostError, match=r"Attempt 1 at .* may not publish: attempt 2 has taken it over"):
@@ -185,7 +185,7 @@ def test_an_output_of_marins_is_reused_as_it_is(store: Store, path: str) -> None
 
 
 def test_a_record_that_marin_rewrote_is_read_from_the_commit(store: Store, path: str) -> None:
-    """Marin writes the records of all steps of its DAG anew when it starts, also of those that are done."""
+    """Marin rewrites the records of all steps of its DAG when it starts, also of finished ones."""
     make(store)
     record_path = join(path, record.NAME)
     control.put(record_path, b'{"name": "raw/x", "config": {}, "version": {"name": "raw/x"}}')
@@ -193,15 +193,15 @@ def test_a_record_that_marin_rewrote_is_read_from_the_commit(store: Store, path:
     assert (seen.done, seen.match, seen.result) == (True, Match.SAME, {"documents": 3})
 
 
-def test_a_stopped_attempt_says_why(store: Store, path: str) -> None:
+def test_a_stopped_attempt_records_why(store: Store, path: str) -> None:
     claim(store).lease.release()
     store.mark_stopped(X, 1, "by Ctrl-C")
     assert store.look([X])[X].status is Status.FAILED
     assert attempts.read_attempt(path, 1)["error"] == "by Ctrl-C"
 
 
-def test_a_dead_workers_lease_is_taken_from_it_at_once(store: Store, path: str) -> None:
-    """Its orchestrator knows that it is dead, so nobody waits for the lease to become stale."""
+def test_a_dead_workers_lease_is_taken_over_at_once(store: Store, path: str) -> None:
+    """Its orchestrator knows that it is dead, so it does not wait for the lease to become stale."""
     assert work(store, 1, "function returned") == -signal.SIGKILL
     store.mark_stopped(X, 1, "its worker died")
     seen = store.look([X])[X]
@@ -209,7 +209,7 @@ def test_a_dead_workers_lease_is_taken_from_it_at_once(store: Store, path: str) 
     make(store, attempt=2)
 
 
-def test_a_stop_that_comes_late_changes_nothing(store: Store, path: str) -> None:
+def test_a_late_stop_changes_nothing(store: Store, path: str) -> None:
     claim(store).lease.release()
     second = claim(store, 2)
     before = snapshot(path)
@@ -256,7 +256,7 @@ def test_a_worker_killed_at_any_point_leaves_an_output_that_the_next_completes(
     latest = attempts.latest_attempt(path)
     assert latest == (0 if point == "lease taken" else 1)
     if point in COMMITTED:
-        with pytest.raises(AlreadyDoneError):  # what lacks its record or its status is given them, without any work
+        with pytest.raises(AlreadyDoneError):  # a missing record or status is written, without any work
             claim(store, latest + 1, stale=stale_lease(path))
     else:
         make(store, attempt=latest + 1, stale=stale_lease(path))
@@ -270,7 +270,7 @@ def test_a_worker_killed_at_any_point_leaves_an_output_that_the_next_completes(
 def test_a_failure_after_success_changes_nothing(store: Store, path: str) -> None:
     held = claim(store)
     write(path, "data.txt", "data")
-    write(path, ".marin/attempts/1.json", "not JSON")  # what comes after SUCCESS cannot be noted
+    write(path, ".marin/attempts/1.json", "not JSON")  # the end of the attempt cannot be recorded after SUCCESS
     with pytest.raises(ValueError, match="is not JSON"):
         store.publish(held, {"name": X.name}, {"documents": 3})
     store.fail(held, {"name": X.name}, "ValueError: is not JSON", "")

@@ -1,4 +1,4 @@
-"""Someone who is held up in the middle of a step of the protocol, and goes on when another has taken over."""
+"""A process that is paused in the middle of the protocol, and continues after another has taken over."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def claim(store: Store, attempt: int, stale: str | None = None) -> Claim:
 
 
 def overtake(store: Store, attempt: int) -> None:
-    """Complete the output, as one does who takes its holder for dead. On a disk its lock's file has to go for that."""
+    """Complete the output like a process that takes its holder for dead. On a disk the lock's file is removed first."""
     path = store.locate(X)
     holder = lease.holder_of(path)
     if is_local(path):
@@ -56,7 +56,7 @@ def overtake(store: Store, attempt: int) -> None:
 
 
 def at_point(monkeypatch: pytest.MonkeyPatch, point: str, act: Callable[[], None]) -> None:
-    """Have something happen when a point is reached for the first time."""
+    """Call a function when a fault point is reached for the first time."""
     left = [act]
     monkeypatch.setattr(fault_points, "reach", lambda name: left.pop()() if left and name == point else None)
 
@@ -78,7 +78,7 @@ def die_in_claim(store: Store, attempt: int, point: str) -> None:
 def test_a_claimant_does_not_undo_what_a_newer_one_has_completed(
     store: Store, path: str, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
-    """Neither its SUCCESS, nor its data, which it might take for an earlier attempt's leftovers."""
+    """Neither its SUCCESS, nor its data, which could look like leftovers of an earlier attempt."""
     first = claim(store, 1)
     write_bytes(join(path, "data.txt"), b"old")
     first.lease.release()
@@ -88,7 +88,7 @@ def test_a_claimant_does_not_undo_what_a_newer_one_has_completed(
     require_complete(store, by=3)
 
 
-def test_one_who_marks_an_attempt_as_stopped_does_not_undo_what_a_newer_one_has_completed(
+def test_marking_an_attempt_as_stopped_does_not_undo_what_a_newer_one_has_completed(
     store: Store, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim(store, 1).lease.release()
@@ -105,10 +105,10 @@ def test_one_who_marks_an_attempt_as_stopped_does_not_undo_what_a_newer_one_has_
 
 
 @pytest.mark.parametrize("point", ["lease taken", "commit claimed", "attempt marked"])
-def test_whoever_died_before_it_said_that_it_runs_is_seen_as_the_holder_in_a_bucket(
+def test_in_a_bucket_a_worker_that_died_before_status_running_is_seen_as_the_holder(
     gcs_prefix: str, point: str
 ) -> None:
-    """Else nobody would watch its lease become stale, and none could ever claim the output."""
+    """Otherwise no run would watch its lease become stale, and none could ever claim the output."""
     store = Store(gcs_prefix)
     die_in_claim(store, 1, point)
     seen = store.look([X])[X]

@@ -1,4 +1,4 @@
-"""Verification finds every file that is not as it was published, on a disk and in buckets."""
+"""Verification finds every file that differs from the published one, on a disk and in buckets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.manifest.manifest import NAME, take_manifest
 from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.output.verdict import Finding, Problem
+from marin_resources.storage.output.verification import Finding, Problem
 from marin_resources.storage.output.verify import NO_CHECKSUMS, NO_MANIFEST, verify_output, verify_outputs
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import is_local, join
 
 FILES = {f"part-{i:02}.txt": f"part {i:02}".encode() for i in range(10)} | {"cache/train/c/0": bytes(range(200))}
 
@@ -78,7 +78,7 @@ def test_control_files_and_logs_are_no_data(any_prefix: str) -> None:
     assert problems(path) == []
 
 
-def test_the_bytes_are_read_where_that_is_asked_for(any_prefix: str) -> None:
+def test_the_bytes_are_read_if_requested(any_prefix: str) -> None:
     path = publish(any_prefix)
     verdict = verify_output(path, read=True)
     assert verdict.ok
@@ -87,7 +87,7 @@ def test_the_bytes_are_read_where_that_is_asked_for(any_prefix: str) -> None:
     assert problems(path, read=True) == [("corrupted", "part-07.txt")]
 
 
-def test_a_sample_is_reproducible_and_takes_the_share_that_it_says(disk_or_gcs_prefix: str) -> None:
+def test_a_sample_is_reproducible_and_has_the_requested_share(disk_or_gcs_prefix: str) -> None:
     path = publish(disk_or_gcs_prefix)
     for name in FILES:
         data = bytearray(FILES[name])
@@ -95,7 +95,7 @@ def test_a_sample_is_reproducible_and_takes_the_share_that_it_says(disk_or_gcs_p
         write_bytes(join(path, name), bytes(data))
     by_seed = [problems(path, sample=0.5, seed=seed, read=True) for seed in range(4)]
     assert by_seed == [problems(path, sample=0.5, seed=seed, read=True) for seed in range(4)]
-    if "://" in path:  # the checksums of a store cost nothing, so all are looked at
+    if not is_local(path):  # the checksums of a store are free, so all are compared
         assert {len(found) for found in by_seed} == {11}
     else:
         assert {len(found) for found in by_seed} == {6}
@@ -103,14 +103,14 @@ def test_a_sample_is_reproducible_and_takes_the_share_that_it_says(disk_or_gcs_p
         assert verify_output(path, sample=0.5, seed=1).compared_files == 6
 
 
-def test_a_sample_still_finds_what_names_and_sizes_tell(disk_or_gcs_prefix: str) -> None:
+def test_a_sample_still_finds_differences_of_names_and_sizes(disk_or_gcs_prefix: str) -> None:
     path = publish(disk_or_gcs_prefix)
     remove(join(path, "part-03.txt"))
     write_bytes(join(path, "part-05.txt"), b"longer than before")
     assert problems(path, sample=0.01) == [("missing", "part-03.txt"), ("resized", "part-05.txt")]
 
 
-def test_what_was_made_in_a_bucket_is_verified_on_a_disk(any_prefix: str, tmp_path: Path) -> None:
+def test_an_output_of_a_bucket_is_verified_on_a_disk(any_prefix: str, tmp_path: Path) -> None:
     path = publish(any_prefix)
     fs, root = filesystem_of(path)
     copy = tmp_path / "copy"
@@ -121,7 +121,7 @@ def test_what_was_made_in_a_bucket_is_verified_on_a_disk(any_prefix: str, tmp_pa
     assert problems(str(copy)) == [("corrupted", "part-07.txt")]
 
 
-def test_what_was_made_on_a_disk_is_verified_in_a_bucket(any_prefix: str, tmp_path: Path) -> None:
+def test_an_output_of_a_disk_is_verified_in_a_bucket(any_prefix: str, tmp_path: Path) -> None:
     made, path = publish(str(tmp_path / "made")), join(any_prefix, "copy")
     for name in (*FILES, NAME, RECORD):
         write_bytes(join(path, name), Path(made, name).read_bytes())
@@ -129,7 +129,7 @@ def test_what_was_made_on_a_disk_is_verified_in_a_bucket(any_prefix: str, tmp_pa
     assert (verdict.ok, verdict.compared_files) == (True, 11)
 
 
-def test_the_same_sample_is_taken_wherever_an_output_lies(tmp_path: Path, gcs_prefix: str) -> None:
+def test_the_same_sample_is_taken_on_every_store(tmp_path: Path, gcs_prefix: str) -> None:
     local, remote = publish(str(tmp_path)), publish(gcs_prefix)
     for path in (local, remote):
         for name in FILES:
@@ -137,7 +137,7 @@ def test_the_same_sample_is_taken_wherever_an_output_lies(tmp_path: Path, gcs_pr
     assert set(problems(local, sample=0.3, seed=7)) < set(problems(remote, sample=0.3, seed=7))
 
 
-def test_an_output_of_marins_says_that_it_cannot_be_verified(any_prefix: str) -> None:
+def test_an_output_of_marins_is_reported_as_not_verifiable(any_prefix: str) -> None:
     path = join(any_prefix, "raw/x-123456")
     write_bytes(join(path, "data.txt"), b"data")
     put(join(path, ".executor_status"), b"SUCCESS")
@@ -145,7 +145,7 @@ def test_an_output_of_marins_says_that_it_cannot_be_verified(any_prefix: str) ->
     assert (verdict.ok, verdict.unverified) == (True, NO_MANIFEST)
 
 
-def test_of_the_first_format_names_and_sizes_are_compared_and_that_is_said(tmp_path: Path) -> None:
+def test_of_the_first_format_names_and_sizes_alone_are_compared_and_that_is_reported(tmp_path: Path) -> None:
     path = publish(str(tmp_path))
     entries = [{"name": name, "size": size} for name, size in take_manifest(path).files]
     put(join(path, NAME), json.dumps({"format_version": 1, "entries": entries}).encode())
@@ -156,7 +156,7 @@ def test_of_the_first_format_names_and_sizes_are_compared_and_that_is_said(tmp_p
     assert problems(path) == [("missing", "part-03.txt")]
 
 
-def test_a_lost_manifest_is_missed(any_prefix: str) -> None:
+def test_a_lost_manifest_is_a_finding(any_prefix: str) -> None:
     path = publish(any_prefix)
     digest = take_manifest(path).digest
     remove(join(path, NAME))
@@ -183,7 +183,7 @@ def test_a_file_that_is_gone_when_it_is_read_is_missing_and_one_that_cannot_be_r
     tmp_path: Path,
 ) -> None:
     path = publish(str(tmp_path), files={"gone": b"", "loop": b""})
-    for name, target in (("gone", "nowhere"), ("loop", "loop")):  # a listing tells 0 bytes of either
+    for name, target in (("gone", "nowhere"), ("loop", "loop")):  # a listing reports 0 bytes for either
         Path(path, name).unlink()
         Path(path, name).symlink_to(Path(path, target))
     assert problems(path) == [("missing", "gone"), ("unreadable", "loop")]
@@ -194,7 +194,7 @@ def test_many_outputs_are_verified_at_once(disk_or_gcs_prefix: str) -> None:
     remove(join(paths[4], "part-03.txt"))
     write_bytes(join(paths[9], "part-07.txt"), b"part_07")
     said: list[str] = []
-    verdicts = verify_outputs([*paths, paths[0]], say=said.append)
+    verdicts = verify_outputs([*paths, paths[0]], report=said.append)
     assert list(verdicts) == paths
     assert [path for path, verdict in verdicts.items() if not verdict.ok] == [paths[4], paths[9]]
     assert said == []

@@ -22,7 +22,7 @@ from marin_resources.storage.paths import join
 from marin_resources.storage.transfer import budget as budget_module
 from marin_resources.storage.transfer.account import Account, charged_to, current_account
 from marin_resources.storage.transfer.budget import Budget, TransferBudgetError, current_budget, enough_gb, spent
-from marin_resources.storage.transfer.ledger import MOST_ENTRIES, Answer, Ledger, Moved, Owner, Reservation
+from marin_resources.storage.transfer.ledger import MAX_ENTRIES, Decision, Ledger, Moved, Owner, Reservation
 from marin_resources.storage.transfer.ledger_files import LedgerInFile, LedgerInMemory
 
 TESTS = Path(__file__).parents[3] / "support"
@@ -40,7 +40,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
 
 @contextmanager
 def process(mirror: Mirror, account: Account, verb: str, *paths: str) -> Iterator[subprocess.Popen[str]]:
-    """A process of the step, ready; it goes on with a line on its standard input."""
+    """A process of the step, ready; it continues after a line on its standard input."""
     code = [sys.executable, "-m", "mirror_process", verb, *paths]
     env = {**os.environ, **mirror.variables(), **account.variables(), "PYTHONPATH": str(TESTS)}
     with subprocess.Popen(code, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
@@ -85,7 +85,7 @@ def test_what_exceeds_the_budget_fails_before_a_byte_moves(mirror: Mirror) -> No
     assert spent(account.output_path)["bytes"] == 0
 
 
-def test_a_folder_is_weighed_as_a_whole_before_its_first_file_is_copied(mirror: Mirror) -> None:
+def test_a_folder_is_reserved_as_a_whole_before_its_first_file_is_copied(mirror: Mirror) -> None:
     for number in range(5):
         mirror.put("near", f"raw/x/{number}", b"0" * 1000)
     with (
@@ -96,7 +96,7 @@ def test_a_folder_is_weighed_as_a_whole_before_its_first_file_is_copied(mirror: 
     assert mirror.files("here") == {}
 
 
-def test_the_sentence_says_what_is_left_and_what_would_be_enough(mirror: Mirror) -> None:
+def test_the_error_names_the_rest_of_the_budget_and_a_sufficient_one(mirror: Mirror) -> None:
     mirror.put("near", "raw/x", b"0" * 3000)
     mirror.put("far", "raw/y", b"0" * 2500)
     with charged_to(mirrors.account(mirror, 4000)):
@@ -110,11 +110,11 @@ def test_the_sentence_says_what_is_left_and_what_would_be_enough(mirror: Mirror)
 @pytest.mark.parametrize(
     ("size_bytes", "gb"), [(2_140_000_000_000, "2200"), (10_000_000_001, "11"), (1_500_000_000, "1.5"), (0, "1")]
 )
-def test_what_would_be_enough_is_a_round_number_of_gb(size_bytes: int, gb: str) -> None:
+def test_a_sufficient_budget_is_a_round_number_of_gb(size_bytes: int, gb: str) -> None:
     assert enough_gb(size_bytes) == gb
 
 
-def test_what_was_spent_is_told_by_path_and_region_with_its_price(mirror: Mirror) -> None:
+def test_transfers_are_listed_by_path_and_region_with_their_price(mirror: Mirror) -> None:
     mirror.put("near", "raw/x", b"0" * 3000)
     mirror.put("far", "raw/y", b"0" * 2500)
     account = mirrors.account(mirror, 10**6)
@@ -147,7 +147,7 @@ def test_a_process_of_no_step_has_a_budget_of_its_own(folders: Mirror, monkeypat
 
 
 @pytest.mark.parametrize("text", ["ten", "-1", "inf", "nan"])
-def test_a_budget_that_is_no_number_is_one_sentence(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_a_budget_that_is_not_a_number_is_one_sentence(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("MARIN_MIRROR_BUDGET_GB", text)
     with pytest.raises(SettingError, match=f"MARIN_MIRROR_BUDGET_GB is '{text}', expected a number of GB"):
         Budget(LedgerInMemory(), None).reserve("mirror://x", 1, whole=True, source="near")
@@ -209,7 +209,7 @@ def test_processes_that_read_the_same_at_once_are_charged_once(mirror: Mirror) -
     assert spent(account.output_path)["bytes"] == 1000
 
 
-def test_a_killed_processs_reservation_comes_back(mirror: Mirror) -> None:
+def test_a_killed_processs_reservation_is_returned(mirror: Mirror) -> None:
     mirror.put("near", "raw/x", b"0" * 1000)
     account = mirrors.account(mirror, 1500)
     with process(mirror, account, "reserve", "mirror://raw/x") as killed:
@@ -224,7 +224,7 @@ def test_a_killed_processs_reservation_comes_back(mirror: Mirror) -> None:
     assert LedgerInFile(account.output_path).read().reserved == {}
 
 
-def test_the_heartbeat_of_another_machine_that_stands_still_gives_its_reservation_back(
+def test_a_reservation_of_another_machine_without_a_heartbeat_is_returned(
     mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget_module, "TTL_S", 0.3)
@@ -232,7 +232,7 @@ def test_the_heartbeat_of_another_machine_that_stands_still_gives_its_reservatio
     account = mirrors.account(mirror, 1500)
     elsewhere = Owner(id="other", machine="another machine", pid=1, started=0.0)
     dead = dataclasses.replace(wanted("dead", 1000), owner=elsewhere, attempt=account.attempt)
-    LedgerInFile(account.output_path).change(lambda ledger: ledger.ask(dead, 1500))
+    LedgerInFile(account.output_path).change(lambda ledger: ledger.reserve(dead, 1500))
     with charged_to(account):
         assert len(mirror_filesystem().cat_file("raw/x")) == 1000
 
@@ -263,7 +263,7 @@ def test_a_living_heartbeat_keeps_its_reservation_beyond_its_time_to_live(
     assert order == ["first ends", "second"]
 
 
-def test_a_reservation_that_was_taken_back_stops_its_transfer(folders: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_returned_reservation_stops_its_transfer(folders: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget_module, "TTL_S", 0.3)
     account = mirrors.account(folders, 1500)
     ledger = LedgerInFile(account.output_path)
@@ -272,24 +272,24 @@ def test_a_reservation_that_was_taken_back_stops_its_transfer(folders: Mirror, m
         lost = threading.Event()
         while not lost.wait(0.05) and not transfer.lost:
             pass
-        with pytest.raises(TransferBudgetError, match="was taken for dead"):
+        with pytest.raises(TransferBudgetError, match="counted as dead"):
             transfer.check()
 
 
-def test_what_an_earlier_attempt_reserved_counts_no_more_and_what_it_moved_does(mirror: Mirror) -> None:
+def test_an_earlier_attempts_reservations_do_not_count_and_its_moved_bytes_do(mirror: Mirror) -> None:
     mirror.put("near", "raw/x", b"0" * 1000)
     account = mirrors.account(mirror, 1500)
     elsewhere = Owner(id="other", machine="another machine", pid=1, started=0.0)
     ledger = LedgerInFile(account.output_path)
     first = dataclasses.replace(wanted("first", 1000), owner=elsewhere, attempt=1)
-    ledger.change(lambda it: it.ask(first, 1500))
+    ledger.change(lambda it: it.reserve(first, 1500))
     ledger.change(lambda it: it.settle("first", [move("mirror://raw/y", 400)], done=False))
     with charged_to(dataclasses.replace(account, attempt=2)):
         assert len(mirror_filesystem().cat_file("raw/x")) == 1000
     assert spent(account.output_path)["bytes"] == 1400
 
 
-def test_a_long_transfer_is_entered_while_it_goes_on(folders: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_transfer_is_entered_while_it_runs(folders: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget_module, "SETTLE_EVERY_S", 0.0)
     account = mirrors.account(folders, 1000)
     ledger = LedgerInFile(account.output_path)
@@ -299,30 +299,30 @@ def test_a_long_transfer_is_entered_while_it_goes_on(folders: Mirror, monkeypatc
     assert (ledger.read().moved_bytes, ledger.read().reserved_bytes) == (300, 0)
 
 
-def test_many_files_are_told_as_their_folders() -> None:
+def test_many_files_are_listed_as_their_folders() -> None:
     ledger = Ledger()
-    ledger.settle("r", [move(f"mirror://raw/{n % 3}/{n}", 10) for n in range(MOST_ENTRIES + 1)], done=True)
+    ledger.settle("r", [move(f"mirror://raw/{n % 3}/{n}", 10) for n in range(MAX_ENTRIES + 1)], done=True)
     assert sorted(entry.path for entry in ledger.moved) == [f"mirror://raw/{n}" for n in range(3)]
-    assert ledger.moved_bytes == 10 * (MOST_ENTRIES + 1)
-    assert sum(entry.files for entry in ledger.moved) == MOST_ENTRIES + 1
+    assert ledger.moved_bytes == 10 * (MAX_ENTRIES + 1)
+    assert sum(entry.files for entry in ledger.moved) == MAX_ENTRIES + 1
 
 
-def test_who_moves_the_same_files_is_waited_for_even_where_the_budget_is_too_small() -> None:
+def test_a_transfer_of_the_same_files_is_waited_for_even_if_the_budget_is_too_small() -> None:
     ledger = Ledger()
-    assert ledger.ask(wanted("a", 600, "mirror://raw/x"), 1000) is Answer.GRANTED
-    assert ledger.ask(wanted("b", 2000, "mirror://raw/x/1"), 1000) is Answer.WAIT
-    assert ledger.ask(wanted("c", 2000, "mirror://raw/xy"), 1000) is Answer.REFUSED
-    assert ledger.ask(wanted("d", 500, "mirror://raw/xy"), 1000) is Answer.WAIT
-    assert ledger.ask(wanted("e", 400, "mirror://raw/x", whole=False), 1000) is Answer.GRANTED
+    assert ledger.reserve(wanted("a", 600, "mirror://raw/x"), 1000) is Decision.GRANTED
+    assert ledger.reserve(wanted("b", 2000, "mirror://raw/x/1"), 1000) is Decision.WAIT
+    assert ledger.reserve(wanted("c", 2000, "mirror://raw/xy"), 1000) is Decision.REFUSED
+    assert ledger.reserve(wanted("d", 500, "mirror://raw/xy"), 1000) is Decision.WAIT
+    assert ledger.reserve(wanted("e", 400, "mirror://raw/x", whole=False), 1000) is Decision.GRANTED
 
 
 def test_a_ledger_of_a_newer_format_is_refused() -> None:
     text = json.dumps({**json.loads(Ledger().to_json()), "format_version": 2})
-    with pytest.raises(ValueError, match="has format version 2, and 1 is the newest known here"):
-        Ledger.from_json(text)
+    with pytest.raises(ValueError, match="has format version 2 and this software knows up to 1"):
+        Ledger.from_json(text, "transfers.json")
 
 
-def test_a_write_whose_answer_was_lost_is_not_entered_twice(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_whose_response_was_lost_is_not_entered_twice(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
     from marin_resources.storage.control import control
     from marin_resources.storage.control.protocol import UnavailableError
 
@@ -342,9 +342,9 @@ def test_a_write_whose_answer_was_lost_is_not_entered_twice(mirror: Mirror, monk
 
 
 def wanted(reservation_id: str, size_bytes: int, path: str = "mirror://raw/x", whole: bool = True) -> Reservation:
-    from marin_resources.storage.transfer.owner import this_process
+    from marin_resources.storage.transfer.owner import current_owner
 
-    return Reservation(id=reservation_id, path=path, bytes=size_bytes, whole=whole, owner=this_process(), attempt=1)
+    return Reservation(id=reservation_id, path=path, bytes=size_bytes, whole=whole, owner=current_owner(), attempt=1)
 
 
 def move(path: str, size_bytes: int) -> Moved:

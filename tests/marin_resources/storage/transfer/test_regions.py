@@ -1,11 +1,11 @@
-"""Regions: as the environment declares them, ordered by what it costs to read from them."""
+"""Regions: as the environment declares them, ordered by the price of reading from them."""
 
 from __future__ import annotations
 
 import pytest
 
 from marin_resources.settings import SettingError
-from marin_resources.storage.transfer.regions import Region, declared_regions, dollars_for_a_gb, read_declaration
+from marin_resources.storage.transfer.regions import Region, declared_regions, dollars_per_gb, read_declaration
 
 THREE = "us-central2=gs://marin-us-central2/x,eu-west4=gs://marin-eu-west4/x,us-east1=gs://marin-us-east1/x"
 
@@ -16,7 +16,7 @@ def test_the_local_region_is_the_one_whose_prefix_is_marins() -> None:
     assert {region.name for region in regions.others} == {"us-central2", "us-east1"}
 
 
-def test_marin_region_says_which_is_local_whatever_the_prefix_is() -> None:
+def test_marin_region_names_the_local_region_whatever_the_prefix_is() -> None:
     assert read_declaration(THREE, "us-east1", "", own_prefix="/somewhere").local.prefix == "gs://marin-us-east1/x"
 
 
@@ -32,7 +32,7 @@ def test_the_environment_declares_folders_too(monkeypatch: pytest.MonkeyPatch) -
     assert (regions.local, *regions.others) == (Region(name="b", prefix="/data/b"), Region(name="a", prefix="/data/a"))
 
 
-def test_the_cheapest_region_is_asked_first() -> None:
+def test_the_cheapest_region_is_searched_first() -> None:
     regions = read_declaration(THREE, "us-central2", "", own_prefix="/somewhere")
     assert [region.name for region in regions.others] == ["us-east1", "eu-west4"]
     declared = "eu-west4>us-central2=0,us-east1>us-central2=1.5"
@@ -58,24 +58,24 @@ def test_the_cheapest_region_is_asked_first() -> None:
 )
 def test_a_gb_costs_what_googles_table_says(source: str, target: str, price: float) -> None:
     one, other = (Region(name=name, prefix=f"gs://{name}/x") for name in (source, target))
-    assert dollars_for_a_gb(one, other) == price
+    assert dollars_per_gb(one, other) == price
 
 
 def test_reading_from_a_folder_is_free() -> None:
-    assert dollars_for_a_gb(Region(name="a", prefix="/a"), Region(name="us-east1", prefix="gs://b/x")) == 0
+    assert dollars_per_gb(Region(name="a", prefix="/a"), Region(name="us-east1", prefix="gs://b/x")) == 0
 
 
 @pytest.mark.parametrize(
     ("prefixes", "region", "prices", "sentence"),
     [
-        ("gs://b/x", "", "", "'gs://b/x' in it is no region with its prefix. Write name=prefix"),
-        ("a=/a,,b=/b", "", "", "'' in it is no region with its prefix"),
-        ("a=", "", "", "'a=' in it is no region"),
-        ("A B=/a", "", "", "'A B=/a' in it is no region"),
-        ("a=data/a", "", "", "Give the whole path, from the root"),
-        ("a=s3://b/x", "", "", "a mirror is made of folders and of gs:// prefixes"),
+        ("gs://b/x", "", "", "'gs://b/x' in it is not a region with its prefix. Write name=prefix"),
+        ("a=/a,,b=/b", "", "", "'' in it is not a region with its prefix"),
+        ("a=", "", "", "'a=' in it is not a region"),
+        ("A B=/a", "", "", "'A B=/a' in it is not a region"),
+        ("a=data/a", "", "", "Give an absolute path"),
+        ("a=s3://b/x", "", "", "a mirror consists of folders and gs:// prefixes"),
         ("a=/a,a=/b", "", "", "has the region 'a' twice"),
-        ("a=/a,b=/a/b", "", "", "one within the other"),
+        ("a=/a,b=/a/b", "", "", "one inside the other"),
         ("a=/a,b=/b", "c", "", "MARIN_REGION is 'c'"),
         ("a=/a,b=/b", "", "", "MARIN_PREFIX is '/own', which is none of the prefixes"),
         ("a=/a,b=/b", "a", "b>a=cheap", "expected from>to=dollars"),

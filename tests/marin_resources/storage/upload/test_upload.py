@@ -1,4 +1,4 @@
-"""Uploads to GCS while it fails: they end well or leave nothing, and what was done without an answer is recognised."""
+"""Uploads to GCS while it fails: they succeed or leave nothing, and an upload whose response is lost is recognised."""
 
 from __future__ import annotations
 
@@ -9,29 +9,21 @@ import pytest
 from fake_gcs.bucket_for_tests import BucketForTests
 
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.files import sizes_below, write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import read_bytes, sizes_below, write_bytes
 from marin_resources.storage.paths import join
 
 SMALL, LARGE = 5, 33 * 1024**2
-"""In one request, and in a session of two chunks."""
+"""Uploaded in one request, and in a session of two chunks."""
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client's retries follow each other without the pauses of half a minute in all."""
+    """The client retries without its pauses, which add up to half a minute."""
 
     async def no_pause(delay: float) -> None:
         assert delay >= 0
 
     monkeypatch.setattr(gcsfs.retry.asyncio, "sleep", no_pause)
-
-
-def stored(path: str) -> bytes:
-    fs, place = filesystem_of(path)
-    data = fs.cat_file(place)
-    assert isinstance(data, bytes)
-    return data
 
 
 @pytest.mark.parametrize("replace", [True, False])
@@ -46,23 +38,23 @@ def test_an_upload_whose_answers_are_lost_ends_well(
     gcs_bucket.drop(method=method, match="upload", after=after)
     write_bytes(path, data, replace=replace)
     assert gcs_bucket.strikes_left() == 0
-    assert stored(path) == data
+    assert read_bytes(path) == data
 
 
 @pytest.mark.parametrize("size_bytes", [SMALL, LARGE])
-def test_another_writers_object_is_told_from_ones_own_though_the_answer_was_lost(
+def test_another_writers_object_is_recognised_although_the_response_was_lost(
     gcs_bucket: BucketForTests, size_bytes: int
 ) -> None:
     path = join(gcs_bucket.prefix, "a")
     write_bytes(path, b"other")
     gcs_bucket.fail(method="POST", match="upload", after=True)
-    with pytest.raises(FileExistsError, match="is there already, with other bytes"):
+    with pytest.raises(FileExistsError, match="already exists with other bytes"):
         write_bytes(path, os.urandom(size_bytes), replace=False)
-    assert stored(path) == b"other"
+    assert read_bytes(path) == b"other"
 
 
 @pytest.mark.parametrize("size_bytes", [SMALL, LARGE])
-def test_a_store_that_is_down_is_told_in_a_sentence_and_keeps_nothing(
+def test_a_store_that_is_down_is_one_sentence_and_stores_nothing(
     gcs_bucket: BucketForTests, impatient: None, size_bytes: int
 ) -> None:
     gcs_bucket.fail(method="POST" if size_bytes == SMALL else "PUT", match="upload", times=None)
@@ -74,14 +66,14 @@ def test_a_store_that_is_down_is_told_in_a_sentence_and_keeps_nothing(
         assert [line for line in gcs_bucket.requests() if line.startswith("DELETE") and "upload_id" in line]
 
 
-def test_a_session_that_the_store_has_forgotten_begins_anew(gcs_bucket: BucketForTests) -> None:
+def test_a_session_that_the_store_has_dropped_starts_again(gcs_bucket: BucketForTests) -> None:
     data = os.urandom(LARGE)
     gcs_bucket.fail(method="PUT", match="upload_id", status=404)
     write_bytes(join(gcs_bucket.prefix, "a"), data)
-    assert stored(join(gcs_bucket.prefix, "a")) == data
+    assert read_bytes(join(gcs_bucket.prefix, "a")) == data
 
 
-def test_the_store_is_told_the_checksum_before_the_bytes(gcs_bucket: BucketForTests) -> None:
+def test_the_checksum_is_sent_before_the_bytes(gcs_bucket: BucketForTests) -> None:
     from marin_resources.storage.upload.gcs import GcsObject
     from marin_resources.storage.upload.protocol import Body
 

@@ -1,4 +1,4 @@
-"""What the verification of an output found. Pure types."""
+"""The verification of an output: the differences from its manifest. Pure types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Problem(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Finding:
-    """One file that is not as it was published."""
+    """One file that differs from the published one."""
 
     name: str
     """Its path below the output."""
@@ -30,22 +30,24 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verification:
+    """The result of comparing one output with its manifest."""
+
     path: str
     findings: tuple[Finding, ...] = ()
     """Sorted by name."""
     files: int = 0
-    """In the manifest."""
+    """Number of files in the manifest."""
     bytes: int = 0
     compared_files: int = 0
-    """Those of which the bytes were compared too, by their checksums; names and sizes are compared of all."""
+    """Files whose checksums were compared too. Names and sizes are compared for every file."""
     compared_bytes: int = 0
     unverified: str = ""
-    """What could not be compared, and why; empty if there is nothing of the kind."""
+    """What could not be compared, and why; empty if everything was compared."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong, as far as could be seen."""
+        """Whether no difference was found."""
         return not self.findings
 
     def to_json(self) -> dict[str, Any]:

@@ -1,25 +1,26 @@
-"""A mirror's requests to Google Cloud Storage. From bucket to bucket Google itself copies, and no byte comes here.
+"""A mirror's files on Google Cloud Storage. Between buckets Google itself copies, and no byte passes this process.
 
-A copy carries what it is of in its metadata: `marin-mirror-source`, `-generation`, and an id of its own.
+The metadata of a copy holds its origin, `marin-mirror-source` and `-generation`, and an id of its own.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
-from marin_resources.storage.control.gcs import ABSENT, UNAVAILABLE
+from marin_resources.storage.control.gcs import ABSENT, UNAVAILABLE, object_at
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.disk import TEMPORARY_SUFFIX
 from marin_resources.storage.filesystem import filesystem_of
-from marin_resources.storage.mirror.stored import (
+from marin_resources.storage.mirror.protocol import (
     COPY_ID,
     GENERATION,
     SOURCE,
+    FileCopy,
     Origin,
-    Store,
     Stored,
     changed,
     damaged,
@@ -29,13 +30,16 @@ from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.upload.upload import upload
 
 KEPT = ("contentType", "contentEncoding", "contentLanguage", "contentDisposition", "cacheControl", "customTime")
+"""Fields of an object that its copy keeps."""
 
 
 class GcsStore:
+    """A bucket of Google Cloud Storage."""
+
     def find(self, path: str) -> Stored | None:
-        fs, bucket, key = _split(path)
+        fs, bucket, key = object_at(path)
         try:
-            with _asked(path):
+            with _translated_errors(path):
                 return _stored(path, fs.call("GET", "b/{}/o/{}", bucket, key, json_out=True))
         except FileNotFoundError:
             return None
@@ -43,7 +47,7 @@ class GcsStore:
     def find_below(self, path: str) -> dict[str, Stored]:
         fs, root = filesystem_of(path)
         try:
-            with _asked(path):
+            with _translated_errors(path):
                 found = fs.find(root, detail=True)
         except FileNotFoundError:
             return {}
@@ -57,78 +61,68 @@ class GcsStore:
     def read(self, stored: Stored, start: int, end: int) -> bytes:
         if start >= end:
             return b""
-        fs, bucket, key = _split(stored.path)
-        asked = {"alt": "media", "generation": stored.generation, "headers": {"Range": f"bytes={start}-{end - 1}"}}
+        fs, bucket, key = object_at(stored.path)
+        options = {"alt": "media", "generation": stored.generation, "headers": {"Range": f"bytes={start}-{end - 1}"}}
         try:
-            with _asked(stored.path):
-                return bytes(fs.call("GET", "b/{}/o/{}", bucket, key, **asked)[1])
+            with _translated_errors(stored.path):
+                return bytes(fs.call("GET", "b/{}/o/{}", bucket, key, **options)[1])
         except FileNotFoundError:
             raise changed(stored.path) from None
 
-    def take(
-        self,
-        source: Stored,
-        target: str,
-        origin: Origin,
-        replaces: str | None,
-        check: Callable[[], None],
-        *,
-        source_store: Store,
-    ) -> None:
-        if kind_of(source.path) is StoreKind.GCS:
-            return _rewrite(source, target, origin, replaces, check)
-        folder, _, name = target.rpartition("/")
+    def write_copy(self, copy: FileCopy) -> None:
+        if kind_of(copy.source.path) is StoreKind.GCS:
+            return _rewrite(copy)
+        folder, _, name = copy.target.rpartition("/")
         staged = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}"
-        check()
+        copy.check()
         try:
-            _upload(source, staged, source_store)
+            _upload(copy, staged)
             uploaded = self.find(staged)
-            if uploaded is None or uploaded.size_bytes != source.size_bytes:
-                raise damaged(source, target, f"{uploaded.size_bytes if uploaded else 0} bytes")
-            _rewrite(uploaded, target, origin, replaces, check)
+            if uploaded is None or uploaded.size_bytes != copy.source.size_bytes:
+                raise damaged(copy, f"{uploaded.size_bytes if uploaded else 0} bytes")
+            _rewrite(replace(copy, source=uploaded, source_store=self))
         finally:
             _remove(staged)
         return None
 
 
-def _upload(source: Stored, staged: str, source_store: Store) -> None:
-    """From this machine's disk; the store checks the bytes' md5."""
-    with open(source.path, "rb") as file:
+def _upload(copy: FileCopy, staged: str) -> None:
+    """Upload the source from this machine's disk; the store checks the md5."""
+    with open(copy.source.path, "rb") as file:
         upload(staged, file, replace=False)
-    now = source_store.find(source.path)
-    if now is None or now.generation != source.generation:
-        raise changed(source.path)
+    now = copy.source_store.find(copy.source.path)
+    if now is None or now.generation != copy.source.generation:
+        raise changed(copy.source.path)
 
 
-def _rewrite(source: Stored, target: str, origin: Origin, replaces: str | None, check: Callable[[], None]) -> None:
+def _rewrite(copy: FileCopy) -> None:
     copy_id = uuid.uuid4().hex
-    metadata = {SOURCE: origin.path, GENERATION: origin.generation, COPY_ID: copy_id}
+    metadata = {SOURCE: copy.origin.path, GENERATION: copy.origin.generation, COPY_ID: copy_id}
     try:
-        made = _stored(target, _rewritten(source, target, metadata, replaces, check))
-    except FileExistsError:  # by another, or by this very request, whose response was lost
-        found = GcsStore().find(target)
+        written = _stored(copy.target, _rewritten(copy, metadata))
+    except FileExistsError:  # by another process, or by this request, whose response was lost
+        found = GcsStore().find(copy.target)
         if found is None or found.copy_id != copy_id:
             raise
-        made = found
+        written = found
     except FileNotFoundError:
-        raise changed(source.path) from None
-    if (made.size_bytes, made.checksum) != (source.size_bytes, source.checksum):
-        _remove(target, made.generation)
-        raise damaged(source, target, f"{made.size_bytes} bytes, {made.checksum}")
+        raise changed(copy.source.path) from None
+    if (written.size_bytes, written.checksum) != (copy.source.size_bytes, copy.source.checksum):
+        _remove(copy.target, written.generation)
+        raise damaged(copy, f"{written.size_bytes} bytes, {written.checksum}")
 
 
-def _rewritten(
-    source: Stored, target: str, metadata: Mapping[str, str], replaces: str | None, check: Callable[[], None]
-) -> dict[str, Any]:
-    """Google copies a large object in several goes, each of which returns a token for the next."""
-    fs, bucket, key = _split(source.path)
-    _, to_bucket, to_key = _split(target)
+def _rewritten(copy: FileCopy, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The new object. Google copies a large object in several requests, each of which returns a token for the next."""
+    source = copy.source
+    fs, bucket, key = object_at(source.path)
+    _, to_bucket, to_key = object_at(copy.target)
     body = {**source.about, "metadata": {**source.about.get("metadata", {}), **metadata}}
-    conditions = {"ifGenerationMatch": replaces or ABSENT, "ifSourceGenerationMatch": source.generation}
+    conditions = {"ifGenerationMatch": copy.replaces or ABSENT, "ifSourceGenerationMatch": source.generation}
     token = None
     while True:
-        check()
-        with _asked(target):
+        copy.check()
+        with _translated_errors(copy.target):
             answer = fs.call(
                 "POST",
                 "b/{}/o/{}/rewriteTo/b/{}/o/{}",
@@ -147,9 +141,9 @@ def _rewritten(
 
 
 def _remove(path: str, generation: str | None = None) -> None:
-    fs, bucket, key = _split(path)
+    fs, bucket, key = object_at(path)
     condition = {"ifGenerationMatch": generation} if generation else {}
-    with suppress(FileNotFoundError, FileExistsError), _asked(path):
+    with suppress(FileNotFoundError, FileExistsError), _translated_errors(path):
         fs.call("DELETE", "b/{}/o/{}", bucket, key, **condition)
 
 
@@ -169,15 +163,9 @@ def _stored(path: str, resource: Mapping[str, Any]) -> Stored:
     )
 
 
-def _split(path: str) -> tuple[Any, str, str]:
-    fs, place = filesystem_of(path)
-    bucket, _, key = place.partition("/")
-    return fs, bucket, key
-
-
 @contextmanager
-def _asked(path: str) -> Iterator[None]:
+def _translated_errors(path: str) -> Iterator[None]:
     try:
         yield
     except UNAVAILABLE as error:
-        raise UnavailableError(f"{path!r} cannot be asked for ({type(error).__name__}: {error}).") from error
+        raise UnavailableError(f"{path!r} cannot be read ({type(error).__name__}: {error}).") from error

@@ -1,39 +1,40 @@
-"""A mirror's requests to a folder. A copy has a note beside it, a hidden file that says what it is a copy of.
+"""A mirror's files in a folder. A hidden file beside a copy, its note, holds the origin.
 
 The note of `x` is `.x.mirror`: {"format_version", "copies": {<generation of the copy>: {"path", "generation"}}}. It is
-written before the copy appears, with the copy that is still there named too, so a kill in between leaves no copy
-without its note; and a file that is written over a copy has another generation, so no note is taken for its own.
+written before the copy appears and still lists the previous copy, so a kill in between leaves no copy without a note. A
+file that is written over a copy has another generation, so the note does not apply to it.
 """
 
 from __future__ import annotations
 
 import base64
-import fcntl
-import json
 import os
 import stat
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
+from marin_resources.storage.control.disk import locked
 from marin_resources.storage.disk import TEMPORARY_SUFFIX
 from marin_resources.storage.files import write_json
 from marin_resources.storage.manifest.checksum import CRC32C
-from marin_resources.storage.mirror.stored import (
+from marin_resources.storage.mirror.protocol import (
+    FileCopy,
+    MirrorError,
     Origin,
-    Store,
     Stored,
     changed,
     damaged,
     is_own,
 )
+from marin_resources.versioned_json import VersionedJson
 
-NOTE_FORMAT_VERSION = 1
+NOTE = VersionedJson(kind="note of a copy", newest=1, error=MirrorError)
 CHUNK_BYTES = 8 * 1024**2
 """One request to a bucket, held in memory."""
 
 
-class LocalStore:
+class DiskStore:
+    """A folder, or a file in one."""
+
     def find(self, path: str) -> Stored | None:
         found = _stat(path)
         if found is None:
@@ -66,74 +67,71 @@ class LocalStore:
         except FileNotFoundError:
             raise changed(stored.path) from None
 
-    def take(
-        self,
-        source: Stored,
-        target: str,
-        origin: Origin,
-        replaces: str | None,
-        check: Callable[[], None],
-        *,
-        source_store: Store,
-    ) -> None:
-        folder, name = os.path.split(target)
+    def write_copy(self, copy: FileCopy) -> None:
+        folder, name = os.path.split(copy.target)
         os.makedirs(folder, exist_ok=True)
         temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
         try:
-            _write_verified(source, temporary, target, check, source_store)
-            _publish(temporary, target, origin, replaces)
+            _write_verified(copy, temporary)
+            _publish(copy, temporary)
         finally:
             if os.path.exists(temporary):
                 os.unlink(temporary)
 
 
 def note_path(path: str) -> str:
+    """The path of the note of a copy at `path`."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.mirror")
 
 
 def read_notes(path: str) -> dict[str, Origin]:
-    """Generation of a copy that was put at `path` -> what it is of."""
+    """Generation of a copy at `path` -> its origin. Raises MirrorError if the note cannot be read."""
+    note = note_path(path)
     try:
-        with open(note_path(path), "rb") as file:
-            copies = json.load(file)["copies"]
+        with open(note, "rb") as file:  # not through fsspec: a listing reads the note of every file
+            text = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    return {generation: Origin(**origin) for generation, origin in copies.items()}
+    try:
+        return {generation: Origin(**origin) for generation, origin in NOTE.parse(text, note)["copies"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise NOTE.invalid(note, error) from error
 
 
-def _write_verified(
-    source: Stored, temporary: str, target: str, check: Callable[[], None], source_store: Store
-) -> None:
+def _write_verified(copy: FileCopy, temporary: str) -> None:
     import google_crc32c
 
+    source = copy.source
     checksum, size_bytes = google_crc32c.Checksum(), 0
     with open(temporary, "wb") as file:
         for start in range(0, source.size_bytes, CHUNK_BYTES):
-            check()
-            chunk = source_store.read(source, start, min(start + CHUNK_BYTES, source.size_bytes))
+            copy.check()
+            chunk = copy.source_store.read(source, start, min(start + CHUNK_BYTES, source.size_bytes))
             checksum.update(chunk)
             size_bytes += file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
     found = _crc32c_text(checksum.digest())
     if size_bytes != source.size_bytes or (source.checksum or found) != found:
-        raise damaged(source, target, f"{size_bytes} bytes, {found}")
-    now = source_store.find(source.path)
+        raise damaged(copy, f"{size_bytes} bytes, {found}")
+    now = copy.source_store.find(source.path)
     if now is None or now.generation != source.generation:
         raise changed(source.path)
 
 
-def _publish(temporary: str, target: str, origin: Origin, replaces: str | None) -> None:
-    with _locked(os.path.dirname(target)):
+def _publish(copy: FileCopy, temporary: str) -> None:
+    """Write the note and rename the copy. The lock on the folder serialises the processes that publish into it."""
+    target = copy.target
+    with locked(os.path.dirname(target)):
         found = _stat(target)
         here = _generation(found) if found else None
-        if here != replaces:
-            raise FileExistsError(f"{target!r} was written by someone else in the meantime.")
+        if here != copy.replaces:
+            raise FileExistsError(f"{target!r} was written by another process in the meantime.")
         copies = {g: o for g, o in read_notes(target).items() if g == here}
-        copies[_generation(os.stat(temporary))] = origin
-        told = {g: {"path": o.path, "generation": o.generation} for g, o in copies.items()}
-        write_json(note_path(target), {"format_version": NOTE_FORMAT_VERSION, "copies": told})
+        copies[_generation(os.stat(temporary))] = copy.origin
+        origins = {g: {"path": o.path, "generation": o.generation} for g, o in copies.items()}
+        write_json(note_path(target), {"format_version": NOTE.newest, "copies": origins})
         os.replace(temporary, target)
 
 
@@ -142,7 +140,7 @@ def _crc32c_text(digest: bytes) -> str:
 
 
 def _stat(path: str) -> os.stat_result | None:
-    """Of a file; None for a folder, and where there is nothing."""
+    """The stat of a file; None for a folder, or if nothing exists."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -151,16 +149,5 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def _generation(found: os.stat_result) -> str:
-    """The same after `cp -a` and `rsync -a`, so that a folder may be moved with its notes."""
+    """Unchanged by `cp -a` and `rsync -a`, so a folder may be moved together with its notes."""
     return f"{found.st_mtime_ns}-{found.st_size}"
-
-
-@contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    """One process at a time publishes into a folder; the kernel frees the lock of one that dies."""
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
