@@ -135,7 +135,7 @@ def test_shards_on_ray_stop_with_the_worker_that_gave_them(
     assert attempts.read_attempt(taker.path, 1)["outcome"] == "lease_lost"
     (told / "gate").unlink()
     assert driver.stdout is not None
-    assert "End.LOST" in driver.stdout.read()
+    assert '"end": "lost"' in driver.stdout.read()
     assert driver.wait() == 0
     require_that_the_taker_has_it(store, taker)
 
