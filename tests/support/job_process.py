@@ -1,4 +1,4 @@
-"""Jobs as a cluster starts them, without a cluster: a note, and the process that does what it asks for."""
+"""Jobs as a cluster starts them, without a cluster: a note, and the process that runs its task."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def wait(config):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job whose note is there, and which has not begun."""
+    """A job with a note, which has not started."""
 
     store: Store
     path: str
-    """The note's."""
+    """Path of the note."""
     output_path: str
     env: Mapping[str, str]
     folder: Path
 
     def start(self, prelude: str = "", **environ: str) -> subprocess.Popen[str]:
-        """Its process. `prelude` is Python that is run in it first."""
+        """Start its process. `prelude` is Python that runs in it first."""
         start = ["-c", f"import sys\n{prelude}\n{MAIN}"] if prelude else ["-m", "marin_resources.ray_tpu.job"]
         return subprocess.Popen(
             [sys.executable, *start, self.path],
@@ -65,7 +65,7 @@ class Job:
         )
 
     def run(self, prelude: str = "", **environ: str) -> tuple[int, str]:
-        """Exit code, and what the job's own log holds."""
+        """Return the exit code and the job's own log."""
         process = self.start(prelude, **environ)
         told, _ = process.communicate()
         return process.returncode, told
@@ -82,7 +82,7 @@ class Job:
 
 
 def new_job(prefix: str, folder: Path, steps: str = STEPS, fn: str = "make", **task: Any) -> Job:
-    """A job for a function of the script `steps`, whose config is {"output_path": …} and what `config` adds."""
+    """Create a job for a function of the script `steps`. Its config has `output_path` and the fields of `config`."""
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "exp.py"
     script.write_text(steps)
@@ -91,25 +91,25 @@ def new_job(prefix: str, folder: Path, steps: str = STEPS, fn: str = "make", **t
     path = store.locate(X)
     config = {"output_path": path, **task.pop("config", {})}
     given = {"fn": f"{script}:{fn}", "config": config, "submitted_at": datetime.now(UTC).isoformat(), **task}
-    asked = Task(output=X, prefix=prefix, path=path, run_id="run-1", **given)
+    submitted = Task(output=X, prefix=prefix, path=path, run_id="run-1", **given)
     by = Submitter.here("run-1")
     note = JobNote(
-        attempt=asked.attempt,
-        submission_id=f"raw-x-abc123-00000000-a{asked.attempt}",
+        attempt=submitted.attempt,
+        submission_id=f"raw-x-abc123-00000000-a{submitted.attempt}",
         dashboard="http://head:8265",
         session="session_1",
-        task=asked,
+        task=submitted,
         code=code,
         submitted_at=datetime.now(UTC).isoformat(),
         by=by,
         owner=by,
     )
     create_note(path, note)
-    return Job(store=store, path=note_path(path, asked.attempt), output_path=path, env=env, folder=folder)
+    return Job(store=store, path=note_path(path, submitted.attempt), output_path=path, env=env, folder=folder)
 
 
 def wait_for(process: subprocess.Popen[str], line: str) -> None:
-    """Read what the process prints until it has printed this line."""
+    """Read the output of the process up to this line."""
     assert process.stdout is not None
     for printed in process.stdout:
         if printed.strip() == line:
@@ -118,7 +118,7 @@ def wait_for(process: subprocess.Popen[str], line: str) -> None:
 
 
 def terminate(process: subprocess.Popen[str]) -> float:
-    """Tell it to stop, as Ray does; returns the seconds that it took, of which Ray gives it 3."""
+    """Send SIGTERM, as Ray does, and return the seconds until the end; Ray kills the process after 3."""
     began_s = time.monotonic()
     process.send_signal(signal.SIGTERM)
     process.wait(30)

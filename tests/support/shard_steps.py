@@ -1,4 +1,4 @@
-"""Functions of shards that tell on the local disk what they do."""
+"""Functions of shards that write to the local disk what they do."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MEETING_TIMEOUT_S = 30
 class MarkedShard:
     number: int
     told: str
-    """A local folder: a file named after each shard that was done."""
+    """A local folder with a file named after each finished shard."""
     meets: int = 0
-    """So many shards have to be at work at once."""
+    """How many shards must run at once."""
     variable: str = ""
     bad: int = -1
 
@@ -32,7 +32,7 @@ def mark(shard: MarkedShard) -> dict[str, int]:
 
 
 def fail(shard: MarkedShard) -> dict[str, int]:
-    """One of those that meet."""
+    """Fail in the bad shard after the others have started."""
     _meet(shard)
     if shard.number != shard.bad:
         return {"shards": 1}
@@ -49,7 +49,7 @@ def die_once(shard: MarkedShard) -> dict[str, int]:
 
 
 def meet(shard: MarkedShard) -> dict[str, int]:
-    """Wait for others that are at work at the same time."""
+    """Wait for the other shards that run at the same time."""
     _meet(shard)
     return mark(shard)
 
@@ -83,12 +83,12 @@ def tell(shard: MarkedShard, text: str) -> None:
 
 
 def numbers_told(told: Path) -> list[int]:
-    """The shards that were done."""
+    """Return the numbers of the finished shards."""
     return sorted(int(path.name) for path in told.iterdir() if path.name.isdigit())
 
 
 def map_marked(config: dict[str, Any]) -> dict[str, Any]:
-    """A step: the function of this name over so many shards, when as many jobs as asked are at it."""
+    """A step: map the function `maps` over `shards` shards, after `jobs` jobs have started."""
     Path(config["told"], f"job-{os.getpid()}").touch()
     _await_files(Path(config["told"]), "job-*", config.get("jobs", 1))
     how = {name: config[name] for name in ("meets", "variable") if name in config}
@@ -106,8 +106,8 @@ def _meet(shard: MarkedShard) -> None:
 
 
 def _await_files(folder: Path, pattern: str, count: int) -> None:
-    give_up_s = time.monotonic() + MEETING_TIMEOUT_S
+    end_s = time.monotonic() + MEETING_TIMEOUT_S
     while len(list(folder.glob(pattern))) < count:
-        if time.monotonic() > give_up_s:
+        if time.monotonic() > end_s:
             raise TimeoutError(f"there were never {count} of {pattern} at once")
         time.sleep(0.02)

@@ -24,7 +24,7 @@ LOADED_BEFORE = (
 
 
 class Nursery:
-    """What a test has of it."""
+    """The side of the test."""
 
     def __init__(self) -> None:
         tests = Path(__file__).parent
@@ -66,7 +66,7 @@ def serve() -> None:
 
 
 def work(task: str, env: dict[str, str], sender: int) -> None:
-    """The life of a worker; does not return."""
+    """Run a worker in this process. Does not return."""
     from marin_resources.ray_tpu.worker.run_task import run_task
 
     os.environ.update(env)

@@ -42,7 +42,7 @@ def check_environment(step: str, extras: Sequence[str], env: Sequence[str]) -> N
 @cache
 def known_extras() -> dict[str, list[str]]:
     """Return for each extra the names of its packages on this platform."""
-    from packaging.requirements import Requirement
+    from packaging.requirements import Requirement  # late, for its weight
 
     text = _pyproject()
     if text is None:

@@ -120,7 +120,7 @@ def _uv(wanted: list[str], options: list[str], requirements: str, end_s: float) 
 def _find_uv() -> str:
     """Return the path of uv, from this environment or from PATH."""
     with contextlib.suppress(ImportError, FileNotFoundError):
-        import uv
+        import uv  # late: not every environment has it
 
         return uv.find_uv_bin()
     found = shutil.which("uv")

@@ -18,8 +18,8 @@ from marin_resources.ray_tpu.shards.connection import task_environment
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation
 
 CANCEL_TIMEOUT_S = 4.0
-TASKS_PER_PLACE = 2
-"""One that runs and one that is ready to run."""
+QUEUE_DEPTH = 2
+"""Tasks in flight for each shard that the cluster can run at once: one that runs and one that waits."""
 
 
 @dataclass(eq=False)
@@ -38,7 +38,7 @@ class InFlight:
     ) -> None:
         self._ray, self._run = ray, run
         self._slots = allocation.slots(resources) if allocation else 0
-        self._elsewhere = max(1, int(ray.cluster_resources().get("CPU", 1) / resources.cpus))
+        self._capacity = max(1, int(ray.cluster_resources().get("CPU", 1) / resources.cpus))
         common = {"max_retries": 0, **({"runtime_env": task_environment(resources.cpus)} if allocation else {})}
         requested = {**common, **ray_options(resources)}
         self._plain = ray.remote(run).options(**requested)
@@ -87,7 +87,7 @@ class InFlight:
 
     def _has_room(self, *, in_slot: bool) -> bool:
         running = sum(task.in_slot is in_slot for task in self._tasks.values())
-        return running < (self._slots if in_slot else TASKS_PER_PLACE * self._elsewhere)
+        return running < (self._slots if in_slot else QUEUE_DEPTH * self._capacity)
 
     def _submit_one(self, index: int, arguments: Callable[[int], tuple[Any, ...]], *, in_slot: bool) -> None:
         if in_slot:

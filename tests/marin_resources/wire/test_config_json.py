@@ -111,7 +111,7 @@ class Local:
     [
         (Inner(x=[1, object()]), r"config\.x\[1\] is <object .* of type object, which cannot be sent as JSON"),
         (Inner(y={"a": {1}}), r"config\.y\['a'\] is \{1\} of type set"),
-        (Inner(x=float("nan")), r"config\.x is nan, which JSON has no word for"),
+        (Inner(x=float("nan")), r"config\.x is nan, which JSON cannot represent"),
         (Inner(x=(float("inf"),)), r"config\.x\[0\] is inf"),
         (Inner(x={1: "a"}), r"config\.x has the key 1, expected a text that does not begin with '\$'"),
         (Inner(x={"$path": "a"}), r"config\.x has the key '\$path'"),

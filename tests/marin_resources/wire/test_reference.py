@@ -62,7 +62,7 @@ def test_a_closure_is_told_to_move_to_the_top_level() -> None:
 def test_a_missing_name_is_told() -> None:
     with pytest.raises(UnimportableError, match="'json:no_such' cannot be imported: 'json' has no 'no_such'"):
         load("json:no_such")
-    with pytest.raises(UnimportableError, match=r"The script '/no/such.py' is not there"):
+    with pytest.raises(UnimportableError, match=r"The script '/no/such.py' does not exist"):
         load("/no/such.py:f")
 
 

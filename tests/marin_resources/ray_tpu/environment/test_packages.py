@@ -18,7 +18,7 @@ from marin_resources.ray_tpu.environment.packages import PackagesError, ensure_i
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What there is to install, and nothing else is."""
+    """The only packages that can be installed."""
     folder = tmp_path / "index"
     folder.mkdir()
     for name, value in only_from(folder, tmp_path / "cache").items():
@@ -54,7 +54,7 @@ def test_it_is_installed_once_for_the_same_requirements_in_any_order(index: Path
 
 
 def test_what_the_environment_has_is_not_installed_again(index: Path) -> None:
-    """psutil is not in the index: that of the environment is what the package is given."""
+    """psutil is not in the index: the package uses that of the environment."""
     wheel(index, "marin-tiny", "1.0", "psutil>=5")
     assert names_in(ensure_installed(["marin-tiny", "psutil"])) == {"marin_tiny"}
 

@@ -1,4 +1,4 @@
-"""What the log keeps of what is printed: whole lines; of a progress bar a state every 10 s and the last one."""
+"""Printed bytes become whole lines; a progress bar leaves a state every 10 s and the last one."""
 
 from __future__ import annotations
 

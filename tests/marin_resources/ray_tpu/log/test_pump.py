@@ -1,4 +1,4 @@
-"""Between a worker and its log: secrets are hidden, the job shows the same bytes, and nothing is lost or waits."""
+"""The pump hides secrets, prints the same bytes to the job, loses nothing and never blocks the worker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tell(text):
 
 
 class Worker:
-    """A process that runs `code` with its log at `path`, and tells the test what the code tells."""
+    """A process that runs `code` with its log at `path`, and passes lines between the code and the test."""
 
     def __init__(self, path: Path, code: str, stdout: int | None = None) -> None:
         told, tell = os.pipe()

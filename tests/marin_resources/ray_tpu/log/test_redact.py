@@ -1,4 +1,4 @@
-"""Secrets are found in every form that they are printed in, however the bytes are cut, and nothing else is touched."""
+"""Secrets are hidden in every printed form, wherever the bytes are cut, and no other text changes."""
 
 from __future__ import annotations
 

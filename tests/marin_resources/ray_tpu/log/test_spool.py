@@ -1,4 +1,4 @@
-"""The log of an attempt in a bucket: followed while it is written, whole at the end, trouble of it ends no step."""
+"""The log of an attempt in a bucket: followed while it grows, whole at the end; its errors end no step."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def path(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @contextmanager
 def worker(path: str, *, killed: bool = False) -> Iterator[Callable[[str], None]]:
-    """A process that writes into its log what it is told, and ends well with the block, or is killed."""
+    """Run a process that writes its input lines into its log. It succeeds at the end of the block, or is killed."""
     process = subprocess.Popen([sys.executable, "-c", WORKER, path, SHARD], stdin=subprocess.PIPE, text=True)
     assert process.stdin is not None
 

@@ -1,4 +1,4 @@
-"""A worker that has lost its lease stops at once, with all that works for it, and publishes nothing."""
+"""A worker that lost its lease stops at once, with its children and shards, and publishes nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def told(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts the function as attempt 1 in a worker of its own, which is gone after the test."""
+    """Starts the function as attempt 1 in a worker process, which is killed after the test."""
     started = []
 
     def start_worker(store: Store, fn: object, told: Path, *how: str) -> subprocess.Popen[str]:
@@ -79,7 +79,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 def take_over(store: Store) -> Claim:
-    """As one does who takes the holder for dead. On a disk nobody can, while the lock's file is there."""
+    """Take over as a process that considers the holder dead. On a disk this needs the removal of the lock's file."""
     path = store.locate(X)
     holder = lease.holder_of(path)
     assert holder is not None
@@ -135,7 +135,7 @@ def test_shards_on_ray_stop_with_the_worker_that_gave_them(
     assert attempts.read_attempt(taker.path, 1)["outcome"] == "lease_lost"
     (told / "gate").unlink()
     assert driver.stdout is not None
-    assert "End.LOST" in driver.stdout.read()
+    assert '"end": "lost"' in driver.stdout.read()
     assert driver.wait() == 0
     require_that_the_taker_has_it(store, taker)
 

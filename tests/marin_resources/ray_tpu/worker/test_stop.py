@@ -1,4 +1,4 @@
-"""A job that is told to stop: Ray sends SIGTERM to it and its children, and kills what is left 3 s later."""
+"""A stopped job: Ray sends SIGTERM to it and its children, and kills the remaining processes 3 s later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REASON = "stopped by Dagster run 7: the run was terminated"
 
 
 def stop(job: Job, process: subprocess.Popen[str]) -> str:
-    """Stop the job as its orchestrator does; returns what it printed from now on."""
+    """Stop the job as its orchestrator does, and return its output from now on."""
     add_stop(job.path, "Dagster run 7", "the run was terminated.")
     assert terminate(process) < 3
     assert process.returncode == EXIT_STOPPED
@@ -33,12 +33,12 @@ def stop(job: Job, process: subprocess.Popen[str]) -> str:
 
 
 def assert_told(job: Job, reason: str = REASON) -> dict[str, Any]:
-    """It is said beside the output, and who comes next can begin."""
+    """Assert that the stop is recorded beside the output, and that the next attempt can start."""
     assert lease.holder_of(job.output_path) is None
     assert read_status(job.output_path) is Status.FAILED
     mark = read_attempt(job.output_path, 1)
     assert (mark["outcome"], mark["error"]) == ("failed", reason)
-    assert job.note().outcome is None, "what it is to those who wait is told by the stop, and by Ray"
+    assert job.note().outcome is None, "the runs that wait read the stop in the note, and the status from Ray"
     record = read_record(job.output_path)
     assert record is not None
     assert record["error"] == reason
@@ -102,7 +102,7 @@ def make(config):
 
 
 def test_a_library_with_a_handler_of_its_own_changes_nothing(disk_prefix: str, tmp_path: Path) -> None:
-    """Ray's driver has such a one."""
+    """Ray's driver installs one."""
     job = new_job(disk_prefix, tmp_path, OWN_HANDLER)
     process = job.start()
     wait_for(process, "waiting")
@@ -134,13 +134,15 @@ def test_a_child_that_is_stopped_too_is_not_the_reason(disk_prefix: str, tmp_pat
 
 FORKS = """
 import multiprocessing, time
+context = multiprocessing.get_context("fork")
+started = context.Semaphore(0)
 def hang(_):
+    started.release()
     time.sleep(600)
 def make(config):
-    context = multiprocessing.get_context("fork")
     pool = context.Pool(2)
     pool.map_async(hang, [1, 2])
-    time.sleep(0.1)
+    assert started.acquire(timeout=30)
     pool.terminate()
     pool.join()
     return {"documents": 1}
@@ -173,7 +175,7 @@ def test_a_job_that_is_stopped_before_it_has_claimed_leaves_no_trace(disk_prefix
 
 @pytest.mark.parametrize("point", ["claim", "publish"])
 def test_a_stop_at_any_moment_leaves_the_output_whole_or_free(point: str, disk_prefix: str, tmp_path: Path) -> None:
-    """In the claim it waits until there is an attempt to see to its end."""
+    """During the claim it is delayed until an attempt exists that can clean up."""
     job = new_job(disk_prefix, tmp_path)
     signalled = (
         "import os, signal\n"
