@@ -1,4 +1,4 @@
-"""Jobs as a cluster starts them, without a cluster: a note, and the process that does what it asks for."""
+"""Jobs without a cluster: a note, and the process that a cluster would start for it."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def wait(config):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job whose note is there, and which has not begun."""
+    """A job with a note that has not begun."""
 
     store: Store
     path: str
-    """The note's."""
+    """The path of the note."""
     output_path: str
     env: Mapping[str, str]
     folder: Path
 
     def start(self, prelude: str = "", **environ: str) -> subprocess.Popen[str]:
-        """Its process. `prelude` is Python that is run in it first."""
+        """Start its process. `prelude` is Python code to run there first."""
         start = ["-c", f"import sys\n{prelude}\n{MAIN}"] if prelude else ["-m", "marin_resources.ray_tpu.job"]
         return subprocess.Popen(
             [sys.executable, *start, self.path],
@@ -65,7 +65,7 @@ class Job:
         )
 
     def run(self, prelude: str = "", **environ: str) -> tuple[int, str]:
-        """Exit code, and what the job's own log holds."""
+        """Run the job; return its exit code and its stdout."""
         process = self.start(prelude, **environ)
         told, _ = process.communicate()
         return process.returncode, told
@@ -109,7 +109,7 @@ def new_job(prefix: str, folder: Path, steps: str = STEPS, fn: str = "make", **t
 
 
 def wait_for(process: subprocess.Popen[str], line: str) -> None:
-    """Read what the process prints until it has printed this line."""
+    """Read the output of the process up to this line."""
     assert process.stdout is not None
     for printed in process.stdout:
         if printed.strip() == line:
@@ -118,7 +118,7 @@ def wait_for(process: subprocess.Popen[str], line: str) -> None:
 
 
 def terminate(process: subprocess.Popen[str]) -> float:
-    """Tell it to stop, as Ray does; returns the seconds that it took, of which Ray gives it 3."""
+    """Send SIGTERM, as Ray does; return the seconds until its end. Ray allows 3."""
     began_s = time.monotonic()
     process.send_signal(signal.SIGTERM)
     process.wait(30)
