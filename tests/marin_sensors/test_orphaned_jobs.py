@@ -30,7 +30,7 @@ WELL = "1 unfinished job, none without a waiting run"
 
 @pytest.fixture
 def here(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """The cluster as the one of this deployment; what is wrong for a moment counts."""
+    """The cluster as that of this deployment; findings count without the pause before the second query."""
     monkeypatch.setenv("MARIN_CLUSTER", cluster.address)
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", cluster.token_path)
@@ -41,7 +41,7 @@ def here(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 @pytest.fixture
 def submit(here: Cluster) -> Iterator[Callable[[str], str]]:
-    """Submit the job of a run: it sleeps, and is ended with the test."""
+    """Submit a sleeping job of a run; it is stopped with the test."""
     submitted: list[str] = []
 
     async def begin(api: JobsApi, submission_id: str, run_id: str) -> None:
@@ -74,7 +74,7 @@ def submit(here: Cluster) -> Iterator[Callable[[str], str]]:
 
 
 class Tick:
-    """One evaluation of the sensor, after the one before."""
+    """One evaluation of the sensor, with the cursor of the previous one."""
 
     def __init__(self, instance: dg.DagsterInstance, before: Tick | None = None) -> None:
         with dg.build_sensor_context(instance=instance, cursor=before.cursor if before else None) as context:

@@ -1,4 +1,4 @@
-"""The cluster's jobs and the deployment's runs, compared."""
+"""The comparison of the cluster's jobs with the deployment's runs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cluster_runs import env_for, job_of, read_until, start_run, worker_of, write_experiment
+from cluster_runs import ONE_STEP, env_for, job_of, read_until, start_run, worker_of, write_experiment
 from ray_cluster import Cluster
 from running import alive, logged, wait_until
 from toy_steps import calls
@@ -69,10 +69,11 @@ def test_two_deployments_that_reach_a_step_share_its_job(
 
 
 def test_a_redeployment_leaves_the_job_and_says_how_to_come_back(
-    write: Callable[[str], Path], prefix: Path, env: dict[str, str], gate: Path
+    prefix: Path, env: dict[str, str], gate: Path, tmp_path: Path
 ) -> None:
-    run = start_run(write("wait_at_gate"), env)
-    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step"))
+    script = write_experiment(tmp_path, gate, source=ONE_STEP)  # each further job costs 10 s beside other load
+    run = start_run(script, env)
+    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the step"))
     os.kill(run.pid, signal.SIGTERM)
     output, _ = run.communicate(timeout=30)
     assert "nobody waits for toy/b any more, and what the cluster computes of it goes on" in output
@@ -83,9 +84,9 @@ def test_a_redeployment_leaves_the_job_and_says_how_to_come_back(
     assert alive(worker)
     gate.unlink()
     wait_until(lambda: not alive(worker), "the job to end by itself")
-    again = start_run(write("wait_at_gate"), env)
+    again = start_run(script, env)
     output, _ = again.communicate(timeout=60)
-    assert "1 computed, 2 reused, 0 failed" in output
+    assert "0 computed, 1 reused, 0 failed" in output
 
 
 @pytest.mark.parametrize("fn", [pytest.param("wait_with_a_child", marks=pytest.mark.long), "ignore_being_told_to_stop"])

@@ -1,4 +1,4 @@
-"""Experiments whose steps are jobs of a cluster: write one, start it, read what it says."""
+"""Experiments whose steps are jobs of a cluster: write one, start it, read its output."""
 
 from __future__ import annotations
 
@@ -20,17 +20,26 @@ a = toy("a")
 b = toy("b", toy_steps.{fn}, reads=a, gate={gate!r})
 executor_main([toy("c", reads=b)])
 """
+ONE_STEP = """
+import sys
+sys.path.insert(0, {tests!r})
+import toy_steps
+from toy_steps import toy
+from marin_assets import executor_main
+
+executor_main([toy("b", toy_steps.{fn}, gate={gate!r})])
+"""
 
 
-def write_experiment(folder: Path, gate: Path, fn: str = "wait_at_gate") -> Path:
-    """toy/a, then toy/b with this function, then toy/c."""
+def write_experiment(folder: Path, gate: Path, fn: str = "wait_at_gate", *, source: str = SCRIPT) -> Path:
+    """Write an experiment of toy/a, toy/b with this function, and toy/c, each reading the one before; or of toy/b."""
     script = folder / "experiment.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), gate=str(gate), fn=fn))
+    script.write_text(source.format(tests=str(Path(__file__).parent), gate=str(gate), fn=fn))
     return script
 
 
 def env_for(prefix: Path, dagster_home: Path, cluster: Cluster, *, address: str | None = None) -> dict[str, str]:
-    """The variables that make runs use the cluster, at another address if something stands between."""
+    """The variables of runs on the cluster; `address` is that of a proxy before it."""
     return {
         "MARIN_PREFIX": str(prefix),
         "DAGSTER_HOME": str(dagster_home),
@@ -46,7 +55,7 @@ def start_run(script: Path, env: dict[str, str]) -> subprocess.Popen[str]:
 
 
 def read_until(run: subprocess.Popen[str], text: str) -> str:
-    """What a script prints, up to the line with the text."""
+    """The output of a script up to the line with the text."""
     assert run.stdout is not None
     lines: list[str] = []
     while text not in (lines or [""])[-1]:
@@ -57,18 +66,18 @@ def read_until(run: subprocess.Popen[str], text: str) -> str:
 
 
 def worker_of(text: str) -> int:
-    """The process that has said in the log that it waits."""
+    """The process that logged that it waits."""
     [line] = [line for line in text.splitlines() if "waiting in process" in line]
     return int(line.split()[-1])
 
 
 def job_of(output: str, step: str) -> str:
-    """The id of the job that a run has said to wait for."""
-    for said in (
+    """The id of the step's job, from the output of a run."""
+    for pattern in (
         rf"{step}\S*: computing .* as job (\S+) on",
         r"its job (\S+) keeps running",
         r"attached to job (\S+) on",
     ):
-        if found := re.search(said, output):
+        if found := re.search(pattern, output):
             return found.group(1)
     raise AssertionError(f"no job of {step!r} is named in: {output}")

@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback that a test lets fail as networks and gateways do.
+"""A TCP proxy on loopback that fails like networks and gateways when a test says so.
 
 with FlakyProxy(cluster.address) as proxy:
     JobsApi(proxy.address, token)

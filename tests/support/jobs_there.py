@@ -1,4 +1,4 @@
-"""Jobs on a cluster, for tests that look at them from a command line."""
+"""Jobs on a cluster, for tests of the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JobsThere:
         return self.settings.address
 
     def run(self, program: str, *, metadata: Mapping[str, str] | None = None, cpus: float = 0.1) -> str:
-        """Submit a program of Python; returns the job's id."""
+        """Submit a Python program; return the job's id."""
         job = f"job-{uuid.uuid4().hex[:8]}"
 
         async def submit(api: JobsApi) -> None:

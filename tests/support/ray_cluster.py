@@ -1,4 +1,4 @@
-"""A real Ray cluster on loopback, with tokens, that a test can hurt.
+"""A real Ray cluster on loopback, with tokens, whose parts a test can kill or freeze.
 
     with Cluster(cpus=2) as cluster:
         node = cluster.add_node({"TPU": 4})
@@ -6,7 +6,7 @@
         cluster.kill_node(node)
         cluster.kill_head(); cluster.restart_head()
 
-Several of them on one machine do not see each other. One whose process is killed ends by itself.
+Several clusters on one machine are independent. A cluster ends by itself when its process is killed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NODE_TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Node:
-    """One that joined the head: a raylet with its agents and workers."""
+    """A node that joined the head: a raylet with its agents and workers."""
 
     process: subprocess.Popen[bytes]
 
@@ -51,9 +51,9 @@ class Node:
 class Cluster:
     def __init__(self, cpus: int = 2) -> None:
         self.state = Path(tempfile.mkdtemp(prefix="marin-cluster-", dir="/tmp"))
-        """What `MARIN_STATE_DIR` has to be for MARIN_CLUSTER=local to be this cluster."""
+        """The value of MARIN_STATE_DIR with which MARIN_CLUSTER=local is this cluster."""
         self.secrets = self.state / "secrets"
-        """Where the nodes of this cluster look for secrets."""
+        """The folder of this cluster's secrets on its nodes."""
         self.secrets.mkdir()
         self._guard = _start_guard(self.state)
         self._frozen: list[psutil.Process] = []
@@ -61,12 +61,12 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Of the dashboard."""
+        """URL of the dashboard."""
         return self._cluster.address
 
     @property
     def local(self) -> LocalCluster:
-        """As its record has it."""
+        """Its record."""
         return self._cluster
 
     @property
@@ -75,7 +75,7 @@ class Cluster:
 
     @property
     def temp_dir(self) -> str:
-        """Ray's own files."""
+        """The folder of Ray's own files."""
         return self._cluster.temp_dir
 
     @property
@@ -84,14 +84,14 @@ class Cluster:
         return self._cluster.pid
 
     def settings(self, *, address: str | None = None, code: CodeMode = CodeMode.IMAGE) -> ClusterSettings:
-        """To use it; at `address` if something stands between."""
+        """The settings for its use; `address` is that of a proxy before it."""
         return ClusterSettings(address=address or self.address, token_path=self.token_path, code=code)
 
     def add_node(
         self, resources: Mapping[str, float] | None = None, *, cpus: float = 1, temp_dir: str | None = None
     ) -> Node:
-        """A node with these resources beside its CPUs. Returns when the cluster knows it. With a `temp_dir` of its own
-        it has its own logs and packages, as another machine has."""
+        """Add a node with these resources and CPUs; return when the cluster knows it. A node with its own `temp_dir`
+        has its own logs and packages, like another machine."""
         before = local_head.nodes_alive(self._cluster)
         with self._nodes_environment():
             process = local_head.start_ray(
@@ -109,12 +109,12 @@ class Cluster:
         return Node(process)
 
     def kill_node(self, node: Node) -> None:
-        """At once, with all that runs on it, as when a machine goes. The head finds out by itself, within seconds."""
+        """Kill a node and all its processes, as if its machine failed. The head detects that within seconds."""
         _kill_session(node.pid)
         node.process.wait()
 
     def freeze_dashboard(self) -> None:
-        """It takes connections and answers nothing, until `thaw()`."""
+        """Stop the dashboard: it accepts connections and does not respond until `thaw()`."""
         self._frozen = [each for each in psutil.Process(self.head_pid).children() if "dashboard.py" in _words(each)]
         assert self._frozen, "the head has no dashboard"
         for process in self._frozen:
@@ -126,12 +126,12 @@ class Cluster:
         self._frozen = []
 
     def kill_head(self) -> None:
-        """At once, with all that runs on it. What runs on other nodes goes on."""
+        """Kill the head and all its processes. Processes on other nodes keep running."""
         _kill_session(self.head_pid)
         self._frozen = []
 
     def restart_head(self) -> None:
-        """A new head at the same addresses, with the same token. Of the jobs of the old one it knows nothing."""
+        """Start a new head at the same addresses with the same token. It does not know the jobs of the old one."""
         # Ray refuses an address that this file names while a node of it is alive.
         Path(self.temp_dir, "ray_current_cluster").unlink(missing_ok=True)
         with self._nodes_environment():
@@ -140,7 +140,7 @@ class Cluster:
         local_head.await_head(self._cluster)
 
     def down(self) -> None:
-        """End it, and all that is left of it."""
+        """End the cluster and all its processes."""
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         if self._guard.wait(60) != 0:
@@ -154,7 +154,7 @@ class Cluster:
 
     @contextmanager
     def _nodes_environment(self) -> Iterator[None]:
-        """Processes that are started in the block, and their jobs, find their secrets."""
+        """Set the folder of secrets for processes that are started in the block, and for their jobs."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("MARIN_SECRETS_DIR", str(self.secrets))
             yield
@@ -169,7 +169,7 @@ class Cluster:
 
 
 def _kill_session(pid: int) -> None:
-    """The process, those of its session, and what they have started."""
+    """Kill the processes of the session, and their children."""
     session = [each for each in psutil.process_iter() if _session(each.pid) == pid]
     local_processes.kill(local_processes.with_children(session))
 
@@ -186,7 +186,7 @@ def _words(process: psutil.Process) -> str:
 
 
 def _start_guard(state: Path) -> subprocess.Popen[bytes]:
-    """A process that ends the cluster with its standard input: when it is told to, and when we die."""
+    """A process that ends the cluster when its standard input is closed: by `down`, or by our death."""
     return subprocess.Popen([sys.executable, __file__, str(state)], stdin=subprocess.PIPE, start_new_session=True)
 
 

@@ -88,9 +88,10 @@ def numbers_told(told: Path) -> list[int]:
 
 
 def map_marked(config: dict[str, Any]) -> dict[str, Any]:
-    """A step: map the function `maps` over `shards` shards, after `jobs` jobs have started."""
+    """A step: the function of this name over so many shards. With `gate`, it first waits until that file is gone."""
     Path(config["told"], f"job-{os.getpid()}").touch()
-    _await_files(Path(config["told"]), "job-*", config.get("jobs", 1))
+    while os.path.exists(config.get("gate", "")):
+        time.sleep(0.02)
     how = {name: config[name] for name in ("meets", "variable") if name in config}
     shards = [MarkedShard(number=number, told=config["told"], **how) for number in range(config["shards"])]
     resources = tpu(config["tpu"]) if "tpu" in config else cpu(1)

@@ -1,4 +1,4 @@
-"""Jobs whose note is there (`job_process.py`), given to a real cluster."""
+"""Jobs with a note (`job_process.py`), submitted to a real cluster."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Submitted:
         return self.ask(lambda api: api.info(self.id))
 
     def logs(self) -> str:
-        """What the job itself has printed."""
+        """The job's stdout."""
         return self.ask(lambda api: api.logs(self.id))
 
     def ended(self) -> JobInfo:
-        """The job when it has ended."""
+        """Wait for the end of the job; return it."""
         return wait_until(self._ended_now, f"job {self.id} to end", END_TIMEOUT_S)
 
     def await_log(self, text: str) -> str:
-        """The job's own log when the text is in it."""
+        """Wait until the text is in the job's stdout; return all of it."""
         return wait_until(lambda: found if text in (found := self.logs()) else None, text, END_TIMEOUT_S)
 
     def stop(self) -> None:
@@ -59,8 +59,8 @@ class Submitted:
 def submit(
     cluster: Cluster, job: Job, *, cpus: float = 1, environ: Mapping[str, str] | None = None, code: str | None = None
 ) -> Submitted:
-    """`environ` is in the job's runtime environment, as the deployment's variables are. `code` is run in place of the
-    entry point, with the note's path as its argument."""
+    """Submit a job. `environ` goes into its runtime environment, like the deployment's variables. `code` replaces the
+    entry point; its argument is the path of the note."""
     program = ["-c", code] if code else ["-m", "marin_resources.ray_tpu.job"]
     words = [sys.executable, *program, job.path]
     submitted = Submitted(id=f"job-{uuid.uuid4().hex[:8]}", cluster=cluster, job=job)

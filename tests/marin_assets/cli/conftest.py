@@ -31,7 +31,7 @@ def made(location: Location) -> Location:
 
 @pytest.fixture
 def marin(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run a command line in this process; gives its exit code, stdout and stderr."""
+    """Run a command line in this process; return exit code, stdout and stderr."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main(arguments)
@@ -43,7 +43,7 @@ def marin(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, s
 
 @pytest.fixture
 def jobs_there(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> JobsThere:
-    """The tests' cluster as the one of this machine, and the one that commands are about."""
+    """The tests' cluster as that of this machine and of MARIN_CLUSTER."""
     monkeypatch.setenv("MARIN_STATE_DIR", str(cluster.state))
     monkeypatch.setenv("MARIN_CLUSTER", "local")
     monkeypatch.delenv("RAY_AUTH_MODE")

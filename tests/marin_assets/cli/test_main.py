@@ -1,4 +1,4 @@
-"""Every wrong command line is answered with one sentence and exit code 2."""
+"""Every wrong command line gives one sentence and exit code 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`marin verify`: what is planted is found, said with the step to rerun, and told to scripts."""
+"""`marin verify`: planted faults are found, printed with the step to rerun, and in the JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cluster a command is about, and what it says if that one does not answer."""
+"""The cluster of a command, and its errors if that does not answer."""
 
 from __future__ import annotations
 

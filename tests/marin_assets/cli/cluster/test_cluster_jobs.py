@@ -1,4 +1,4 @@
-"""What `marin cluster jobs` lists."""
+"""The table and the JSON of `marin cluster jobs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job prints, from the command line."""
+"""The output of a job, from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending a job from the command line, so that those who wait for it know who did."""
+"""Stop a job from the command line; runs that wait for it learn who did."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLEEP = "import time; print('up'); time.sleep(100)"
 
 @pytest.fixture
 def noted(tmp_path: Path, jobs_there: JobsThere) -> dict[str, str]:
-    """The metadata of a job whose note is there."""
+    """The metadata of a job that has a note."""
     me = Submitter.here(run_id="a-run")
     note = JobNote(
         attempt=2,

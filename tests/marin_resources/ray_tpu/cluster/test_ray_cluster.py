@@ -1,4 +1,4 @@
-"""The cluster of the tests does to itself what is said of it, so that tests of outages test outages."""
+"""The tests' cluster really fails as its methods say, so that tests of outages test outages."""
 
 from __future__ import annotations
 

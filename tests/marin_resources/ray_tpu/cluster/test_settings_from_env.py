@@ -1,4 +1,4 @@
-"""Which cluster a process uses, as its environment says; what it says wrongly is one sentence."""
+"""The settings of a cluster from environment variables; a wrong value is one sentence."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from job_process import Job, new_job
 from ray_cluster import Cluster
 from running import alive, wait_until
 from shard_steps import numbers_told
-from submitted_jobs import submit
+from submitted_jobs import END_TIMEOUT_S, submit
 
 from marin_resources.hardware import cpu
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
@@ -26,6 +26,15 @@ def told(tmp_path: Path) -> Path:
     folder = tmp_path / "told"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Path]:
+    """A file for which jobs wait until it is gone: at the latest with the test, so that none keeps its CPU."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    yield gate
+    gate.unlink(missing_ok=True)
 
 
 @pytest.fixture
@@ -46,8 +55,12 @@ def mapping(disk_prefix: str, tmp_path: Path, told: Path) -> NewJob:
     return new
 
 
-def test_jobs_that_hold_all_cpus_map_their_shards_all_the_same(cluster: Cluster, mapping: NewJob, told: Path) -> None:
-    jobs = [submit(cluster, mapping(number, maps="mark", shards=6, jobs=2)) for number in range(2)]
+def test_jobs_that_hold_all_cpus_map_their_shards_all_the_same(
+    cluster: Cluster, mapping: NewJob, told: Path, gate: Path
+) -> None:
+    jobs = [submit(cluster, mapping(number, maps="mark", shards=6, gate=str(gate))) for number in range(2)]
+    wait_until(lambda: len(list(told.glob("job-*"))) == 2, "both jobs to hold their CPU", END_TIMEOUT_S)
+    gate.unlink()
     assert [job.ended().status for job in jobs] == [JobStatus.SUCCEEDED] * 2, [job.logs() for job in jobs]
     assert numbers_told(told) == [0, 1, 2, 3, 4, 5]
 

@@ -42,7 +42,7 @@ WEBSOCKET = ApiRequest(action="Following a log", method="GET", path="/api/jobs/a
 
 
 def run(work: Callable[[JobsApi], Awaitable[Any]], cluster: Cluster, address: str | None = None) -> Any:
-    """What `work` returns, in a conversation with the cluster."""
+    """Return the result of `work` with a connection to the cluster."""
 
     async def talk() -> Any:
         async with connect(cluster.settings(address=address)) as api:
@@ -75,7 +75,7 @@ async def until(api: JobsApi, job: str, so: Callable[[JobInfo], bool]) -> JobInf
 
 @asynccontextmanager
 async def running(api: JobsApi, entrypoint: str) -> AsyncIterator[str]:
-    """A job that runs, and is stopped at the end of the block."""
+    """A running job, stopped at the end of the block."""
     job = await submit(api, entrypoint)
     await until(api, job, lambda info: info.status is JobStatus.RUNNING)
     try:
@@ -85,7 +85,7 @@ async def running(api: JobsApi, entrypoint: str) -> AsyncIterator[str]:
 
 
 def own_lines(log: str) -> list[str]:
-    """Without those of Ray, which may be late, and among the job's."""
+    """The lines without Ray's own, which may come late, among the job's."""
     rays = ("Runtime env is setting up.", "Running entrypoint for job ")
     return [line for line in log.splitlines() if not any(each in line for each in rays)]
 
@@ -307,7 +307,7 @@ def test_a_dashboard_that_hangs_is_not_waited_for_beyond_the_timeout(cluster: Cl
 
 
 def test_no_error_holds_the_token_anywhere(cluster: Cluster) -> None:
-    """Whoever reports errors looks at causes, contexts and attributes too."""
+    """Error reporters read causes, contexts and attributes too."""
     value = Path(cluster.token_path).read_text()
 
     async def work() -> list[BaseException]:

@@ -1,4 +1,4 @@
-"""Servers that are no Ray dashboard, too old a one, or none at all: each is told in one sentence."""
+"""A server that is not a Ray dashboard, an old dashboard, no server: each gives one sentence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_ONE = "0123456789abcdef" * 4
 
 
 class Pretender(BaseHTTPRequestHandler):
-    """A server that is no Ray, or not the one that is needed: it answers the same to everything."""
+    """A server that gives the same response to every request."""
 
     answer: tuple[int, str, str]
 
@@ -41,7 +41,7 @@ class Pretender(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Tests are quiet."""
+        """Log nothing."""
 
 
 @contextmanager

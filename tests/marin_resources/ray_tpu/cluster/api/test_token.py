@@ -1,4 +1,4 @@
-"""Where a token is found, and that it is never seen."""
+"""The places of the token, and its secrecy."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_it_is_found_in_rays_places_in_rays_order(home: dict[str, str], tmp_path
 
 
 def test_what_the_settings_of_the_cluster_say_goes_before_the_environment(home: dict[str, str], tmp_path: Path) -> None:
-    """Also before RAY_AUTH_MODE=disabled, which is about the Ray of the process itself."""
+    """Also with RAY_AUTH_MODE=disabled, which is for the Ray of the process itself."""
     environ = {**home, "RAY_AUTH_TOKEN": "of-another-cluster", "RAY_AUTH_MODE": "disabled"}
     assert found(environ, token_path=token_file(tmp_path / "token", "ours")) == "ours"
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_a_header_is_refused_without_being_shown(text: str, home:
 
 @pytest.fixture
 def secret_manager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """A Secret Manager that has "projects/p/secrets/ray". What it was asked for."""
+    """A Secret Manager that has "projects/p/secrets/ray"; yields its requests."""
     asked: list[str] = []
 
     class Answers(BaseHTTPRequestHandler):
@@ -156,7 +156,7 @@ def secret_manager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             self.wfile.write(body.encode())
 
         def log_message(self, format: str, *args: object) -> None:
-            """Tests are quiet."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

@@ -1,13 +1,15 @@
-"""The code that a job runs: what is shipped, when, and what cannot be."""
+"""The code of a job: which files are shipped and when, and which code is rejected."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
 import dataclasses
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,14 +19,14 @@ from ray_cluster import Cluster
 
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi, JobStatus, connect
 from marin_resources.ray_tpu.cluster.code.code import Code, ship
-from marin_resources.ray_tpu.cluster.code.package import CodeError, package_of
+from marin_resources.ray_tpu.cluster.code.package import MAX_BYTES, CodeError, package_of
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
 from marin_resources.settings import project_root
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A working directory with a module, a script and what is not to be shipped."""
+    """A working directory with a module, a script and files that must not be shipped."""
     folder = tmp_path / "project"
     for name, text in {
         "colour.py": f"print('the colour is', 'green')  # {tmp_path}",
@@ -100,6 +102,32 @@ def test_what_ignore_files_name_and_what_runs_leave_behind_is_not_shipped(root: 
     }
 
 
+def test_ignore_files_of_subfolders_apply_below_them_and_patterns_are_gits(root: Path) -> None:
+    for name in ("deep/.rayignore", "deep/below/data.bin", "deep/below/build/x", "data.bin", ".hidden", "build/x"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("build/\ndata.bin\n")
+    (root / ".gitignore").write_text("notes\n.h*\n")
+    (root / "deep" / "loop").symlink_to(root, target_is_directory=True)
+    (root / "linked.py").symlink_to(root / "colour.py")
+    (root / "gone.py").symlink_to(root / "nowhere")
+    (root / "empty").mkdir()
+    package = package_of(str(root))
+    assert package.files == {
+        *("colour.py", "linked.py", "scripts/paint.py", ".gitignore", "deep/outputs/kept.py", "deep/.rayignore"),
+        *("data.bin", "build/x"),
+    }
+    with zipfile.ZipFile(io.BytesIO(package.data)) as zipped:
+        assert zipped.namelist() == sorted([*package.files, "empty/"])
+        assert zipped.read("linked.py") == (root / "colour.py").read_bytes()
+
+
+def test_the_limit_is_rays() -> None:
+    from ray._private.ray_constants import DASHBOARD_CLIENT_MAX_SIZE
+    from ray._private.runtime_env.packaging import GCS_STORAGE_MAX_SIZE
+
+    assert min(DASHBOARD_CLIENT_MAX_SIZE, GCS_STORAGE_MAX_SIZE) == MAX_BYTES
+
+
 def test_a_prefix_inside_of_the_working_directory_is_not_shipped(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "my results [1]").mkdir()
     (root / "my results [1]" / "model.bin").write_text("no")
@@ -120,6 +148,7 @@ def test_the_same_files_are_the_same_package_wherever_and_whenever_they_were_wri
     subprocess.run(["cp", "-r", str(root), str(copy)], check=True)
     os.utime(copy / "colour.py", (1, 1))
     assert package_of(str(copy)).uri == package_of(str(root)).uri
+    assert package_of(str(copy)).data == package_of(str(root)).data
     changed = tmp_path / "changed"
     subprocess.run(["cp", "-r", str(root), str(changed)], check=True)
     (changed / "colour.py").write_text("print('red')")

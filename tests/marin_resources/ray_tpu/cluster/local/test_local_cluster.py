@@ -1,4 +1,4 @@
-"""The cluster of this machine: it starts once, and ends alone and whole."""
+"""The cluster of this machine: it starts once, and ends completely without touching others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UP = "from marin_resources.ray_tpu.cluster.local.local_cluster import up; print(
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[Path]:
-    """Where a cluster of the test's own is noted. It ends with the test."""
+    """The state folder of the test's own cluster, which ends with the test."""
     yield tmp_path / "state"
     down(state=tmp_path / "state")
 
@@ -112,7 +112,7 @@ def test_a_head_that_ends_while_it_starts_is_told_with_the_end_of_its_log(
 
 
 def test_a_cluster_of_another_machine_is_left_alone(state: Path) -> None:
-    """A home may be on a disk that several machines share."""
+    """Several machines may share the disk of a home."""
     text = (state_folder(state) / "cluster.json", dead(state))[0]
     text.write_text(text.read_text().replace(os.uname().nodename, "elsewhere"))
     for call in (find, down, up):
