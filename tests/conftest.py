@@ -6,8 +6,12 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 os.environ.update(
     RAY_AUTH_MODE="disabled",
@@ -20,13 +24,16 @@ os.environ.update(
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # tests import helpers from there, and workers do too
 
 import object_stores  # it sets the environment for all that follows
+import schedule
+from dagster_homes import new_home
 from fake_gcs.bucket_for_tests import BucketForTests
 from ray_cluster import Cluster
+from time_budget import TimeBudget, read_budget
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that of two processes that share the tests none is left with it at the end."""
-    items.sort(key=lambda item: not {"stories", "docs", "train"}.intersection(item.path.parts))
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(schedule)
+    config.pluginmanager.register(TimeBudget(read_budget()))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -125,10 +132,17 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh DAGSTER_HOME that sends nothing anywhere."""
-    path = tmp_path / "dagster"
-    path.mkdir()
-    (path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    path = new_home(tmp_path / "dagster")
     monkeypatch.setenv("DAGSTER_HOME", str(path))
     return path
+
+
+@pytest.fixture
+def instance(dagster_home: Path) -> Iterator[dg.DagsterInstance]:
+    """A fresh Dagster instance in files, as a deployment has it."""
+    import dagster as dg
+
+    with dg.DagsterInstance.get() as instance:
+        yield instance

@@ -29,12 +29,6 @@ WELL = "1 job under way, none without a run that waits for it"
 
 
 @pytest.fixture
-def instance(dagster_home: Path) -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.get() as instance:
-        yield instance
-
-
-@pytest.fixture
 def here(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """The cluster as the one of this deployment; what is wrong for a moment counts."""
     monkeypatch.setenv("MARIN_CLUSTER", cluster.address)

@@ -1,22 +1,14 @@
 """A change of one versioned field: exactly what is downstream of it is unsynced, and exactly that runs."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
-import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 from running import definitions_of, reused, run_steps
 from toy_steps import calls, toy
 
 from marin_assets import Step
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.local_temp(str(tmp_path), overrides={"telemetry": {"enabled": False}}) as instance:
-        yield instance
 
 
 def diamond(left_value: int, note: str = "") -> list[Step]:

@@ -27,14 +27,8 @@ from marin_resources.drift.source_modules import Modules, module_of
 from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.storage.output.store import Store
 
-pytestmark = pytest.mark.usefixtures("shared_ray")
+pytestmark = pytest.mark.usefixtures("shared_ray", "prefix")
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture
-def instance(prefix: Path, dagster_home: Path) -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.get() as instance:
-        yield instance
 
 
 @pytest.fixture

@@ -5,20 +5,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import dagster as dg
 import pytest
 from running import run_job
 
 from marin_resources.orchestrator.executor import marin_executor
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.local_temp(str(tmp_path), overrides={"telemetry": {"enabled": False}}) as instance:
-        yield instance
 
 
 def run(instance: dg.DagsterInstance, *assets: dg.AssetsDefinition, config: dict | None = None):

@@ -17,12 +17,6 @@ from marin_resources.storage.files import join, sizes_below
 from marin_resources.storage.output.attempts import latest_attempt
 
 
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.local_temp(str(tmp_path), overrides={"telemetry": {"enabled": False}}) as instance:
-        yield instance
-
-
 def run(instance: dg.DagsterInstance, *assets: dg.AssetsDefinition, only: str = "*"):
     definitions = dg.Definitions(
         assets=assets,

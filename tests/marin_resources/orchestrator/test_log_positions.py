@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import dagster as dg
-import pytest
 
 from marin_resources.orchestrator.log_positions import LogPositions
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        yield instance
 
 
 def test_the_next_run_knows_what_was_shown_until_it_is_forgotten(instance: dg.DagsterInstance) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -12,13 +10,6 @@ from dagster._core.storage.tags import TagType, get_tag_type
 from dagster._core.test_utils import create_run_for_test
 
 from marin_resources.orchestrator.run_jobs import MAX_VALUE_BYTES, RUN_TAG, TAG, forget_job, jobs_of, note_job
-
-
-@pytest.fixture
-def instance(dagster_home: Path) -> Iterator[dg.DagsterInstance]:
-    """An instance in files, as a deployment has it: several threads write its database."""
-    with dg.DagsterInstance.get() as instance:
-        yield instance
 
 
 @pytest.fixture

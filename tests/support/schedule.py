@@ -1,0 +1,78 @@
+"""Which tests are long, which come first, and which share a process of pytest-xdist.
+
+With `--dist loadfile` a file stays in one process, so its fixtures are set up once. Files that need the same expensive
+thing share a process too. (`--dist loadgroup` is for that, but xdist 3.8 ignores groups under pytest 9.2.)
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHARED = {
+    "tiny_quickstart": re.compile(r"\btiny_quickstart\b"),
+    "cluster": re.compile(r"\bcluster: Cluster\b|\bjobs_there\b"),
+    "jax": re.compile(r"/stages/(train|evaluate|tokenize)/"),
+}
+"""Group -> what its files have in their text or path: session fixtures and imports that cost more, in each process that
+has them, than a balanced load saves."""
+
+SLOW_FOLDERS = {"stories", "docs", "train"}
+
+WITH_S3 = (
+    "marin_resources/storage/control",
+    "marin_resources/storage/lease",
+    "marin_resources/storage/upload",
+    "marin_resources/storage/manifest/test_checksum",
+    "marin_resources/storage/output/test_store",
+)
+"""Where code is written for S3: there `make test` runs the tests of `any_prefix` on it too. In other files S3 is one
+more fsspec store, and these tests are long."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _store_of(item) == "s3" and not any(f"tests/{place}" in item.nodeid for place in WITH_S3):
+            item.add_marker(pytest.mark.long)
+    # of the processes that share the tests none is left with a slow file at the end
+    items.sort(key=lambda item: not SLOW_FOLDERS.intersection(item.path.parts))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The scheduler of `--dist loadfile`, for which the files of a group are one."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class LoadFilesOrGroups(LoadFileScheduling):
+        @cached_property
+        def group_of(self) -> dict[str, str]:
+            return groups_of_files(config.rootpath)
+
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return self.group_of.get(file, file)
+
+    return LoadFilesOrGroups(config, log)
+
+
+def groups_of_files(root: Path) -> dict[str, str]:
+    """File of tests -> its group, for the files that have one."""
+    groups = {}
+    for file in root.glob("tests/**/test_*.py"):
+        path, text = file.relative_to(root).as_posix(), file.read_text()
+        for group, pattern in SHARED.items():
+            if pattern.search(f"{path}\n{text}"):
+                groups.setdefault(path, group)
+    return groups
+
+
+def _store_of(item: pytest.Item) -> object:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("any_prefix") if callspec else None
