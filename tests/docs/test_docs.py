@@ -16,6 +16,10 @@ DONE = [
     for page in PAGES
     if page not in ELSEWHERE and any(b.kind in ("python", "bash", "console") for b in blocks(page))
 ]
+STARTS_PROCESSES = ("bash", "console")
+REPRESENTATIVES = {ROOT / "README.md", ROOT / "docs/how-to/add-a-filter.md"}
+"""Of the pages whose commands start processes, most of them a Ray each, those that `make test` does. It does all pages
+that only show Python."""
 LONG = [page for page in PAGES if any(block.mark == "long" for block in blocks(page))]
 
 
@@ -23,7 +27,13 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", DONE, ids=name)
+def is_long(page: Path) -> bool:
+    return page not in REPRESENTATIVES and any(block.kind in STARTS_PROCESSES for block in blocks(page))
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.long] if is_long(page) else [], id=name(page)) for page in DONE]
+)
 def test_the_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIN_PREFIX", str(tmp_path / "outputs"))
     do_page(page, Checkout(tmp_path), with_long=False)

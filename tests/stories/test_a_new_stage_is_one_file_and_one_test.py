@@ -37,6 +37,7 @@ def test_its_test_passes(checkout: Checkout) -> None:
     assert "3 passed" in done.stdout
 
 
+@pytest.mark.long
 def test_it_runs_at_the_end_of_its_experiment(checkout: Checkout) -> None:
     done = checkout.shell("python -m marin_assets.experiments.common_words")
     assert done.returncode == 0, done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from running import start_script
 
 SCRIPT = """
@@ -15,6 +16,7 @@ executor_main([toy("a")])
 """
 
 
+@pytest.mark.long
 def test_a_run_without_a_cluster_takes_no_notice_of_it(prefix: Path, dagster_home: Path, tmp_path: Path) -> None:
     script = tmp_path / "experiment.py"
     script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1] / "support")))

@@ -28,6 +28,7 @@ def stats(prefix: Path) -> str:
     return path.read_text()
 
 
+@pytest.mark.long
 def test_dagster_asset_materialize(prefix: Path, env: dict[str, str]) -> None:
     done = command(
         env,
@@ -52,12 +53,14 @@ def test_a_step_whose_input_is_not_there_says_what_to_do(prefix: Path, env: dict
     assert "Materialize what it reads first" in done.stderr
 
 
+@pytest.mark.long
 def test_a_dagster_job(prefix: Path, env: dict[str, str]) -> None:
     done = command(env, DAGSTER, "job", "execute", "-m", "marin_assets.definitions", "-j", "hello_world")
     assert done.returncode == 0, done.stderr
     assert '"sum": 4950' in stats(prefix)
 
 
+@pytest.mark.long
 def test_a_script_whose_functions_are_its_own(prefix: Path, env: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "my experiment.py"
     source = (ROOT / "marin_assets/experiments/hello_world.py").read_text()

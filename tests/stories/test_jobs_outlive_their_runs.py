@@ -51,6 +51,7 @@ def test_a_killed_run_leaves_its_job_and_the_next_one_attaches_to_it(
     assert [name.split("-")[0] for name in calls(prefix)] == ["a", "b", "c"]
 
 
+@pytest.mark.long
 def test_two_deployments_that_reach_a_step_share_its_job(
     write: Callable[[str], Path], prefix: Path, env: dict[str, str], gate: Path, tmp_path: Path
 ) -> None:
@@ -87,7 +88,7 @@ def test_a_redeployment_leaves_the_job_and_says_how_to_come_back(
     assert "1 computed, 2 reused, 0 failed" in output
 
 
-@pytest.mark.parametrize("fn", ["wait_with_a_child", "ignore_being_told_to_stop"])
+@pytest.mark.parametrize("fn", [pytest.param("wait_with_a_child", marks=pytest.mark.long), "ignore_being_told_to_stop"])
 def test_ctrl_c_in_the_script_ends_the_job_and_all_that_it_started(
     fn: str, write: Callable[[str], Path], prefix: Path, env: dict[str, str]
 ) -> None:

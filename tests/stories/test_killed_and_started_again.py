@@ -63,6 +63,7 @@ def test_ctrl_c_stops_the_compute_and_says_so(script: Path, prefix: Path, env: d
     assert "Traceback" not in output
 
 
+@pytest.mark.long
 def test_two_runs_at_once_do_the_work_once(script: Path, prefix: Path, env: dict[str, str], tmp_path: Path) -> None:
     first = start_script(script, env=env)
     wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step")

@@ -303,6 +303,7 @@ print(documents, status["VmHWM"].split()[0])  # getrusage would tell the peak of
 """
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_input(tmp_path: Path, documents: list[Document]) -> None:
     peaks = {}
     for times in (8, 80):

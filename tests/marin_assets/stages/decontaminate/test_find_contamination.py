@@ -352,6 +352,7 @@ print(documents, status["VmHWM"].split()[0])  # getrusage would tell the peak of
 """
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_input(tmp_path: Path) -> None:
     documents = pydoc_documents()
     questions = write_questions(tmp_path / "questions.jsonl", [question()])

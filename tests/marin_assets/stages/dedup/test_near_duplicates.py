@@ -180,6 +180,7 @@ def test_the_hidden_files_are_no_data(tmp_path: Path) -> None:
     assert len(list_shards(f"{tmp_path}/out")) == 3
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_documents(here: None, tmp_path: Path) -> None:
     def peak(documents: int) -> int:
         dice = random.Random(documents)

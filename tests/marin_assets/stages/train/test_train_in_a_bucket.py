@@ -98,6 +98,7 @@ def test_a_run_killed_in_a_bucket_goes_on_to_the_numbers_of_a_run_on_a_disk(
     assert files_of(config.output_path) == files_of(str(tmp_path / "straight"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store", ["gcs", "s3"])
 def test_checkpoints_of_the_clock_are_gone_at_the_end(inputs: Any, store: str) -> None:
     """One every tenth of a second, each removed once the next is there."""
