@@ -239,10 +239,10 @@ def test_a_killed_worker_outside_of_any_run_leaves_an_output_that_is_taken_over(
     graph = build_graph([step])
     task = build_request(graph[step], graph, orchestrator.store, None).task(1, {})
     script.write_text(
-        "import sys\n"
+        "import json, sys\n"
         f"sys.path.insert(0, {str(Path(toy_steps.__file__).parent)!r})\n"
         "from marin_resources.ray_tpu.worker.run_task import run_task\n"
-        "run_task(sys.stdin.read())\n"
+        "run_task(json.load(sys.stdin))\n"
     )
     worker = subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, text=True)
     assert worker.stdin is not None
