@@ -81,7 +81,7 @@ def test_a_job_has_a_minute_to_end_after_its_run() -> None:
 def test_another_deployments_jobs_are_counted_and_not_accused() -> None:
     findings = found([job(), job("b", run_id=OTHER), job("c", run_id=OTHER)], Run(run_id=RUN, jobs={"a": "a-1-a1"}))
     assert findings == Findings(ours=1, foreign=2)
-    assert findings.summary().endswith("none without a run that waits for it; another deployment has 2.")
+    assert findings.summary().endswith("none without a waiting run; another deployment has 2.")
 
 
 def test_another_deployments_job_that_a_run_of_ours_waits_for_is_ours() -> None:
@@ -96,7 +96,7 @@ def test_a_run_that_waits_for_what_is_not_there_is_told_with_a_way_out() -> None
     [waiting] = found([], Run(run_id=RUN, jobs={"a": "a-1-a1"})).waiting
     assert waiting.sentence == (
         "Run 1234abcd waits for job 'a-1-a1' of step 'a', which the cluster does not know: if the run does not submit "
-        "it anew by itself, terminate it and materialize 'a' again."
+        "it again by itself, terminate it and materialize 'a' again."
     )
 
 

@@ -78,5 +78,5 @@ def _message(text: str) -> str:
 
 def _refusal(status: int, address: str, token: Token | None) -> str:
     if token is None:
-        return f"The cluster at {address} asks for a token ({status}), and none was sent: {TOKEN_ADVICE}."
-    return f"The cluster at {address} does not take the token from {token.source} ({status}): {TOKEN_ADVICE}."
+        return f"The cluster at {address} requires a token ({status}), and none was sent: {TOKEN_ADVICE}."
+    return f"The cluster at {address} rejects the token from {token.source} ({status}): {TOKEN_ADVICE}."

@@ -107,7 +107,7 @@ def _from_file(path: str) -> Token:
     if mode & (stat.S_IROTH | stat.S_IWOTH):
         raise TokenError(
             f"The Ray token's file {place!r} is open to every user of this machine (mode {stat.S_IMODE(mode):04o}): "
-            "chmod 600 it, or set RAY_AUTH_MODE=disabled if the cluster asks for no token."
+            "chmod 600 it, or set RAY_AUTH_MODE=disabled if the cluster requires no token."
         )
     if not value:
         raise TokenError(f"The Ray token's file {place!r} is empty: {TOKEN_ADVICE}.")
@@ -123,7 +123,7 @@ def _from_secret_manager(resource: str) -> Token:
     try:
         value = access_secret(resource)
     except SecretError as error:
-        raise TokenError(f"The Ray token cannot be had: {error}") from None
+        raise TokenError(f"The Ray token cannot be read: {error}") from None
     token = Token(value.strip(), f"the secret {resource!r}")
     _SECRETS[resource] = (time.monotonic(), token)
     return token

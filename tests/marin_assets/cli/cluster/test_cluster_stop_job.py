@@ -10,10 +10,13 @@ import pytest
 from jobs_there import JobsThere
 
 from marin_assets.cli.cluster.connection import user_at_host
+from marin_resources.output import Output
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.storage.output.job_notes import JobNote, Submitter, create_note, note_path, read_note
+from marin_resources.wire.task import Task
 
 Marin = Callable[..., tuple[int, str, str]]
+TOY = Output(name="toy", version="abc123", identity="a" * 64)
 SLEEP = "import time; print('up'); time.sleep(100)"
 
 
@@ -26,7 +29,7 @@ def noted(tmp_path: Path, jobs_there: JobsThere) -> dict[str, str]:
         submission_id="x",
         dashboard=jobs_there.address,
         session="s",
-        task={},
+        task=Task(output=TOY, prefix=str(tmp_path.parent), path=str(tmp_path), fn="toy_steps:make", config={}),
         code={},
         submitted_at="2026-01-01T00:00:00+00:00",
         by=me,

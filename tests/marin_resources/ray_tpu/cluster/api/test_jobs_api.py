@@ -232,7 +232,7 @@ def test_without_a_token_one_sentence_tells_where_to_put_it(cluster: Cluster) ->
         async with JobsApi(cluster.address, None) as api:
             await api.list()
 
-    with pytest.raises(RefusedError, match=r"asks for a token \(401\), and none was sent") as error:
+    with pytest.raises(RefusedError, match=r"requires a token \(401\), and none was sent") as error:
         asyncio.run(work())
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_TOKEN"):
         assert name in one_sentence(error)
@@ -243,7 +243,7 @@ def test_with_a_wrong_token_one_sentence_tells_where_it_came_from(cluster: Clust
         async with JobsApi(cluster.address, Token(NO_ONE, "RAY_AUTH_TOKEN")) as api:
             await submit(api, "true")
 
-    with pytest.raises(RefusedError, match=r"does not take the token from RAY_AUTH_TOKEN \(403\)") as error:
+    with pytest.raises(RefusedError, match=r"rejects the token from RAY_AUTH_TOKEN \(403\)") as error:
         asyncio.run(work())
     assert NO_ONE not in one_sentence(error)
 

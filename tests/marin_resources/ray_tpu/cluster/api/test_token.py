@@ -174,6 +174,6 @@ def test_a_secret_goes_before_all_else_and_is_fetched_once_for_many_conversation
 
 
 def test_a_secret_that_cannot_be_had_is_one_sentence(home: dict[str, str], secret_manager: list[str]) -> None:
-    with pytest.raises(TokenError, match=r"^The Ray token cannot be had: .*projects/p/secrets/none") as error:
+    with pytest.raises(TokenError, match=r"^The Ray token cannot be read: .*projects/p/secrets/none") as error:
         found(home, token_secret="projects/p/secrets/none")
     assert "\n" not in str(error.value)
