@@ -24,7 +24,6 @@ from marin_assets.cli.options import OptionError, OptionParser, add_prefix, pref
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.plan import Action, Planned, plan
-from marin_assets.plan.selection import select, select_names
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
@@ -72,12 +71,17 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
 
 def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
     """The nodes of --select and --run-only; all nodes without both. Raises ConfigError."""
+    if not (options.select or options.run_only):
+        return list(graph)
+    # late, for its weight: every load of the code location imports this module
+    from marin_assets.plan.selection import select, select_names
+
     wanted: set[Node] = set()
     if options.select:
         wanted.update(select(graph, options.select))
     if options.run_only:
         wanted.update(select_names(graph, options.run_only, "--run-only"))
-    return [node for node in graph if node in wanted or not (options.select or options.run_only)]
+    return [node for node in graph if node in wanted]
 
 
 def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:

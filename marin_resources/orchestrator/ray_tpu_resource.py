@@ -42,8 +42,8 @@ class RayTPUResource(dg.ConfigurableResource):
         return state
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        if context.run_id is not None and context.instance is not None:
-            self._run_state = RunState(context.instance, context.run_id)
+        if context.run is not None and context.instance is not None:
+            self._run_state = RunState(context.instance, context.run.run_id)
 
     def backend(self, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None]) -> Backend:
         """The back end, created by the first call. Raises SettingError for an invalid cluster."""

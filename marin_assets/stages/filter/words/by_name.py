@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 from marin_assets.stages.filter.words.fast import FastSplitter
-from marin_assets.stages.filter.words.spacy_splitter import SpacySplitter
 from marin_assets.stages.filter.words.splitter import Splitter
 
 
@@ -19,5 +18,8 @@ def splitter_named(name: str) -> Splitter:
     if name == "fast":
         return FastSplitter()
     if name == "spacy":
+        # late, for its weight: every load of the code location imports this module
+        from marin_assets.stages.filter.words.spacy_splitter import SpacySplitter
+
         return SpacySplitter()
     raise SplitterError(f"The word splitter is {name!r}, expected 'fast' or 'spacy'.")
