@@ -259,7 +259,7 @@ def test_an_outcome_that_cannot_be_added_to_the_note_is_in_the_jobs_log(disk_pre
     gone += "run_step.run = lambda *given: (run(*given), os.unlink(sys.argv[1]))[0]\n"
     code, told = job.run(gone)
     assert code == 1
-    assert f"The outcome 'success' cannot be added to the note: The note of a job {job.path!r} does not exist" in told
+    assert f"The outcome 'success' cannot be added to the note: The job note {job.path!r} does not exist" in told
     assert status_of(disk_prefix) is Status.SUCCESS
 
 
