@@ -119,7 +119,7 @@ class JobsApi:
         )
 
     async def stop(self, submission_id: str) -> bool:
-        """Request the stop of a job; return whether it was running. Poll `info` for its end."""
+        """Request the stop of a job; return whether Ray's supervisor of it was alive. Poll `info` for its end."""
         path = f"{_path(submission_id)}/stop"
         request = ApiRequest(action=f"Stopping the job {submission_id!r}", method="POST", path=path)
         return await self._request(request, lambda response: bool(response["stopped"]))

@@ -32,7 +32,7 @@ from marin_resources.wire.config_json import encode
 from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task
 
-TTL_S = 4.0
+TTL_S = 6.0
 HEARTBEAT_S = TTL_S / RENEWALS_IN_A_LIFE
 SLACK_S = 1.0
 """For a note and a kill, on a busy machine."""
