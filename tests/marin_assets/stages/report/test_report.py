@@ -253,7 +253,7 @@ def test_what_is_missing_is_one_sentence(outputs: dict[str, str], tmp_path: Path
 
 
 @given(
-    value=st.integers(-(10**15), 10**15) | st.floats(-1e15, 1e15, allow_nan=False),
+    value=st.integers(-(10**15), 10**15) | st.floats(-1e15, 1e15, allow_nan=False, allow_subnormal=False),
     metric=st.sampled_from(["result.count", "manifest.bytes", "duration_s"]),
 )
 def test_what_is_shown_reads_as_the_number_to_the_last_digit(value: float, metric: str) -> None:

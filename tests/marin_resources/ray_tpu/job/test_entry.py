@@ -220,7 +220,7 @@ def test_a_store_that_is_away_for_a_while_is_asked_again(gcs_prefix: str, tmp_pa
     """Before the work and after it: each first two requests about the note fail."""
     job = new_job(gcs_prefix, tmp_path / "code")
     away = (
-        "from marin_resources.storage import control\n"
+        "from marin_resources.storage.control import control\n"
         "from marin_resources.ray_tpu.job import entry\n"
         "def away_at_first(act):\n"
         "    asked = []\n"

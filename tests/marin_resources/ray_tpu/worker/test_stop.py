@@ -193,7 +193,7 @@ def test_an_output_that_is_committed_when_the_stop_comes_is_made(disk_prefix: st
     job = new_job(disk_prefix, tmp_path)
     signalled = (
         "import os, signal\n"
-        "from marin_resources.storage import store\n"
+        "from marin_resources.storage.output import store\n"
         "tell = store._tell\n"
         "def signalled(*args):\n"
         "    store._tell = tell\n"
