@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3))
 UV_VERSION := 0.13.8
 UV := .tools/bin/uv
-# of tests: on 2 cores three are faster than two, as tests often wait
+# of tests: three on 2 cores, as tests often wait
 TEST_PROCESSES := 3
 EXTRAS := --extra curate --extra train --extra evaluate
 
@@ -32,7 +32,7 @@ define run_tests
 	echo "make $@ took $$((SECONDS - start)) s"; exit $$code
 endef
 
-test: init ## the tests (5 minutes on 2 cores)
+test: init ## the tests but for the long ones (about 5 minutes on 2 cores)
 	$(call run_tests,-m "not long")
 
 test-all: init ## all tests, with the long ones: the full quickstart, kills at every step

@@ -106,3 +106,7 @@ def test_the_folders_over_budget_are_printed_at_the_end_and_nothing_fails(suite:
     assert "slow/deeper:" not in done.stdout
     assert "quick:" not in done.stdout
     assert done.stdout.count("made in") == 1
+
+
+def test_all_budgets_together_are_5_minutes_of_three_processes() -> None:
+    assert sum(read_budget().values()) <= 3 * 300

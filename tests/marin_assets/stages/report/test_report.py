@@ -251,7 +251,7 @@ def test_missing_inputs_are_an_error(outputs: dict[str, str], tmp_path: Path) ->
 
 
 @given(
-    value=st.integers(-(10**15), 10**15) | st.floats(-1e15, 1e15, allow_nan=False),
+    value=st.integers(-(10**15), 10**15) | st.floats(-1e15, 1e15, allow_nan=False, allow_subnormal=False),
     metric=st.sampled_from(["result.count", "manifest.bytes", "duration_s"]),
 )
 def test_a_shown_number_equals_the_value_to_the_last_digit(value: float, metric: str) -> None:
