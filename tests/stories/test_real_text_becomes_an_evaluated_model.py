@@ -7,13 +7,16 @@ from pathlib import Path
 import dagster as dg
 from running import reused
 
+from marin_assets.plan.asset_key import key_of
 from marin_assets.step.graph import build_graph
 from marin_resources.storage.files import list_files
 
 
 def test_every_stage_is_made_and_every_check_holds(tiny_quickstart) -> None:
     assert tiny_quickstart.result.success
-    assert set(reused(tiny_quickstart.result)) == {step.name for step in tiny_quickstart.steps}
+    assert set(reused(tiny_quickstart.result)) == {
+        "/".join(key_of(node)) for node in build_graph(tiny_quickstart.steps)
+    }
     failed = [check for check in tiny_quickstart.result.get_asset_check_evaluations() if not check.passed]
     assert failed == []
 

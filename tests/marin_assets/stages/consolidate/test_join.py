@@ -74,7 +74,7 @@ def test_a_folder_of_other_documents_is_an_error_even_if_missing_rows_are_allowe
     small.write("case", "part-00009-of-00002.jsonl.zst", [("0", KEPT)])
     with pytest.raises(ConsolidateError, match=r"has '.*part-00009.*', which matches no shard of documents"):
         small.consolidate("case")
-    with pytest.raises(FileNotFoundError, match=r"nothing at '.*/nowhere'"):
+    with pytest.raises(FileNotFoundError, match=r"Nothing exists at '.*/nowhere'"):
         small.consolidate("nowhere")
 
 
