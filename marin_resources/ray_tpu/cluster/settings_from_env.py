@@ -44,6 +44,7 @@ def settings_from_env(cluster: str | None, **overrides: Any) -> ClusterSettings 
 
 
 def _local() -> dict[str, Any]:
+    # late, for its weight: psutil and subprocesses serve a local cluster alone
     from marin_resources.ray_tpu.cluster.local import local_cluster
 
     found = local_cluster.find()

@@ -12,6 +12,8 @@ import uuid
 from datetime import UTC, datetime
 
 from marin_resources.output import Holder
+from marin_resources.storage.lease.bucket import acquire_in_bucket, bucket_holder
+from marin_resources.storage.lease.disk import acquire_on_disk, disk_holder
 from marin_resources.storage.lease.protocol import Lease
 from marin_resources.storage.lease.text import ttl_s
 from marin_resources.storage.paths import is_local, join
@@ -27,11 +29,7 @@ def acquire(output_path: str, run_id: str | None, *, attempt: int = 0, stale: st
     """
     lock = join(output_path, NAME)
     if is_local(output_path):
-        from marin_resources.storage.lease.disk import acquire_on_disk
-
         return acquire_on_disk(lock, _new_holder(run_id, attempt, None), stale)
-    from marin_resources.storage.lease.bucket import acquire_in_bucket
-
     return acquire_in_bucket(lock, _new_holder(run_id, attempt, ttl_s()), stale)
 
 
@@ -39,11 +37,7 @@ def holder_of(output_path: str) -> Holder | None:
     """The holder of the lease, or None if it is free. In a bucket the holder may be dead: see `LeaseWatch`."""
     lock = join(output_path, NAME)
     if is_local(output_path):
-        from marin_resources.storage.lease.disk import disk_holder
-
         return disk_holder(lock)
-    from marin_resources.storage.lease.bucket import bucket_holder
-
     return bucket_holder(lock)
 
 

@@ -115,6 +115,7 @@ def _from_file(path: str) -> Token:
 
 
 def _from_secret_manager(resource: str) -> Token:
+    # late, for its weight: few clusters keep their token there
     from marin_resources.secret_manager import SecretError, access_secret
 
     got_s, token = _SECRETS.get(resource, (-math.inf, None))
