@@ -34,7 +34,7 @@ def made(prefix: Path) -> list[str]:
 @pytest.mark.parametrize(
     "away",
     [
-        pytest.param(lambda proxy: proxy.cut(), id="the network is cut"),
+        pytest.param(lambda proxy: proxy.cut(), id="the network is cut", marks=pytest.mark.long),
         pytest.param(lambda proxy: proxy.fail(502), id="a gateway says so", marks=pytest.mark.long),
         pytest.param(lambda proxy: proxy.freeze(), id="nothing answers", marks=pytest.mark.long),
     ],

@@ -102,6 +102,7 @@ def test_a_dry_run_says_what_would_run_and_why_and_writes_nothing(prefix: Path, 
     assert not prefix.exists()
 
 
+@pytest.mark.long
 def test_the_ui_materializes_shows_what_is_unsynced_and_terminates(
     prefix: Path, env: dict[str, str], tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def test_a_killed_run_is_gone_on_with(script: Path, prefix: Path, env: dict[str,
     assert [name.split("-")[0] for name in calls(prefix)] == ["a", "b", "b", "c"]
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_the_compute_and_says_so(script: Path, prefix: Path, env: dict[str, str]) -> None:
     run = start_script(script, env=env)
     text = wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step")

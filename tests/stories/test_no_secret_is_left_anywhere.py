@@ -37,6 +37,7 @@ def careless(cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
     file.unlink()
 
 
+@pytest.mark.long
 def test_neither_the_token_nor_a_secret_is(careless: Cluster, prefix: Path, dagster_home: Path, tmp_path: Path) -> None:
     script = tmp_path / "experiment.py"
     script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1] / "support")))

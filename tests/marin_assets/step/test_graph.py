@@ -78,7 +78,7 @@ def test_two_versions_of_one_name_are_an_error_that_names_the_field_and_both_val
 
 def test_two_versions_of_one_name_may_differ_in_what_they_read_only() -> None:
     read = [step("raw/1"), step("raw/2")]
-    with pytest.raises(ConfigError, match="the versions of what they read"):
+    with pytest.raises(ConfigError, match="the versions of their inputs"):
         build_graph([step("a", x=one) for one in read])
 
 

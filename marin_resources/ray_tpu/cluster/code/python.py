@@ -20,7 +20,7 @@ def python_for(who: str, extras: Sequence[str], settings: ClusterSettings) -> st
     for extra in extras:
         if extra not in known:
             raise MissingRequirementError(
-                f"{who} asks for the extra {extra!r}, which pyproject.toml does not have. "
+                f"{who} requests the extra {extra!r}, which pyproject.toml does not have. "
                 f"Expected some of {', '.join(sorted(known))}."
             )
     if not settings.environments:
@@ -30,6 +30,6 @@ def python_for(who: str, extras: Sequence[str], settings: ClusterSettings) -> st
             return python
     choices = "; ".join(f"{python} has {', '.join(has) or 'none'}" for python, has in settings.environments.items())
     raise MissingRequirementError(
-        f"{who} asks for the extras {', '.join(extras)}, and no environment of the cluster has them all: {choices}. "
+        f"{who} requests the extras {', '.join(extras)}, and no environment of the cluster has them all: {choices}. "
         "Build one on the nodes, and name it in MARIN_CLUSTER_ENVIRONMENTS."
     )

@@ -53,7 +53,7 @@ def closed_port() -> int:
         ),
         (
             ["submit", "--cluster", "http://h:1", "--extra", "trian", "--", "x"],
-            "The command asks for the extra 'trian'",
+            "The command requests the extra 'trian'",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_an_environment_that_no_node_has_is_told(
     monkeypatch.setenv("MARIN_CLUSTER_ENVIRONMENTS", "/no/such/python=vllm")
     code, out, err = marin("cluster", "submit", "--extra", "tpu", "--", "python", "say.py")
     assert (code, out) == (2, "")
-    assert "The command asks for the extras tpu, and no environment of the cluster has them all" in err
+    assert "The command requests the extras tpu, and no environment of the cluster has them all" in err
 
 
 def test_its_exit_code_is_the_commands(marin: Marin, jobs_there: JobsThere, here: Path) -> None:

@@ -171,6 +171,7 @@ assert not os.path.exists(os.environ["HF_HOME"]), sorted(os.listdir(os.environ["
 """
 
 
+@pytest.mark.long
 def test_a_fresh_process_needs_neither_torch_nor_network_nor_a_cache_of_its_own(
     model_path: str, held_out_path: str, tmp_path: Path
 ) -> None:

@@ -262,6 +262,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(60)
 def test_hostile_pages_are_counted_and_do_not_hang(tmp_path: Path) -> None:
     for name, (page, reason) in HOSTILE.items():

@@ -127,7 +127,7 @@ def test_what_no_node_has_is_waited_for_and_then_given_up_with_what_there_is(
     error = orchestrator.failure(toy("a", resources=cpu(64)))
     assert "did not begin within 2 s" in str(error)
     assert "CPU 64 requested, 2 at most" in str(error)
-    assert any("no node of" in said and "CPU 64 asked" in said for said in orchestrator.said)
+    assert any("no node of" in said and "CPU 64 requested" in said for said in orchestrator.said)
     [path] = prefix.glob("toy/a-*")
     assert note_of(str(path)).stop is not None, "should it begin after all, it does nothing"
 
@@ -142,7 +142,7 @@ def test_extras_that_no_environment_has_are_told_before_anything_is_submitted(
     orchestrate: Callable[..., Orchestrator], prefix: Path
 ) -> None:
     orchestrator = orchestrate(environments={"/opt/train/bin/python": ("train",)})
-    for extra, words in (("nonsense", "asks for the extra 'nonsense'"), ("vllm", "no environment of the cluster")):
+    for extra, words in (("nonsense", "requests the extra 'nonsense'"), ("vllm", "no environment of the cluster")):
         with pytest.raises(MissingRequirementError, match=words):
             orchestrator.produce(toy("a", extras=(extra,)))
     assert not list(prefix.glob("toy/a-*/.marin/jobs/*"))
@@ -174,7 +174,7 @@ def test_other_code_than_the_submitters_is_refused_by_name(orchestrator: Orchest
         return {**source, "files_digest": "before", "modules": {**source["modules"], "toy_steps": "0" * 64}}
 
     monkeypatch.setattr(facts, "read_source", read_before_an_edit)
-    assert "'toy_steps' was 00000000 there and is " in str(orchestrator.failure(toy("a")))
+    assert "'toy_steps' was 00000000 at the submitter" in str(orchestrator.failure(toy("a")))
 
 
 def test_a_job_that_somebody_stops_is_not_begun_again_and_tells_who_it_was(

@@ -71,6 +71,7 @@ def test_a_job_uses_a_cpu_that_is_free_beyond_its_own(cluster: Cluster, mapping:
     assert job.ended().status is JobStatus.SUCCEEDED, job.logs()
 
 
+@pytest.mark.long
 def test_shards_get_their_steps_secrets_and_print_into_the_log_of_the_attempt_once_and_without_them(
     cluster: Cluster, mapping: NewJob, told: Path, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_worker_whose_lease_is_taken_stops_within_a_heartbeat_and_publishes_no
     require_that_the_taker_has_it(store, taker)
 
 
+@pytest.mark.long
 def test_shards_on_ray_stop_with_the_worker_that_gave_them(
     gcs_prefix: str, told: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -161,7 +161,7 @@ def test_a_lost_manifest_is_a_finding(any_prefix: str) -> None:
     digest = take_manifest(path).digest
     remove(join(path, NAME))
     [finding] = verify_output(path).findings
-    expected = f"a manifest with the digest {digest!r}, as the record says"
+    expected = f"a manifest with the digest {digest!r}, as recorded"
     assert finding == Finding(name=NAME, problem=Problem.MISSING, expected=expected, found="nothing")
 
 

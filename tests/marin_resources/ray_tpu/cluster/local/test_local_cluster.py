@@ -62,6 +62,7 @@ def test_without_one_there_is_nothing_to_find_or_to_end(state: Path) -> None:
     assert down(state=state) is None
 
 
+@pytest.mark.long
 def test_two_that_start_it_at_once_get_one_which_ends_alone_and_whole(state: Path, cluster: Cluster) -> None:
     first, second = begin_up(state), begin_up(state)
     addresses = {each.communicate(timeout=120)[0] for each in (first, second)}
