@@ -57,8 +57,10 @@ def select_names(graph: Graph, patterns: Sequence[str], option: str) -> list[Nod
 
     Marin's `--run_only`. Raises ConfigError that begins with `option`.
     """
-    found = {node for pattern in patterns for node in _named(list(graph), pattern, option)}
-    return [node for node in graph if not patterns or node in _upstream(found)]
+    if not patterns:
+        return list(graph)
+    selected = _upstream(node for pattern in patterns for node in _named(list(graph), pattern, option))
+    return [node for node in graph if node in selected]
 
 
 def _evaluate(graph: Graph, nodes: list[Node], text: str) -> set[Node]:
@@ -126,7 +128,7 @@ class _Parser:
             selected = self._or()
             if self._take("mark", ")") is None:
                 raise self._error("as a ')' is missing")
-            return _ENDS[function](selected, self) if function else selected
+            return _ENDS[function](selected) if function else selected
         if not self.tokens:
             raise self._error("as it ends too early")
         token = self.tokens.pop(0)
@@ -179,10 +181,10 @@ def _named(nodes: list[Node], pattern: str, option: str) -> set[Node]:
 
 
 def _upstream(nodes: Iterable[Node], layers: int | None = None) -> set[Node]:
-    reached, edge = set(nodes), set(nodes)
+    edge = reached = set(nodes)
     while edge and (layers is None or layers > 0):
         edge = {dependency for node in edge for dependency in node.dependencies} - reached
-        reached |= edge
+        reached = reached | edge
         layers = None if layers is None else layers - 1
     return reached
 
@@ -193,11 +195,11 @@ def _nothing(what: str, nodes: Iterable[Node]) -> ConfigError:
     return ConfigError(f"{what} finds none of the steps {', '.join(names[:SHOWN_NAMES])}{more}. Give part of a name.")
 
 
-def _roots(nodes: set[Node], parser: _Parser) -> set[Node]:
+def _roots(nodes: set[Node]) -> set[Node]:
     return {node for node in nodes if nodes.isdisjoint(node.dependencies)}
 
 
-def _sinks(nodes: set[Node], parser: _Parser) -> set[Node]:
+def _sinks(nodes: set[Node]) -> set[Node]:
     return nodes - {dependency for node in nodes for dependency in node.dependencies}
 
 
@@ -205,7 +207,7 @@ def _tags(node: Node) -> list[str]:
     return [*node.step.tags, *(f"{key}={value}" for key, value in node.step.tags.items())]
 
 
-_ENDS: dict[str, Callable[[set[Node], _Parser], set[Node]]] = {"roots": _roots, "sinks": _sinks}
+_ENDS: dict[str, Callable[[set[Node]], set[Node]]] = {"roots": _roots, "sinks": _sinks}
 _ATTRIBUTES: dict[str, Callable[[Node], Iterable[str]]] = {
     "key": lambda node: ["/".join(key_of(node))],
     "group": lambda node: [group_of(node)],

@@ -21,7 +21,6 @@ from marin_resources.ray_tpu.job.run_step import (
     describe_stop,
     outcome_of_job_error,
     placement_of,
-    report,
     run_step,
     stop_reason,
 )
@@ -29,7 +28,7 @@ from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output.job_notes import JobNote, JobNoteError, read_note
+from marin_resources.storage.output.job_notes import JobNote, JobNoteError, add_outcome, read_note
 from marin_resources.wire.outcome import End, Outcome
 
 T = TypeVar("T")
@@ -81,7 +80,7 @@ def _report_outcome(path: str, outcome: Outcome) -> int:
         print(f"{outcome.end}: {outcome.error}")
     code = 1 if outcome.end in (End.FAILED, End.LOST) else 0
     try:
-        _retry_while_unavailable(lambda: report(path, outcome))
+        _retry_while_unavailable(lambda: add_outcome(path, outcome))
     except (JobNoteError, UnavailableError) as error:
         return _print_and_return(f"The outcome {outcome.end.value!r} cannot be added to the note: {error}", 1)
     return code

@@ -28,7 +28,7 @@ def placement_of(note: JobNote, started_at_s: float, *, lent_while_waiting: bool
         allocation=JobAllocation(
             cpus=resources.cpus, memory_bytes=resources.memory_bytes, lent_while_waiting=lent_while_waiting
         ),
-        report=lambda outcome: report(path, outcome),
+        report=lambda outcome: add_outcome(path, outcome),
         stop_reason=lambda: stop_reason(path),
         tee=True,
     )
@@ -50,11 +50,6 @@ def outcome_of_job_error(task: Task, error: Exception) -> Outcome:
     text = redactor.text("".join(traceback.format_exception(error)))
     print(text, end="", flush=True)
     return Outcome(end=End.FAILED, error=redactor.text(f"{type(error).__name__}: {error}"), traceback=text)
-
-
-def report(path: str, outcome: Outcome) -> None:
-    """Add the outcome to the job's note."""
-    add_outcome(path, outcome)
 
 
 def stop_reason(path: str) -> str:

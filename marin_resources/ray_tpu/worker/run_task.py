@@ -56,7 +56,7 @@ class Placement:
     """What the job reserves for its shards. None if the task is not a job."""
     tee: bool = False
     """Whether the process's own stdout gets all of the attempt's log too."""
-    report: Callable[[Outcome], None] = lambda outcome: None
+    report: Callable[[Outcome], object] = lambda outcome: None
     """Called with the outcome if the process ends with it, so that `run` does not return."""
     stop_reason: Callable[[], str] = lambda: "stopped from outside"
     """Returns why the process was told to stop. Called after the stop."""
