@@ -134,6 +134,7 @@ def test_a_run_that_waits_for_a_job_that_the_cluster_has_not_is_told_once_in_its
     assert engine_events(instance, run_id) == [tick.says]
 
 
+@pytest.mark.long
 def test_a_job_that_came_between_two_looks_is_no_finding(
     instance: dg.DagsterInstance, submit: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_job_that_came_between_two_looks_is_no_finding(
     assert engine_events(instance, run_id) == []
 
 
+@pytest.mark.long
 def test_jobs_of_another_deployment_are_only_counted(
     instance: dg.DagsterInstance, submit: Callable[[str], str]
 ) -> None:

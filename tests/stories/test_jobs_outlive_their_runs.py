@@ -90,7 +90,8 @@ def test_a_redeployment_leaves_the_job_and_says_how_to_come_back(
     assert "0 computed, 1 reused, 0 failed" in output
 
 
-@pytest.mark.parametrize("fn", [pytest.param("wait_with_a_child", marks=pytest.mark.long), "ignore_being_told_to_stop"])
+@pytest.mark.long
+@pytest.mark.parametrize("fn", ["wait_with_a_child", "ignore_being_told_to_stop"])
 def test_ctrl_c_in_the_script_ends_the_job_and_all_that_it_started(
     fn: str, write: Callable[[str], Path], prefix: Path, env: dict[str, str]
 ) -> None:

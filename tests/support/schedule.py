@@ -28,16 +28,15 @@ WITH_S3 = (
     "marin_resources/storage/lease",
     "marin_resources/storage/upload",
     "marin_resources/storage/manifest/test_checksum",
-    "marin_resources/storage/output/test_store",
 )
-"""Where code is written for S3: there `make test` runs the tests of `any_prefix` on it too. In other files S3 is one
-more fsspec store, and these tests are long."""
+"""Where code is written for S3: there `make test` runs tests on it too. In other files S3 is one more fsspec store, and
+these tests are long."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if _store_of(item) == "s3" and not any(f"tests/{place}" in item.nodeid for place in WITH_S3):
+        if "s3" in _parameters_of(item) and not any(f"tests/{place}" in item.nodeid for place in WITH_S3):
             item.add_marker(pytest.mark.long)
     # of the processes that share the tests none is left with a slow file at the end
     items.sort(key=lambda item: not SLOW_FOLDERS.intersection(item.path.parts))
@@ -73,6 +72,6 @@ def groups_of_files(root: Path) -> dict[str, str]:
     return groups
 
 
-def _store_of(item: pytest.Item) -> object:
+def _parameters_of(item: pytest.Item) -> list[object]:
     callspec = getattr(item, "callspec", None)
-    return callspec.params.get("any_prefix") if callspec else None
+    return list(callspec.params.values()) if callspec else []

@@ -23,9 +23,23 @@ SELF_STOP = 0.8
 log = logging.getLogger(__name__)
 
 
+class Clock:
+    """The time by which leases are renewed and expire. Tests put another in the place of `CLOCK`."""
+
+    def now_s(self) -> float:
+        """Monotonic, and it counts suspended time where the system can: observers count it too."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+    def wait(self, ended: threading.Event, timeout_s: float) -> bool:
+        """Wait for `ended`, for `timeout_s` at most. Returns whether it is set."""
+        return ended.wait(timeout_s)
+
+
+CLOCK = Clock()
+
+
 def clock_s() -> float:
-    """A monotonic clock that also counts suspended time, where the system has one: observers count it too."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+    return CLOCK.now_s()
 
 
 class Heartbeat:
@@ -61,7 +75,7 @@ class Heartbeat:
 
     def _beat(self) -> None:
         pause_s = self._ttl_s / RENEWALS_IN_A_LIFE
-        while not self._ended.wait(pause_s):
+        while not CLOCK.wait(self._ended, pause_s):
             began_s = clock_s()
             try:
                 self._renew()
@@ -76,7 +90,7 @@ class Heartbeat:
             pause_s = self._ttl_s / RENEWALS_IN_A_LIFE
 
     def _watch(self) -> None:
-        while not self._ended.wait(max(self._deadline_s - clock_s(), 0.01)):
+        while not CLOCK.wait(self._ended, max(self._deadline_s - clock_s(), 0.01)):
             if clock_s() > self._deadline_s:
                 self._lose(f"it could not be renewed for {SELF_STOP * self._ttl_s:g} s")
                 return

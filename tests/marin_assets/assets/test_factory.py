@@ -191,6 +191,8 @@ def test_the_code_location_loads_in_half_a_second_and_nothing_heavy(tmp_path: Pa
         first, *modules = done.stdout.split()
         seconds.append(float(first))
         loaded.update(modules)
+        if min(seconds) < 0.5:
+            break
     heavy = {"ray", "jax", "numpy", "pandas", "pyarrow", "levanter", "transformers", "torch", "datasets", "lm_eval"}
     assert not heavy & loaded
     assert min(seconds) < 0.5

@@ -43,6 +43,7 @@ def test_it_lists_what_runs_and_on_demand_what_has_ended(marin: Marin, jobs_ther
         jobs_there.end(runs)
 
 
+@pytest.mark.long
 def test_a_script_is_told_in_json(marin: Marin, jobs_there: JobsThere) -> None:
     job = jobs_there.run("raise SystemExit(7)", metadata=OF_A_STEP)
     ended = jobs_there.until_ended(job)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from jobs_there import JobsThere
 
 Marin = Callable[..., tuple[int, str, str]]
@@ -21,6 +22,7 @@ def test_what_a_job_has_printed(marin: Marin, jobs_there: JobsThere) -> None:
     assert out.endswith("hello ä\nno end")
 
 
+@pytest.mark.long
 def test_it_is_followed_until_the_job_has_ended(jobs_there: JobsThere, tmp_path: Path) -> None:
     job = jobs_there.run(GATED.format(str(tmp_path / "gate")))
     follows = subprocess.Popen(

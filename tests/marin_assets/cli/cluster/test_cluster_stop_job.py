@@ -65,12 +65,14 @@ def test_a_job_that_waits_for_a_node_leaves_when_it_begins(
     assert not note.open
 
 
+@pytest.mark.long
 def test_a_job_without_a_note_is_ended_all_the_same(marin: Marin, jobs_there: JobsThere) -> None:
     job = jobs_there.run(SLEEP)
     jobs_there.until_it_says(job, "up")
     assert marin("cluster", "stop-job", job)[:2] == (0, f"Job {job} has ended: STOPPED.\n")
 
 
+@pytest.mark.long
 def test_a_note_that_is_not_to_be_found_from_here_is_told(marin: Marin, jobs_there: JobsThere, tmp_path: Path) -> None:
     metadata = {"marin/output": str(tmp_path / "of another machine"), "marin/attempt": "1"}
     job = jobs_there.run(SLEEP, metadata=metadata)
@@ -80,6 +82,7 @@ def test_a_note_that_is_not_to_be_found_from_here_is_told(marin: Marin, jobs_the
     assert "the runs that wait for it cannot show who stopped it" in err
 
 
+@pytest.mark.long
 def test_a_note_that_cannot_be_read_stops_nothing(
     marin: Marin, jobs_there: JobsThere, noted: dict[str, str], tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def test_an_environment_that_no_node_has_is_told(
     assert "The command requests the extras tpu, and no environment of the cluster has them all" in err
 
 
+@pytest.mark.long
 def test_its_exit_code_is_the_commands(marin: Marin, jobs_there: JobsThere, here: Path) -> None:
     code, out, err = marin("cluster", "submit", "--", "sh", "-c", "echo before; exit 7")
     assert code == 7
@@ -58,6 +59,7 @@ def test_its_exit_code_is_the_commands(marin: Marin, jobs_there: JobsThere, here
     assert "has ended: FAILED" in err
 
 
+@pytest.mark.long
 def test_a_secret_comes_from_the_node_and_is_in_nothing_that_was_submitted(
     marin: Marin, jobs_there: JobsThere, here: Path, tmp_path: Path
 ) -> None:
@@ -78,6 +80,7 @@ def test_one_need_not_wait(marin: Marin, jobs_there: JobsThere, here: Path) -> N
     assert jobs_there.until_ended(job).status is JobStatus.SUCCEEDED
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_it_running_and_says_how_to_end_it(marin: Marin, jobs_there: JobsThere, here: Path) -> None:
     command = [sys.executable, "-m", "marin_assets.cli", "cluster", "submit", "--", "sh", "-c", "echo up; sleep 100"]
     submits = subprocess.Popen(

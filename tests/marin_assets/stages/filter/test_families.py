@@ -193,7 +193,7 @@ def test_a_document_without_a_line_is_empty_to_fineweb() -> None:
         assert fineweb.judge_fineweb(statistics(text), thresholds).reason == "fineweb_empty"
 
 
-@pytest.mark.parametrize("words", ["fast", "spacy"])
+@pytest.mark.parametrize("words", ["fast", pytest.param("spacy", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "text",
     ["", " ", "\n\n", "\u2028\x0c", "日本語のテキスト。", "🙂" * 20, "é" * 60, "x" * 5_000_000, "word " * 1_000_000],

@@ -66,7 +66,7 @@ def test_what_spacy_remembers_is_bounded_and_changes_nothing(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("text", ["x(" * 2_500_000, ": ) " * 200_000, "." * 3_000_000], ids=["line", "cases", "dots"])
-@pytest.mark.parametrize("name", ["fast", "spacy"])
+@pytest.mark.parametrize("name", ["fast", pytest.param("spacy", marks=pytest.mark.long)])
 def test_no_text_takes_quadratic_time(name: str, text: str) -> None:
     splitter = splitter_named(name)
     began = time.monotonic()

@@ -157,6 +157,7 @@ print(documents, status["VmHWM"].split()[0])  # getrusage would return the peak 
 """
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_input(tmp_path: Path, model: str, prose: list[Document]) -> None:
     peaks = {}
     for times in (4, 40):

@@ -111,6 +111,7 @@ def test_temporary_checkpoints_are_removed_at_the_end(inputs: Any, store: str) -
     assert folders == {"eval_metrics.jsonl", f"step-{STEPS - 1}"}
 
 
+@pytest.mark.long
 def test_levanter_sees_what_another_process_has_removed(gcs_prefix: str) -> None:
     from marin_assets.stages.train.levanter_run import listings_cache_disabled
 

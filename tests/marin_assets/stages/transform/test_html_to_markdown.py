@@ -128,7 +128,7 @@ def test_markup_is_left_if_the_text_has_more_tags_than_the_page_mentions() -> No
 def test_the_documentation_of_python_loses_no_word_and_keeps_no_markup(tmp_path: Path) -> None:
     from resiliparse.extract.html2text import extract_plain_text
 
-    pydoc = PydocConfig(output_path=str(tmp_path / "pages"), shards=2, max_modules=60)
+    pydoc = PydocConfig(output_path=str(tmp_path / "pages"), shards=2, max_modules=20)
     rendered = render_pydoc(unwrap_versioned_value(pydoc))
     result, documents = convert_all(tmp_path)
     assert result["pages"] == rendered["pages"] == result["pages_kept"] + result["rejected"]
@@ -141,7 +141,7 @@ def test_the_documentation_of_python_loses_no_word_and_keeps_no_markup(tmp_path:
         assert "\n\n\n" not in document.text
         assert not re.search(r"[ \t]$", document.text, flags=re.MULTILINE)
         texts.setdefault(document.metadata["page"], []).append(document.text)
-    assert len(texts) == result["pages_kept"] > 100
+    assert len(texts) == result["pages_kept"] > 80
     for shard in list_shards(str(tmp_path / "pages")):
         for page in read_documents(shard):
             if page.id in texts:

@@ -132,6 +132,7 @@ def test_what_no_node_has_is_waited_for_and_then_given_up_with_what_there_is(
     assert note_of(str(path)).stop is not None, "should it begin after all, it does nothing"
 
 
+@pytest.mark.long
 def test_an_environment_that_is_not_there_is_told_in_the_shells_words(orchestrate: Callable[..., Orchestrator]) -> None:
     error = orchestrate(environments={"/nowhere/python": ("train",)}).failure(toy("a", extras=("train",)))
     assert "ended with code 127 before the step. Its log: `marin cluster logs toy-a-" in str(error)
@@ -148,6 +149,7 @@ def test_extras_that_no_environment_has_are_told_before_anything_is_submitted(
     assert not list(prefix.glob("toy/a-*/.marin/jobs/*"))
 
 
+@pytest.mark.long
 def test_a_secret_that_the_node_does_not_have_is_one_sentence(orchestrator: Orchestrator, prefix: Path) -> None:
     error = orchestrator.failure(toy("a", env=("NO_SUCH_SECRET_HERE",)))
     assert "The variable 'NO_SUCH_SECRET_HERE' is not set on this node" in str(error)
@@ -155,6 +157,7 @@ def test_a_secret_that_the_node_does_not_have_is_one_sentence(orchestrator: Orch
     assert calls(prefix) == []
 
 
+@pytest.mark.long
 def test_a_step_that_takes_longer_than_it_may_has_failed_and_says_where_it_hung(
     orchestrator: Orchestrator, gate: Path
 ) -> None:
@@ -163,6 +166,7 @@ def test_a_step_that_takes_longer_than_it_may_has_failed_and_says_where_it_hung(
     assert "wait_at_gate" in error.traceback
 
 
+@pytest.mark.long
 def test_other_code_than_the_submitters_is_refused_by_name(orchestrator: Orchestrator, monkeypatch: Any) -> None:
     from marin_assets.plan import facts
 
@@ -177,6 +181,7 @@ def test_other_code_than_the_submitters_is_refused_by_name(orchestrator: Orchest
     assert "'toy_steps' was 00000000 at the submitter" in str(orchestrator.failure(toy("a")))
 
 
+@pytest.mark.long
 def test_a_job_that_somebody_stops_is_not_begun_again_and_tells_who_it_was(
     orchestrator: Orchestrator, prefix: Path, gate: Path
 ) -> None:
@@ -195,6 +200,7 @@ def test_a_job_that_somebody_stops_is_not_begun_again_and_tells_who_it_was(
     assert len(calls(prefix)) == 1
 
 
+@pytest.mark.long
 def test_a_note_whose_job_was_never_submitted_is_passed_over(orchestrator: Orchestrator, prefix: Path) -> None:
     step = toy("a")
 

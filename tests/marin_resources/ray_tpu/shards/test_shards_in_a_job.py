@@ -55,6 +55,7 @@ def mapping(disk_prefix: str, tmp_path: Path, told: Path) -> NewJob:
     return new
 
 
+@pytest.mark.long
 def test_jobs_that_hold_all_cpus_map_their_shards_all_the_same(
     cluster: Cluster, mapping: NewJob, told: Path, gate: Path
 ) -> None:

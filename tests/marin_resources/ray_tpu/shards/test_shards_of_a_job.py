@@ -86,6 +86,7 @@ def test_a_shard_that_dies_in_a_slot_is_run_again(no_cpu_is_free: None, told: Pa
     assert counted == {"shards": 2}
 
 
+@pytest.mark.long
 def test_shards_that_die_in_a_slot_and_elsewhere_are_run_again(shared_ray: None, told: Path, tmp_path: Path) -> None:
     with reserve(JobAllocation(cpus=1)):
         counted = map_shards(shard_steps.die_once, shards(told, 2, meets=2), output_path=str(tmp_path / "out"))

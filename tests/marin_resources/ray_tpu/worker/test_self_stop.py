@@ -34,7 +34,7 @@ from marin_resources.wire.task import Task
 
 TTL_S = 6.0
 HEARTBEAT_S = TTL_S / RENEWALS_IN_A_LIFE
-SLACK_S = 1.0
+SLACK_S = 2.0
 """For a note and a kill, on a busy machine."""
 X = Output(name="raw/x", version="abc123", identity="a" * 64)
 LONE_WORKER = Path(gated_steps.__file__).with_name("lone_worker.py")

@@ -19,7 +19,9 @@ from running import wait_until
 from marin_resources.output import Holder
 from marin_resources.storage.control import control
 from marin_resources.storage.files import exists, remove
+from marin_resources.storage.lease import heartbeat
 from marin_resources.storage.lease import text as lease_text
+from marin_resources.storage.lease.heartbeat import RENEWALS_IN_A_LIFE, Clock
 from marin_resources.storage.lease.lease import NAME, acquire, holder_of
 from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.watch import LeaseWatch
@@ -66,17 +68,51 @@ def bucket_path(request: pytest.FixtureRequest) -> str:
     return join(fresh[request.param](), "raw/x-abc123")
 
 
+class ManualClock(Clock):
+    """Stands still until a test advances it."""
+
+    def __init__(self) -> None:
+        self._now_s = 1000.0
+        self._others = set(threading.enumerate())
+        self._waiting: set[int | None] = set()
+
+    def advance(self, seconds: float, *, hung: int = 0) -> None:
+        """Go on by `seconds` once all threads of leases, but for `hung` ones, wait for a time to come."""
+        wait_until(lambda: len(self._waiting) == self._threads() - hung, "the leases' threads to wait")
+        self._now_s += seconds
+
+    def now_s(self) -> float:
+        return self._now_s
+
+    def wait(self, ended: threading.Event, timeout_s: float) -> bool:
+        ends_s, us = self._now_s + timeout_s, threading.get_ident()
+        self._waiting.add(us)
+        while self._now_s < ends_s and not ended.wait(0.005):
+            pass
+        self._waiting.discard(us)
+        return ended.is_set()
+
+    def _threads(self) -> int:
+        return sum(thread.name.startswith("lease-") for thread in set(threading.enumerate()) - self._others)
+
+
 @pytest.fixture
-def short_life(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Leases with a time to live of 3 s."""
-    monkeypatch.setenv(lease_text.TTL_VARIABLE, "3.0")
-    return 3.0
+def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    """The clock of the leases of this process. Their time to live is 90 s."""
+    clock = ManualClock()
+    monkeypatch.setattr(heartbeat, "CLOCK", clock)
+    return clock
 
 
 def held_by(path: str) -> Holder:
     holder = holder_of(path)
     assert holder is not None
     return holder
+
+
+def renewed_after(path: str, generation: str) -> str | None:
+    latest = held_by(path).generation
+    return latest if latest != generation else None
 
 
 def lost_reason(lease: Lease) -> str:
@@ -110,35 +146,33 @@ def test_a_kill_frees_a_lease_on_disk_at_once(tmp_path: Path) -> None:
 
 
 def test_a_killed_holders_lease_in_a_bucket_is_taken_over_after_its_time_to_live(
-    bucket_path: str,
+    bucket_path: str, clock: ManualClock
 ) -> None:
-    with other_process_holds(bucket_path, ttl_s=0.6) as process:
+    with other_process_holds(bucket_path) as process:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        watch = LeaseWatch()
-
-        def stale() -> str | None:
-            looked_at_s = watch.begin()
-            holder = held_by(bucket_path)
-            return holder.generation if watch.is_stale(holder, looked_at_s) else None
-
-        began = time.monotonic()
-        generation = wait_until(stale, "the lease to become stale")
-        assert time.monotonic() - began > 0.6
+        watch = LeaseWatch(clock.now_s)
+        assert not watch.is_stale(held_by(bucket_path), watch.begin())
+        clock.advance(90)
+        assert not watch.is_stale(held_by(bucket_path), watch.begin())
+        clock.advance(1)
+        holder = held_by(bucket_path)
+        assert watch.is_stale(holder, watch.begin())
         with pytest.raises(LeaseHeldError):
             acquire(bucket_path, None)
-        taken = acquire(bucket_path, None, stale=generation)
+        taken = acquire(bucket_path, None, stale=holder.generation)
         taken.check()
         taken.release()
 
 
-def test_a_renewed_lease_is_never_stale_and_cannot_be_taken_over(bucket_path: str, short_life: float) -> None:
+def test_a_renewed_lease_is_never_stale_and_cannot_be_taken_over(bucket_path: str, clock: ManualClock) -> None:
     lease = acquire(bucket_path, "run-1")
-    first = held_by(bucket_path).generation
-    watch, ends = LeaseWatch(), time.monotonic() + 1.5 * short_life
-    while time.monotonic() < ends:
-        looked_at_s = watch.begin()
-        assert not watch.is_stale(held_by(bucket_path), looked_at_s)
+    first = latest = held_by(bucket_path).generation
+    watch = LeaseWatch(clock.now_s)
+    for _ in range(2 * RENEWALS_IN_A_LIFE):
+        clock.advance(90 / RENEWALS_IN_A_LIFE)
+        latest = wait_until(lambda old=latest: renewed_after(bucket_path, old), "a renewal")  # type: ignore[misc]
+        assert not watch.is_stale(held_by(bucket_path), watch.begin())
     with pytest.raises(LeaseHeldError):
         acquire(bucket_path, None, stale=first)
     lease.check()
@@ -210,14 +244,12 @@ def test_one_process_holds_a_lease_once(path: str) -> None:
 
 
 def test_a_lease_that_was_taken_over_is_lost_with_the_next_heartbeat_and_the_new_one_is_left(
-    bucket_path: str, monkeypatch: pytest.MonkeyPatch
+    bucket_path: str, clock: ManualClock
 ) -> None:
-    monkeypatch.setenv(lease_text.TTL_VARIABLE, "9.0")  # a heartbeat every three seconds
     lost = acquire(bucket_path, None)
     taken = acquire(bucket_path, "run-2", stale=held_by(bucket_path).generation)
-    began = time.monotonic()
+    clock.advance(90 / RENEWALS_IN_A_LIFE)
     assert "taken over by process" in lost_reason(lost)
-    assert time.monotonic() - began < 6
     with pytest.raises(LeaseLostError, match=r"Nothing is published; run again\."):
         lost.check()
     lost.release()
@@ -226,9 +258,10 @@ def test_a_lease_that_was_taken_over_is_lost_with_the_next_heartbeat_and_the_new
     taken.release()
 
 
-def test_a_lease_whose_file_was_removed_is_lost_within_a_heartbeat(path: str, short_life: float) -> None:
+def test_a_lease_whose_file_was_removed_is_lost_within_a_heartbeat(path: str, clock: ManualClock) -> None:
     lease = acquire(path, None)
     remove(join(path, NAME))
+    clock.advance(90 / RENEWALS_IN_A_LIFE)
     assert "removed" in lost_reason(lease)
     lease.release()
     assert not exists(join(path, NAME))
@@ -245,16 +278,17 @@ def test_a_lease_on_disk_whose_file_was_replaced_is_lost_and_the_new_file_is_lef
 
 
 def test_a_holder_that_cannot_renew_stops_before_it_can_be_stale(
-    bucket_path: str, short_life: float, monkeypatch: pytest.MonkeyPatch
+    bucket_path: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store is down, or hangs: no response is awaited for longer than the lease's time to live."""
     lease = acquire(bucket_path, None)
-    began = time.monotonic()
-    hang = threading.Event()
-    monkeypatch.setattr(control, "write", lambda *args, **kwargs: hang.wait(30))
-    reason = lost_reason(lease)
-    assert time.monotonic() - began < short_life
-    assert "could not be renewed for 2.4 s" in reason
+    hangs, hang = threading.Event(), threading.Event()
+    monkeypatch.setattr(control, "write", lambda *args, **kwargs: (hangs.set(), hang.wait(30)))
+    clock.advance(72)
+    assert hangs.wait(20)
+    lease.check()
+    clock.advance(0.1, hung=1)
+    assert "could not be renewed for 72 s" in lost_reason(lease)
     with pytest.raises(LeaseLostError):
         lease.check()
     monkeypatch.undo()

@@ -176,6 +176,7 @@ def test_a_job_is_stopped_once_and_forgotten_when_it_has_ended(cluster: Cluster)
     run(work, cluster)
 
 
+@pytest.mark.long
 def test_the_log_is_followed_to_its_last_line_for_longer_than_a_request_may_take(cluster: Cluster) -> None:
     entrypoint = "echo first; sleep 5; python -c 'print(\"long\" * 30_000)'; printf end"
 
@@ -292,6 +293,7 @@ def test_what_may_pass_is_told_apart_from_what_will_not(
     asyncio.run(work())
 
 
+@pytest.mark.long
 def test_a_dashboard_that_hangs_is_not_waited_for_beyond_the_timeout(cluster: Cluster) -> None:
     async def work() -> None:
         async with JobsApi(cluster.address, token(cluster), timeout_s=2) as api:

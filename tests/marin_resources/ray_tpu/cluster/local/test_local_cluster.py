@@ -99,6 +99,7 @@ def test_a_number_that_another_process_has_by_now_is_not_the_head(state: Path) -
     assert psutil.pid_exists(os.getpid())
 
 
+@pytest.mark.long
 def test_a_head_that_ends_while_it_starts_is_told_with_the_end_of_its_log(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
