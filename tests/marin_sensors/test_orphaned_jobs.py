@@ -98,7 +98,7 @@ def engine_events(instance: dg.DagsterInstance, run_id: str) -> list[str]:
     ]
 
 
-def test_an_orphan_is_told_on_the_sensors_page_and_once_in_the_log_of_its_run(
+def test_an_orphan_is_reported_on_the_sensors_page_and_once_in_the_log_of_its_run(
     instance: dg.DagsterInstance, submit: Callable[[str], str]
 ) -> None:
     run_id = a_run(instance, DagsterRunStatus.FAILURE)
@@ -123,7 +123,7 @@ def test_a_run_whose_process_is_gone_leaves_an_orphan_until_another_run_attaches
     assert (tick.says.startswith(WELL), tick.cursor) == (True, "")
 
 
-def test_a_run_that_waits_for_a_job_that_the_cluster_has_not_is_told_once_in_its_log(
+def test_a_run_that_waits_for_a_job_that_the_cluster_has_not_is_reported_once_in_its_log(
     instance: dg.DagsterInstance, here: Cluster
 ) -> None:
     run_id = a_run(instance, DagsterRunStatus.STARTED)

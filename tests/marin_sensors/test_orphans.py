@@ -92,7 +92,7 @@ def test_what_else_runs_on_the_cluster_is_nobodys_business() -> None:
     assert found([job(**{"marin/attempt": ""})], ended()) == Findings()
 
 
-def test_a_run_that_waits_for_what_is_not_there_is_told_with_a_way_out() -> None:
+def test_a_run_that_waits_for_what_is_not_there_is_reported_with_a_way_out() -> None:
     [waiting] = found([], Run(run_id=RUN, jobs={"a": "a-1-a1"})).waiting
     assert waiting.sentence == (
         "Run 1234abcd waits for job 'a-1-a1' of step 'a', which the cluster does not know: if the run does not submit "

@@ -62,7 +62,7 @@ def test_a_job_that_ends_meanwhile_is_seen_to_have_ended(
 
 
 @pytest.mark.long
-def test_a_head_that_comes_back_without_its_jobs_is_told_from_one_that_is_slow(
+def test_a_head_that_comes_back_without_its_jobs_is_distinguished_from_one_that_is_slow(
     prefix: Path, dagster_home: Path, tmp_path: Path, gate: Path
 ) -> None:
     with Cluster(cpus=2) as cluster:

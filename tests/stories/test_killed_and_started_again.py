@@ -1,7 +1,6 @@
 """`kill -9` at any moment, then the same command: what was complete is reused, the rest is made, nothing twice."""
 
 import os
-import runpy
 import signal
 from pathlib import Path
 
@@ -37,15 +36,8 @@ def env(prefix: Path, dagster_home: Path) -> dict[str, str]:
     return {"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(dagster_home)}
 
 
-def test_a_killed_run_is_gone_on_with(
-    script: Path,
-    prefix: Path,
-    env: dict[str, str],
-    tmp_path: Path,
-    shared_ray: None,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.long
+def test_a_killed_run_is_gone_on_with(script: Path, prefix: Path, env: dict[str, str], tmp_path: Path) -> None:
     first = start_script(script, env=env)
     text = wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step")
     os.kill(first.pid, signal.SIGKILL)
@@ -53,9 +45,10 @@ def test_a_killed_run_is_gone_on_with(
     worker = int(text.split()[-1])
     wait_until(lambda: not alive(worker), "Ray to end the worker of a run that is gone", timeout_s=30)
     (tmp_path / "gate").unlink()
-    monkeypatch.setattr("sys.argv", [str(script)])
-    runpy.run_path(str(script), run_name="__main__")  # the second run, on the Ray of this process
-    assert "2 computed, 1 reused, 0 failed" in capsys.readouterr().err
+    second = start_script(script, env=env)
+    output, _ = second.communicate(timeout=120)
+    assert second.returncode == 0, output
+    assert "2 computed, 1 reused, 0 failed" in output
     assert [name.split("-")[0] for name in calls(prefix)] == ["a", "b", "b", "c"]
 
 

@@ -16,7 +16,8 @@ import writer_stress
 
 
 @pytest.mark.parametrize(
-    ("store", "processes"), [("disk", 8), ("gcs", 8), pytest.param("s3", 4, marks=pytest.mark.long)]
+    ("store", "processes"),
+    [pytest.param("disk", 8, marks=pytest.mark.long), ("gcs", 8), pytest.param("s3", 4, marks=pytest.mark.long)],
 )
 def test_every_output_is_published_once_by_the_latest_of_its_writers(store: str, processes: int) -> None:
     verdict = writer_stress.compete(store, seconds=4, seed=5, processes=processes)

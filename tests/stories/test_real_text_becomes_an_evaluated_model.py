@@ -1,13 +1,16 @@
 """The quickstart, in its tiny scale: the whole way on real text, once, and then never again."""
 
 import json
+import math
 import re
 from pathlib import Path
 
 import dagster as dg
 from running import reused
 
+from marin_assets.experiments.quickstart import TINY
 from marin_assets.plan.asset_key import key_of
+from marin_assets.stages.train.metrics import read_metrics
 from marin_assets.step.graph import build_graph
 from marin_resources.storage.files import list_files
 
@@ -55,6 +58,20 @@ def test_an_asset_shows_path_counts_bytes_duration_plot_and_log(tiny_quickstart)
     assert metadata["parameters"].value > 0
     assert metadata["plot loss.png"].value.startswith("![loss.png](data:image/png;base64,")
     assert Path(metadata["log"].value).read_text()
+
+
+def test_the_model_has_learnt_and_is_exported_with_its_tokenizer(tiny_quickstart) -> None:
+    output = tiny_quickstart.output("checkpoints/quickstart-tiny")
+    result = json.loads((output / ".executor_info").read_text())["result"]
+    rows = read_metrics(str(output / "metrics.jsonl"))
+    assert abs(result["loss_start"] - math.log(TINY.vocab_size)) < 0.2
+    assert result["loss_end"] == rows[-1]["eval/loss"] < result["loss_start"] - 0.05
+    assert [row["step"] for row in rows] == [-1, *range(2, TINY.train_steps)]
+    exported = output / result["model_path"]
+    config = json.loads((exported / "config.json").read_text())
+    assert (config["model_type"], config["vocab_size"]) == ("llama", TINY.vocab_size)
+    trained_on = tiny_quickstart.output("tokenizers/quickstart-tiny") / "tokenizer.json"
+    assert json.loads((exported / "tokenizer.json").read_text()) == json.loads(trained_on.read_text())
 
 
 def test_nothing_of_the_environment_is_in_the_corpus(tiny_quickstart) -> None:

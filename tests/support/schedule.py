@@ -17,6 +17,7 @@ SHARED = {
     "tiny_quickstart": re.compile(r"\btiny_quickstart\b"),
     "cluster": re.compile(r"\bcluster: Cluster\b|\bjobs_there\b"),
     "jax": re.compile(r"/stages/(train|evaluate|tokenize)/"),
+    "ray": re.compile(r"\bshared_ray: None\b|\Atests/marin_resources/[\s\S]*\bwhere: str\b"),
 }
 """Group -> what its files have in their text or path: session fixtures and imports that cost more, in each process that
 has them, than a balanced load saves."""
@@ -36,7 +37,10 @@ these tests are long."""
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "s3" in _parameters_of(item) and not any(f"tests/{place}" in item.nodeid for place in WITH_S3):
+        parameters = _parameters_of(item)
+        s3 = "s3" in parameters and not any(f"tests/{place}" in item.nodeid for place in WITH_S3)
+        stage_on_ray = "on Ray" in parameters and "stages" in item.path.parts  # the quickstart runs all stages there
+        if s3 or stage_on_ray:
             item.add_marker(pytest.mark.long)
     # of the processes that share the tests none is left with a slow file at the end
     items.sort(key=lambda item: not SLOW_FOLDERS.intersection(item.path.parts))

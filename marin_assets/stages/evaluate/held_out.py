@@ -32,7 +32,7 @@ from marin_resources.storage.paths import join
 
 CHOICES = 4
 SLACK_CHARACTERS = 40
-"""Characters that a part of a window may exceed its length by, to end at a single space between words."""
+"""Characters that a part of a passage may exceed its length by, to end at a single space between words."""
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class HeldOutConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class Passage:
     """A passage of a document that can become a question: a context and its continuation."""
 
     page: str
@@ -153,20 +153,20 @@ def sample(documents: Iterable[Document], count: int, seed: int) -> list[Documen
 def make_questions(documents: Sequence[Document], config: HeldOutConfig) -> Iterator[dict[str, Any]]:
     """Yield at most `config.questions` questions. No two have the same true continuation."""
     rng = random.Random(config.seed)
-    windows = list({w.continuation: w for d in documents for w in windows_of(d, config)}.values())
-    rng.shuffle(windows)
-    for index, window in enumerate(windows[: config.questions]):
-        others = [other.continuation for other in windows if other.page != window.page]
+    passages = list({w.continuation: w for d in documents for w in passages_of(d, config)}.values())
+    rng.shuffle(passages)
+    for index, passage in enumerate(passages[: config.questions]):
+        others = [other.continuation for other in passages if other.page != passage.page]
         if len(others) < CHOICES - 1:
             return
-        choices = [window.continuation, *rng.sample(others, CHOICES - 1)]
+        choices = [passage.continuation, *rng.sample(others, CHOICES - 1)]
         rng.shuffle(choices)
-        gold = choices.index(window.continuation)
-        yield {"id": index, "page": window.page, "ctx": window.context, "choices": choices, "gold": gold}
+        gold = choices.index(passage.continuation)
+        yield {"id": index, "page": passage.page, "ctx": passage.context, "choices": choices, "gold": gold}
 
 
-def windows_of(document: Document, config: HeldOutConfig) -> Iterator[Window]:
-    """Yield adjacent windows of a document. Context and continuation begin and end at single spaces between words."""
+def passages_of(document: Document, config: HeldOutConfig) -> Iterator[Passage]:
+    """Yield adjacent passages of a document. Context and continuation begin and end at single spaces between words."""
     text = document.text
     borders = [0, *(match.start() for match in re.finditer(r"(?<=\S) (?=\S)", text))]
     start = 0
@@ -184,5 +184,5 @@ def windows_of(document: Document, config: HeldOutConfig) -> Iterator[Window]:
             len(context) <= config.context_characters + SLACK_CHARACTERS
             and len(continuation) <= config.continuation_characters + SLACK_CHARACTERS
         ):
-            yield Window(page=page_of(document), context=context, continuation=continuation)
+            yield Passage(page=page_of(document), context=context, continuation=continuation)
             start = end

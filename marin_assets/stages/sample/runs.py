@@ -1,10 +1,10 @@
 """Sorted runs of documents: the files between the two phases of a shuffle.
 
-    <name>.runs        zstd frames, run after run; a run has one frame for each bucket
-    <name>.runs.json   {"format_version": 1, "runs": [[start of each frame, …, end]], "bytes": [of each bucket]}
+    <name>.runs        zstd frames, run after run; a run has one frame for each range
+    <name>.runs.json   {"format_version": 1, "runs": [[start of each frame, …, end]], "bytes": [of each range]}
 
 A line of a frame is the document's position as 16 hex digits, then its row as JSON. Sorting lines as bytes sorts them
-by position, and documents of one id by row. A bucket is an equal range of positions.
+by position, and documents of one id by row. The ranges of positions are equal.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def row_line(document: Document, salt: str) -> bytes:
     return f"{position(document.id, salt):016x}{json.dumps(document.row(), ensure_ascii=False)}\n".encode()
 
 
-def write_run_file(path: str, lines: Iterable[bytes], buckets: int) -> None:
+def write_run_file(path: str, lines: Iterable[bytes], ranges: int) -> None:
     """Write lines as runs, then their index, in flat memory."""
     runs: list[list[int]] = []
-    sizes = [0] * buckets
+    sizes = [0] * ranges
     with open_atomic(path, replace=False) as out:
         for run in _runs(lines):
             runs.append(_write_run(out, run, runs[-1][-1] if runs else 0, sizes))
@@ -46,14 +46,14 @@ def read_index(path: str) -> dict[str, Any]:
     return read_json(path)
 
 
-def read_bucket(path: str, bucket: int) -> Iterator[bytes]:
-    """Yield the lines of one bucket, run after run."""
+def read_range(path: str, index: int) -> Iterator[bytes]:
+    """Yield the lines of one range, run after run."""
     import zstandard
 
     fs, p = filesystem_of(path)
     decompressor = zstandard.ZstdDecompressor()
     for starts in read_index(path + INDEX)["runs"]:
-        start, end = starts[bucket : bucket + 2]
+        start, end = starts[index : index + 2]
         if start < end:
             yield from decompressor.decompress(fs.cat_file(p, start=start, end=end)).splitlines(keepends=True)
 
@@ -90,9 +90,9 @@ def _write_run(out: IO[bytes], run: Sequence[bytes], start: int, sizes: list[int
     for line in sorted(run):
         frames[int(line[:DIGITS], 16) * len(sizes) // POSITIONS].append(line)
     starts = [start]
-    for bucket, frame in enumerate(frames):
+    for index, frame in enumerate(frames):
         rows = b"".join(frame)
-        sizes[bucket] += len(rows)
+        sizes[index] += len(rows)
         data = compressor.compress(rows) if rows else b""
         out.write(data)
         starts.append(starts[-1] + len(data))

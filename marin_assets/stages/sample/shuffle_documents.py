@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from marin_assets.documents import document_shards, read_documents, shard_name
 from marin_assets.documents.position import SampleError
-from marin_assets.stages.sample.runs import INDEX, RUNS, read_bucket, read_index, row_line, write_lines, write_run_file
+from marin_assets.stages.sample.runs import INDEX, RUNS, read_index, read_range, row_line, write_lines, write_run_file
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
@@ -50,7 +50,7 @@ class Scatter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bucket:
+class PositionRange:
     """Config of a shard of `write_shard`."""
 
     index: int
@@ -115,15 +115,15 @@ def _shards(config: ShuffleDocumentsConfig, folder: str) -> Iterator[FileShard]:
         yield FileShard(
             inputs=(StoredFile(path=folder, name=RUNS, size_bytes=size, stamp=digest),),
             outputs=(join(config.output_path, shard_name(index, config.shards)),),
-            config=Bucket(index=index),
+            config=PositionRange(index=index),
         )
 
 
 def write_shard(shard: FileShard) -> Counts:
     """Sort the documents of one output shard, and write them."""
-    bucket: Bucket = shard.config
+    positions: PositionRange = shard.config
     [folder], [output] = shard.inputs, shard.outputs
     runs = [file.path for file in stored_files(folder.path) if file.path.endswith(RUNS)]
-    lines = sorted(line for path in runs for line in read_bucket(path, bucket.index))
+    lines = sorted(line for path in runs for line in read_range(path, positions.index))
     write_lines(output, lines)
     return {"documents": len(lines), "shards_empty": int(not lines)}

@@ -134,7 +134,8 @@ def test_an_input_that_was_made_again_with_other_content_is_named(
     assert dry_run_line(*steps("much longer"), prefix=prefix).endswith("the input 'toy/in' changed")
 
 
-def test_an_input_that_is_gone_says_nothing_of_what_was_read(prefix: Path, instance: dg.DagsterInstance) -> None:
+@pytest.mark.long
+def test_an_input_that_is_gone_reports_nothing_of_what_was_read(prefix: Path, instance: dg.DagsterInstance) -> None:
     steps = (toy("in"), toy("out", reads=toy("in")))
     run(*steps, instance=instance)
     [folder] = prefix.glob("toy/in-*")
@@ -154,7 +155,7 @@ def test_a_run_looks_at_an_input_once(prefix: Path, instance: dg.DagsterInstance
     assert input_digests(last, store, observed[last.output], {}) == {"toy/in": None}
 
 
-def test_another_lock_than_the_one_it_was_made_with_is_told(prefix: Path, instance: dg.DagsterInstance) -> None:
+def test_another_lock_than_the_one_it_was_made_with_is_reported(prefix: Path, instance: dg.DagsterInstance) -> None:
     run(toy("a"), instance=instance)
     edit_record(prefix, "toy/a", environment={"lock_digest": "another", "python": "3.9.1"})
     page = Page(run(toy("a"), instance=instance), "toy/a", instance)
@@ -163,6 +164,7 @@ def test_another_lock_than_the_one_it_was_made_with_is_told(prefix: Path, instan
     assert lock == "- The environment's 'uv.lock' changed."
 
 
+@pytest.mark.long
 def test_a_prefix_that_was_moved_is_no_drift(
     prefix: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +178,7 @@ def test_a_prefix_that_was_moved_is_no_drift(
     assert page.drift == []
 
 
+@pytest.mark.long
 def test_an_older_record_says_what_it_cannot_tell(prefix: Path, instance: dg.DagsterInstance) -> None:
     run(toy("a"), instance=instance)
     edit_record(prefix, "toy/a", source_digest=None)

@@ -42,7 +42,7 @@ def test_dependencies_are_the_blocking_references_only() -> None:
     assert [dep.asset_key.to_user_string() for dep in spec_of(c).deps] == ["toy/a"]
 
 
-def test_an_asset_tells_its_group_kinds_owners_tags_and_description() -> None:
+def test_an_asset_shows_its_group_kinds_owners_tags_and_description() -> None:
     spec = spec_of(toy("a", kinds=("jax",), owners=("team:data",), tags={"team": "data"}, description="Words."))
     assert (spec.group_name, set(spec.kinds), list(spec.owners), spec.description) == (
         "toy",

@@ -45,7 +45,7 @@ def test_a_step_that_may_read_elsewhere_and_did_not_shows_nothing_moved(account:
     assert "transfers" not in page
 
 
-def test_other_steps_say_nothing_of_transfers(account: Account) -> None:
+def test_other_steps_report_nothing_of_transfers(account: Account) -> None:
     assert "transferred_bytes" not in page_of(account, "/somewhere/raw/words.txt")
 
 
@@ -58,7 +58,7 @@ def page_of_record(tmp_path: Path, **record: object) -> dict[str, object]:
     return materialization_metadata(Produced(observed=observed, reused=True))
 
 
-def test_what_a_job_computed_links_to_the_job_and_tells_what_it_took(tmp_path: Path) -> None:
+def test_what_a_job_computed_links_to_the_job_and_reports_what_it_took(tmp_path: Path) -> None:
     shipped = {"mode": "ship", "package": "gcs://_ray_pkg_0f1e.zip"}
     page = page_of_record(tmp_path, job={**JOB, "code": shipped}, timing=TIMING)
     assert page["job"] == dg.MetadataValue.url("http://10.0.0.5:8265/#/jobs/a-1-0b6ed9c4-a3")
@@ -72,7 +72,7 @@ def test_a_job_that_ran_the_code_of_its_image_says_so(tmp_path: Path) -> None:
     assert page_of_record(tmp_path, job={**JOB, "code": "image"})["code"] == "image"
 
 
-def test_without_a_job_there_is_no_word_of_one_and_the_time_is_told(tmp_path: Path) -> None:
+def test_without_a_job_there_is_no_word_of_one_and_the_time_is_reported(tmp_path: Path) -> None:
     page = page_of_record(tmp_path, timing={"queue_s": 0.1, "setup_s": 0.2, "compute_s": 9.0})
     assert not {"job", "job_id", "attempts", "code"} & page.keys()
     assert page["compute_s"] == 9.0

@@ -46,7 +46,7 @@ def test_every_planted_fault_is_found_with_the_step_to_rerun(made: Location, mar
     assert lines[-1].startswith("4 outputs: 3 wrong, 1 not there. Names and sizes of 9 files compared")
 
 
-def test_the_commands_that_are_said_make_the_output_anew(made: Location, marin: Marin) -> None:
+def test_the_commands_that_are_shown_make_the_output_anew(made: Location, marin: Marin) -> None:
     path = made.path("toy/tokens")
     remove(join(path, CHUNK))
     _, out, _ = marin("verify", "tokens")
@@ -94,7 +94,7 @@ def test_an_output_that_is_being_made_is_not_there(location: Location, marin: Ma
     assert f"not there: toy/data (FAILED) {location.path('toy/data')}" in out
 
 
-def test_an_output_of_marins_is_not_verified_and_that_is_said(location: Location, marin: Marin) -> None:
+def test_an_output_of_marins_is_not_verified_and_that_is_reported(location: Location, marin: Marin) -> None:
     put(join(location.path("toy/data"), ".executor_status"), b"SUCCESS")
     code, out, _ = marin("verify", "toy/data")
     assert code == 0
@@ -102,7 +102,7 @@ def test_an_output_of_marins_is_not_verified_and_that_is_said(location: Location
     assert "1 outputs: 1 not verified." in out
 
 
-def test_a_sample_is_reproducible_and_its_share_is_said(made: Location, marin: Marin) -> None:
+def test_a_sample_is_reproducible_and_its_share_is_reported(made: Location, marin: Marin) -> None:
     for name in ("data", "tokens", "model"):
         for file, data in FILES.items():
             write_bytes(join(made.path(f"toy/{name}"), file), bytes(len(data)))
@@ -128,7 +128,7 @@ def test_the_bytes_are_read_if_requested(made: Location, marin: Marin) -> None:
     assert marin("verify", "--read")[0] == 1
 
 
-def test_a_script_is_told_in_json(made: Location, marin: Marin) -> None:
+def test_a_script_is_reported_in_json(made: Location, marin: Marin) -> None:
     remove(join(made.path("toy/data"), "value.txt"))
     code, out, _ = marin("verify", "--json", "--seed", "3")
     told = json.loads(out)

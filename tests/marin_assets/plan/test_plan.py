@@ -73,7 +73,7 @@ def test_another_versions_output_blocks_the_step_and_what_reads_it(graph: Graph)
     assert planned["c"] == (Action.BLOCKED, "needs 'b', which is blocked")
 
 
-def test_what_someone_works_on_is_waited_for_and_who_is_said(graph: Graph) -> None:
+def test_what_someone_works_on_is_waited_for_and_the_holder_is_named(graph: Graph) -> None:
     action, reason = actions(graph, a={"status": Status.RUNNING, "holder": HOLDER})["a"]
     assert action is Action.WAIT
     assert reason == f"being computed by {HOLDER.describe()}"
@@ -100,7 +100,7 @@ def test_a_dead_attempt_runs_again_and_a_resumable_one_goes_on(graph: Graph) -> 
     assert planned["b"] == (Action.RUN, "its last attempt died, it resumes from the files of that attempt")
 
 
-def test_what_drifted_is_said_of_what_is_reused_and_asked_of_nothing_else(graph: Graph) -> None:
+def test_drift_is_reported_of_what_is_reused_and_computed_for_nothing_else(graph: Graph) -> None:
     drift = Drift(kind=Kind.CONFIG, what="lr", was=1, now=2)
     planned = plan(graph, observe(graph, a=DONE), None, lambda node: (drift,))
     assert [(p.reason, p.drift) for p in planned if p.drift] == [

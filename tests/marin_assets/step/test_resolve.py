@@ -73,7 +73,7 @@ def test_a_placeholder_becomes_what_it_stands_for(value: Any, expected: Any) -> 
     assert resolved(Step(name="b", fn=do_nothing, config=Config(value))).x == expected
 
 
-def test_a_step_is_told_its_own_path() -> None:
+def test_a_step_gets_its_own_path() -> None:
     step = Step(name="b", fn=do_nothing, config=Config(this_output_path("logs")))
     config = resolved(step)
     assert re.fullmatch(r"/prefix/b-[0-9a-f]{6}", config.output_path)

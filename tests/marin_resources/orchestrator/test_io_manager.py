@@ -132,7 +132,7 @@ def test_a_value_that_is_not_there_is_named(instance: dg.DagsterInstance, prefix
     assert "Materialize it first" in sentence
 
 
-def test_an_asset_without_a_code_version_is_told_to_have_one(instance: dg.DagsterInstance, prefix: Path) -> None:
+def test_an_asset_without_a_code_version_is_refused_with_what_to_do(instance: dg.DagsterInstance, prefix: Path) -> None:
     @dg.asset
     async def number() -> int:
         return 7

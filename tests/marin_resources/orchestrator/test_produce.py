@@ -208,7 +208,7 @@ def test_a_second_orchestrator_waits_says_for_whom_and_reuses(
     assert "Dagster run run-1" in second.said[0]
 
 
-def test_a_run_that_is_told_not_to_wait_fails_and_says_who_works(
+def test_a_run_that_must_not_wait_fails_and_says_who_works(
     orchestrator: Orchestrator, tmp_path: Path, prefix: Path
 ) -> None:
     gate = tmp_path / "gate"

@@ -51,7 +51,7 @@ def test_what_a_worker_could_not_import_is_refused(thing: Any) -> None:
         reference_to(thing)
 
 
-def test_a_closure_is_told_to_move_to_the_top_level() -> None:
+def test_a_closure_is_refused_with_where_to_move_it() -> None:
     def inner(config: Any) -> None:
         pass
 
@@ -59,7 +59,7 @@ def test_a_closure_is_told_to_move_to_the_top_level() -> None:
         reference_to(inner)
 
 
-def test_a_missing_name_is_told() -> None:
+def test_a_missing_name_is_reported() -> None:
     with pytest.raises(UnimportableError, match="'json:no_such' cannot be imported: 'json' has no 'no_such'"):
         load("json:no_such")
     with pytest.raises(UnimportableError, match=r"The script '/no/such.py' does not exist"):

@@ -44,7 +44,7 @@ def test_it_lists_what_runs_and_on_demand_what_has_ended(marin: Marin, jobs_ther
 
 
 @pytest.mark.long
-def test_a_script_is_told_in_json(marin: Marin, jobs_there: JobsThere) -> None:
+def test_a_script_is_reported_in_json(marin: Marin, jobs_there: JobsThere) -> None:
     job = jobs_there.run("raise SystemExit(7)", metadata=OF_A_STEP)
     ended = jobs_there.until_ended(job)
     told = json.loads(marin("cluster", "jobs", "--all", "--json")[1])
@@ -81,5 +81,5 @@ def test_a_job_of_another_kind_is_listed_by_its_command() -> None:
     ("duration_s", "said"),
     [(-3, "0 s"), (59.4, "59 s"), (60, "1 min 0 s"), (3599.6, "1 h 0 min"), (90_061, "25 h 1 min")],
 )
-def test_how_long_is_said_in_two_words(duration_s: float, said: str) -> None:
+def test_a_duration_is_two_words(duration_s: float, said: str) -> None:
     assert readable_duration(duration_s) == said

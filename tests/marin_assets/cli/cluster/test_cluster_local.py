@@ -24,7 +24,7 @@ def test_one_that_is_up_is_found(marin: Marin, jobs_there: JobsThere) -> None:
     assert jobs_there.address in out
 
 
-def test_one_of_another_size_is_told(marin: Marin, jobs_there: JobsThere) -> None:
+def test_one_of_another_size_is_reported(marin: Marin, jobs_there: JobsThere) -> None:
     code, out, err = marin("cluster", "local", "up", "--cpus", "7")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert "is up with 2 CPUs, and 7 are requested" in err

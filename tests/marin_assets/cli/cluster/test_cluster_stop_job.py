@@ -73,7 +73,9 @@ def test_a_job_without_a_note_is_ended_all_the_same(marin: Marin, jobs_there: Jo
 
 
 @pytest.mark.long
-def test_a_note_that_is_not_to_be_found_from_here_is_told(marin: Marin, jobs_there: JobsThere, tmp_path: Path) -> None:
+def test_a_note_that_is_not_to_be_found_from_here_is_reported(
+    marin: Marin, jobs_there: JobsThere, tmp_path: Path
+) -> None:
     metadata = {"marin/output": str(tmp_path / "of another machine"), "marin/attempt": "1"}
     job = jobs_there.run(SLEEP, metadata=metadata)
     jobs_there.until_it_says(job, "up")

@@ -42,7 +42,7 @@ def test_a_command_runs_there_with_the_code_that_is_here(
     assert err.splitlines()[0].endswith(f" on {jobs_there.address}")
 
 
-def test_an_environment_that_no_node_has_is_told(
+def test_an_environment_that_no_node_has_is_reported(
     marin: Marin, jobs_there: JobsThere, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MARIN_CLUSTER_ENVIRONMENTS", "/no/such/python=vllm")

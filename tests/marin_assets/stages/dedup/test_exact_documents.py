@@ -92,6 +92,7 @@ def test_the_kept_documents_do_not_depend_on_the_shards(tmp_path: Path) -> None:
     assert Counter(verdict.keep for verdict in kept[0])[True] == 37 * 11
 
 
+@pytest.mark.long
 def test_on_ray_and_in_process_the_attributes_are_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

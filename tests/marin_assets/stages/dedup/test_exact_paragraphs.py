@@ -107,6 +107,7 @@ def test_a_document_without_text_is_kept(tmp_path: Path) -> None:
     assert all(verdict == Verdict(keep=True, value=0) for verdict, _ in judged)
 
 
+@pytest.mark.long
 def test_on_ray_and_in_process_the_attributes_are_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -87,7 +87,14 @@ def test_pieces_of_a_long_text_are_hashed_as_the_whole(monkeypatch: pytest.Monke
     assert len(words_of("x" * 1000)) == 10  # no place to cut
 
 
-@pytest.mark.parametrize("minhash", [FINEWEB, NEMO_CURATOR, ZYDA], ids=["fineweb", "nemo curator", "zyda"])
+@pytest.mark.parametrize(
+    "minhash",
+    [
+        pytest.param(FINEWEB, id="fineweb"),
+        pytest.param(NEMO_CURATOR, id="nemo curator", marks=pytest.mark.long),
+        pytest.param(ZYDA, id="zyda", marks=pytest.mark.long),
+    ],
+)
 def test_pairs_become_candidates_as_often_as_the_formula_says(minhash: MinHash) -> None:
     dice, signer = np.random.default_rng(3), Signer(minhash)
     for similarity in (0.5, 0.6, 0.7, 0.8, 0.9):

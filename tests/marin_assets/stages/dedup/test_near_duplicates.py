@@ -94,6 +94,7 @@ def test_clusters_do_not_depend_on_the_shards(tmp_path: Path, shards: int, sprea
     assert clusters(tmp_path / "out") == set(map(frozenset, planted))
 
 
+@pytest.mark.long
 def test_bytes_are_the_same_in_process_and_on_ray(
     shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

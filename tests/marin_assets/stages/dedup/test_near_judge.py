@@ -139,6 +139,7 @@ def test_a_document_without_a_value_is_lowest_and_one_is_kept_without_any_value(
     assert result["kept"] == len(documents) - sum(map(len, planted)) + len(planted)
 
 
+@pytest.mark.long
 def test_bytes_are_the_same_in_process_and_on_ray(
     shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def test_every_document_is_kept_or_rejected_for_one_reason(tmp_path: Path) -> No
         assert verdict.keep == (verdict.reason == "") == (verdict.value is None)
 
 
+@pytest.mark.long
 def test_verdicts_are_the_same_bytes_on_ray_and_in_process(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     documents = corpus(tmp_path, golden_texts()[:60])
     here = filter_documents(config(documents, tmp_path / "here"))

@@ -42,6 +42,7 @@ def test_quantiles_do_not_depend_on_the_shards(tmp_path: Path, monkeypatch: pyte
     assert read_json(f"{tmp_path}/one/out/quantiles.json") == read_json(f"{tmp_path}/many/out/quantiles.json")
 
 
+@pytest.mark.long
 def test_statistics_are_the_same_bytes_on_ray_and_in_process(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     measure(tmp_path / "here", golden_texts()[:30], shards=3)
     request.getfixturevalue("shared_ray")

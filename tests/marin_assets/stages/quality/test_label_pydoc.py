@@ -94,7 +94,7 @@ def test_every_line_is_counted_once_and_examples_keep_their_page(tmp_path: Path)
     assert (example.id, example.source, example.metadata) == ("p/0", "pydoc", {"page": "shutil"})
 
 
-def test_length_says_little_about_the_label(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
+def test_length_predicts_little_of_the_label(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
     label(tmp_path, [*prose, *names])
     for kind in LABELS:
         found = examples(tmp_path, kind)

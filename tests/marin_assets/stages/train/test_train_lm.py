@@ -62,6 +62,7 @@ def trained(inputs: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
 pytestmark = pytest.mark.filterwarnings("default")  # warnings of Levanter and its dependencies
 
 
+@pytest.mark.long
 def test_the_untrained_model_knows_nothing_and_the_trained_one_more(trained: tuple[Path, dict[str, Any]]) -> None:
     _, result = trained
     assert abs(result["loss_start"] - math.log(512)) < 0.2
@@ -70,6 +71,7 @@ def test_the_untrained_model_knows_nothing_and_the_trained_one_more(trained: tup
     assert result["train_loss_end"] < result["loss_start"]
 
 
+@pytest.mark.long
 def test_the_result_is_plain_and_counts_what_was_done(trained: tuple[Path, dict[str, Any]]) -> None:
     output, result = trained
     assert json.loads(json.dumps(result, allow_nan=False)) == result
@@ -81,6 +83,7 @@ def test_the_result_is_plain_and_counts_what_was_done(trained: tuple[Path, dict[
     assert [(output / plot).exists() for plot in result["plots"]] == [True]
 
 
+@pytest.mark.long
 def test_the_metrics_have_one_row_a_step(trained: tuple[Path, dict[str, Any]]) -> None:
     output, result = trained
     rows = read_metrics(str(output / "metrics.jsonl"))
@@ -91,6 +94,7 @@ def test_the_metrics_have_one_row_a_step(trained: tuple[Path, dict[str, Any]]) -
     assert rows[-1]["eval/loss"] == result["loss_end"]
 
 
+@pytest.mark.long
 def test_the_export_is_a_hugging_face_folder_with_its_tokenizer(
     trained: tuple[Path, dict[str, Any]], inputs: Any
 ) -> None:
@@ -107,6 +111,7 @@ def test_the_export_is_a_hugging_face_folder_with_its_tokenizer(
     assert sum(math.prod(shape) for shape in shapes) == trained[1]["parameters"]
 
 
+@pytest.mark.long
 def test_the_process_keeps_its_log_handlers(trained: tuple[Path, dict[str, Any]]) -> None:
     assert not [
         h
@@ -115,6 +120,7 @@ def test_the_process_keeps_its_log_handlers(trained: tuple[Path, dict[str, Any]]
     ]
 
 
+@pytest.mark.long
 def test_a_finished_run_trains_no_step_again_and_keeps_its_numbers(
     trained: tuple[Path, dict[str, Any]], inputs: Any, tmp_path: Path
 ) -> None:

@@ -158,6 +158,7 @@ def test_a_bound_that_leaves_no_room_for_pieces_is_an_error(tmp_path: Path) -> N
         convert(tmp_path, [Document(id="a", text="x")], max_characters=150)
 
 
+@pytest.mark.long
 def test_the_documents_are_the_same_bytes_in_process_and_on_ray(
     shared_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

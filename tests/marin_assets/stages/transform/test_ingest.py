@@ -176,6 +176,7 @@ def test_an_invalid_config_is_an_error(tmp_path: Path, fields: dict[str, Any], s
         run(tmp_path, **fields)
 
 
+@pytest.mark.long
 def test_on_ray_and_in_process_the_documents_are_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -86,7 +86,7 @@ def note_of(path: str, attempt: int = 1) -> job_notes.JobNote:
     return note
 
 
-def test_the_record_tells_of_the_job_and_of_its_times(orchestrator: Orchestrator, cluster: Cluster) -> None:
+def test_the_record_names_the_job_and_its_times(orchestrator: Orchestrator, cluster: Cluster) -> None:
     produced = orchestrator.produce(toy("a"))
     record = produced.observed.record or {}
     note = note_of(produced.observed.path)
@@ -99,7 +99,7 @@ def test_the_record_tells_of_the_job_and_of_its_times(orchestrator: Orchestrator
     assert note.task.fn == "toy_steps:make", "the task can be read beside the output"
 
 
-def test_a_failing_step_tells_its_own_traceback_and_is_a_new_job_the_next_time(
+def test_a_failing_step_reports_its_own_traceback_and_is_a_new_job_the_next_time(
     orchestrator: Orchestrator, prefix: Path
 ) -> None:
     error = orchestrator.failure(toy("a", toy_steps.fail, value=7))
@@ -133,13 +133,15 @@ def test_what_no_node_has_is_waited_for_and_then_given_up_with_what_there_is(
 
 
 @pytest.mark.long
-def test_an_environment_that_is_not_there_is_told_in_the_shells_words(orchestrate: Callable[..., Orchestrator]) -> None:
+def test_an_environment_that_is_not_there_is_reported_in_the_shells_words(
+    orchestrate: Callable[..., Orchestrator],
+) -> None:
     error = orchestrate(environments={"/nowhere/python": ("train",)}).failure(toy("a", extras=("train",)))
     assert "ended with code 127 before the step. Its log: `marin cluster logs toy-a-" in str(error)
     assert "/nowhere/python: not found" in error.traceback
 
 
-def test_extras_that_no_environment_has_are_told_before_anything_is_submitted(
+def test_extras_that_no_environment_has_are_reported_before_anything_is_submitted(
     orchestrate: Callable[..., Orchestrator], prefix: Path
 ) -> None:
     orchestrator = orchestrate(environments={"/opt/train/bin/python": ("train",)})
@@ -182,7 +184,7 @@ def test_other_code_than_the_submitters_is_refused_by_name(orchestrator: Orchest
 
 
 @pytest.mark.long
-def test_a_job_that_somebody_stops_is_not_begun_again_and_tells_who_it_was(
+def test_a_job_that_somebody_stops_is_not_begun_again_and_reports_who_it_was(
     orchestrator: Orchestrator, prefix: Path, gate: Path
 ) -> None:
     raised: list[ProduceError] = []

@@ -26,7 +26,7 @@ def test_without_a_cluster_steps_run_in_the_run_itself(cluster: str | None) -> N
     assert settings_from_env(cluster) is None
 
 
-def test_the_environment_says_all_there_is_to_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_can_set_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, value in {
         "MARIN_CLUSTER": " https://ray.example.org/ ",
         "MARIN_CLUSTER_CODE": "image",
@@ -51,7 +51,7 @@ def test_the_environment_says_all_there_is_to_say(monkeypatch: pytest.MonkeyPatc
     }
 
 
-def test_what_is_said_in_the_call_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_set_in_the_call_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIN_CLUSTER", "http://one:8265")
     monkeypatch.setenv("MARIN_CLUSTER_CODE", "image")
     monkeypatch.setenv("MARIN_CLUSTER_IMAGE_ROOT", "/one")
@@ -73,7 +73,7 @@ def test_what_is_said_in_the_call_goes_before_the_environment(monkeypatch: pytes
         "http://h:x",
     ],
 )
-def test_an_address_that_is_none_is_told(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_is_none_is_reported(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIN_CLUSTER", address)
     expected = "expected 'local' or the dashboard's URL, such as http://10.0.0.5:8265."
     with pytest.raises(SettingError) as refused:
@@ -84,7 +84,7 @@ def test_an_address_that_is_none_is_told(address: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("address", ["http://h:8265/api/jobs", "http://h:8265?x=1", "http://h:8265/#/jobs"])
-def test_an_address_of_a_page_is_told(address: str) -> None:
+def test_an_address_of_a_page_is_reported(address: str) -> None:
     with pytest.raises(SettingError, match=r"without anything behind the port\.$"):
         settings_from_env(address)
 
@@ -112,7 +112,9 @@ def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatc
         ("MARIN_CLUSTER_OUTAGE_TIMEOUT_S", "nan", "MARIN_CLUSTER_OUTAGE_TIMEOUT_S is 'nan', expected seconds above"),
     ],
 )
-def test_a_value_that_cannot_be_is_told(name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_that_cannot_be_is_reported(
+    name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(SettingError) as refused:
         settings_from_env("http://host:8265")
@@ -136,6 +138,6 @@ def test_local_is_the_cluster_of_this_machine(cluster: Cluster, monkeypatch: pyt
     assert (settings.address, settings.token_path) == (cluster.address, cluster.token_path)
 
 
-def test_a_local_cluster_that_is_not_up_is_told_with_the_command() -> None:
+def test_a_local_cluster_that_is_not_up_is_reported_with_the_command() -> None:
     with pytest.raises(SettingError, match=r"^No local cluster is up .* Start it: marin cluster local up$"):
         settings_from_env("local")

@@ -34,7 +34,7 @@ def record_of(prefix: str) -> dict[str, Any]:
     return record
 
 
-def test_a_job_makes_the_output_and_tells_its_note(disk_prefix: str, tmp_path: Path) -> None:
+def test_a_job_makes_the_output_and_completes_its_note(disk_prefix: str, tmp_path: Path) -> None:
     job = new_job(disk_prefix, tmp_path / "code", config={"text": "data"}, resources=cpu(2.5))
     code, told = job.run()
     assert code == 0, told
@@ -55,7 +55,7 @@ def test_the_jobs_own_log_holds_the_attempts_log_after_a_line_that_says_so(disk_
     assert told.partition(f"--- marin: attempt 1, its log is {log} ---\n")[2] == Path(log).read_text() == "making\n"
 
 
-def test_a_function_that_raises_is_told_with_its_traceback(disk_prefix: str, tmp_path: Path) -> None:
+def test_a_function_that_raises_is_reported_with_its_traceback(disk_prefix: str, tmp_path: Path) -> None:
     steps = "def make(config):\n    raise ValueError('the value 3 is not liked')\n"
     job = new_job(disk_prefix, tmp_path / "code", steps)
     code, told = job.run()
@@ -75,7 +75,7 @@ def test_an_output_that_is_complete_by_now_is_left_alone(disk_prefix: str, tmp_p
     assert job.outcome()["end"] == "already_done"
 
 
-def test_an_output_that_another_makes_is_told_with_who_it_is(disk_prefix: str, tmp_path: Path) -> None:
+def test_an_output_that_another_makes_is_reported_with_who_it_is(disk_prefix: str, tmp_path: Path) -> None:
     held = one_output.claim(Store(disk_prefix), attempt=1, what=X)
     job = new_job(disk_prefix, tmp_path / "code", attempt=2)
     assert job.run()[0] == 0
@@ -140,7 +140,7 @@ def test_secrets_reach_the_function_and_nothing_that_it_leaves(disk_prefix: str,
     assert not any(b"hunter2" in each for each in [*left, failed.encode(), told.encode()])
 
 
-def test_a_secret_that_is_nowhere_is_told_and_nothing_is_claimed(disk_prefix: str, tmp_path: Path) -> None:
+def test_a_secret_that_is_nowhere_is_reported_and_nothing_is_claimed(disk_prefix: str, tmp_path: Path) -> None:
     environ = {"MARIN_SECRETS_DIR": str(tmp_path), "MARIN_SECRETS_PROJECT": ""}
     job = new_job(disk_prefix, tmp_path / "code", env=("NO_SUCH_SECRET",), environ=environ)
     code, told = job.run()

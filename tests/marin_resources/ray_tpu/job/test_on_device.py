@@ -119,7 +119,7 @@ def test_a_step_on_a_device_runs_where_that_is(
     ],
 )
 @pytest.mark.long
-def test_a_step_that_ends_badly_on_a_device_is_told_so(
+def test_a_step_that_ends_badly_on_a_device_is_reported(
     start: Callable[..., Submitted], fn: str, end: str, error: str
 ) -> None:
     job = start(fn)
@@ -129,7 +129,7 @@ def test_a_step_that_ends_badly_on_a_device_is_told_so(
 
 
 @pytest.mark.long
-def test_a_step_that_takes_too_long_on_a_device_is_told_so(start: Callable[..., Submitted], tmp_path: Path) -> None:
+def test_a_step_that_takes_too_long_on_a_device_is_reported(start: Callable[..., Submitted], tmp_path: Path) -> None:
     job = start("wait", config={"told": str(tmp_path / "pid")}, timeout_s=0.5)
     assert job.ended().status is JobStatus.FAILED
     outcome = job.job.outcome()

@@ -55,7 +55,7 @@ def test_a_second_process_appends(tmp_path: Path) -> None:
     assert path.read_text().splitlines().count("from C") == 2
 
 
-def test_the_log_is_whole_when_the_process_is_told_to_go(any_prefix: str) -> None:
+def test_the_log_is_whole_when_the_process_is_asked_to_end(any_prefix: str) -> None:
     path = join(any_prefix, "1.log")
     assert run(path, "exit").returncode == 3
     assert b"from print" in read_from(path, 0)

@@ -186,7 +186,7 @@ os.write(write, b"\\n")
     assert path.read_text() == "the step is done\nlater\n"
 
 
-def test_a_full_disk_under_the_log_does_not_keep_lines_from_the_job_and_is_told_when_there_is_room_again(
+def test_a_full_disk_under_the_log_does_not_keep_lines_from_the_job_and_is_reported_when_there_is_room_again(
     path: Path,
 ) -> None:
     code = """
@@ -268,7 +268,7 @@ with join_output("gs://bucket/1.log", secrets=["hf_secret"]):
         assert one.output() == "*** from a shard\n"
 
 
-def test_a_log_that_cannot_be_written_is_told_at_once(path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_reported_at_once(path: Path) -> None:
     path.mkdir(parents=True)
     code = "with redirect_output(path, tee=True): pass"
     done = subprocess.run([sys.executable, "-c", HEAD + code, str(path), "1"], capture_output=True, text=True)

@@ -143,7 +143,7 @@ def test_what_a_killed_worker_has_left_is_uploaded_by_whoever_waited_for_it(path
     upload_spool(path)
 
 
-def test_a_bucket_that_takes_no_log_is_told_and_ends_no_step(tmp_path: Path) -> None:
+def test_a_bucket_that_takes_no_log_is_reported_and_ends_no_step(tmp_path: Path) -> None:
     path = object_stores.gcs_prefix().replace("gs://", "gs://not-") + "/1.log"
     code = "import sys; from marin_resources.ray_tpu.log.attempt_log import redirect_output\n"
     code += "with redirect_output(sys.argv[1]): print('from the step')\nprint('the step is done')"

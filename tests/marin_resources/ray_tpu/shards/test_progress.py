@@ -17,7 +17,7 @@ def told(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> p
     return caplog
 
 
-def test_a_line_tells_shards_bytes_documents_a_second_and_the_time_left(told: pytest.LogCaptureFixture) -> None:
+def test_a_line_reports_shards_bytes_documents_a_second_and_the_time_left(told: pytest.LogCaptureFixture) -> None:
     progress = Progress("judge", [3_000_000, 1_000_000, 4_000_000], [])
     progress.advance(0, {"documents": 500})
     progress.advance(1, {"documents": 500})
@@ -27,7 +27,7 @@ def test_a_line_tells_shards_bytes_documents_a_second_and_the_time_left(told: py
     ]
 
 
-def test_what_was_finished_before_is_told_and_is_no_part_of_the_rate(told: pytest.LogCaptureFixture) -> None:
+def test_what_was_finished_before_is_reported_and_is_no_part_of_the_rate(told: pytest.LogCaptureFixture) -> None:
     progress = Progress("judge", [2_000_000_000] * 4, [0, 1])
     progress.advance(2, {"documents": 1000})
     assert told.messages == [
@@ -36,7 +36,7 @@ def test_what_was_finished_before_is_told_and_is_no_part_of_the_rate(told: pytes
     ]
 
 
-def test_without_sizes_and_documents_it_tells_shards_a_second(told: pytest.LogCaptureFixture) -> None:
+def test_without_sizes_and_documents_it_reports_shards_a_second(told: pytest.LogCaptureFixture) -> None:
     Progress("render", [0, 0], []).advance(0, {"files": 1})
     assert told.messages == ["render: 1 of 2 shards, 0.10 shards/s, 10 s left"]
 

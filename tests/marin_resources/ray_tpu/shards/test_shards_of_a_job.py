@@ -93,6 +93,7 @@ def test_shards_that_die_in_a_slot_and_elsewhere_are_run_again(shared_ray: None,
     assert counted == {"shards": 2}
 
 
+@pytest.mark.long
 def test_shards_use_cpus_beyond_the_allocation(shared_ray: None, told: Path, tmp_path: Path) -> None:
     with reserve(JobAllocation(cpus=1)):
         counted = map_shards(shard_steps.meet, shards(told, 2, meets=2), output_path=str(tmp_path / "out"))
@@ -105,6 +106,7 @@ def test_shards_use_the_whole_allocation_at_once(no_cpu_is_free: None, told: Pat
     assert counted == {"shards": 4}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bad", [0, 1])
 def test_a_shard_that_fails_in_a_slot_or_elsewhere_names_itself(
     shared_ray: None, told: Path, tmp_path: Path, bad: int

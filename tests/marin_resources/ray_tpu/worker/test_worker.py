@@ -65,7 +65,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_record_tells_what_a_step_waited_for(disk_prefix: str, script: Path) -> None:
+def test_the_record_reports_what_a_step_waited_for(disk_prefix: str, script: Path) -> None:
     submitted = (datetime.now(UTC) - timedelta(seconds=40)).isoformat()
     assert run(task_of(disk_prefix, f"{script}:nap", submitted_at=submitted)).end is End.SUCCESS
     timing = record_of(disk_prefix)["timing"]
@@ -81,7 +81,7 @@ def test_a_submitters_clock_that_is_ahead_makes_no_negative_wait(disk_prefix: st
     assert record_of(disk_prefix)["timing"]["queue_s"] == 0
 
 
-def test_of_a_function_that_is_never_reached_no_time_is_told(disk_prefix: str, script: Path) -> None:
+def test_of_a_function_that_is_never_reached_no_time_is_reported(disk_prefix: str, script: Path) -> None:
     assert run(task_of(disk_prefix, f"{script}:no_such_function")).end is End.FAILED
     assert record_of(disk_prefix)["timing"] == {"queue_s": None, "setup_s": None, "compute_s": None}
 
@@ -96,7 +96,7 @@ def test_a_step_sees_its_variables_and_leaves_none_of_them(
     assert shard_requirements().env == ()
 
 
-def test_an_error_is_told_without_secrets(disk_prefix: str, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_is_reported_without_secrets(disk_prefix: str, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_TOKEN", "hunter2-hunter2")
     outcome = run(task_of(disk_prefix, f"{script}:spill", env=("LAB_TOKEN",)))
     assert outcome.error == "ValueError: *** is refused"

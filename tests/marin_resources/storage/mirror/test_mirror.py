@@ -134,7 +134,7 @@ def test_listings_are_the_union_and_cost_and_copy_nothing(mirror: Mirror) -> Non
     assert mirror.files("here") == {"raw/x/1.txt": 4}
 
 
-def test_what_a_listing_says_of_a_file_is_the_same_before_and_after_it_is_copied(mirror: Mirror) -> None:
+def test_what_a_listing_gives_of_a_file_is_the_same_before_and_after_it_is_copied(mirror: Mirror) -> None:
     mirror.put("near", "raw/x/1", DATA)
     before = stored_files("mirror://raw/x")
     assert read("raw/x/1") == DATA

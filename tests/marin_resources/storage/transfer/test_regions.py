@@ -56,7 +56,7 @@ def test_the_cheapest_region_is_searched_first() -> None:
         ("somewhere", "us-east1", 0.14),
     ],
 )
-def test_a_gb_costs_what_googles_table_says(source: str, target: str, price: float) -> None:
+def test_a_gb_costs_what_googles_table_gives(source: str, target: str, price: float) -> None:
     one, other = (Region(name=name, prefix=f"gs://{name}/x") for name in (source, target))
     assert dollars_per_gb(one, other) == price
 

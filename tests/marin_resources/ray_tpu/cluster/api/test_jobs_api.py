@@ -90,13 +90,13 @@ def own_lines(log: str) -> list[str]:
     return [line for line in log.splitlines() if not any(each in line for each in rays)]
 
 
-def test_the_version_tells_ray_and_which_head_it_is(cluster: Cluster) -> None:
+def test_the_version_names_ray_and_which_head_it_is(cluster: Cluster) -> None:
     version = run(lambda api: api.version(), cluster)
     assert version.ray_version.startswith("2.")
     assert version.session == os.path.basename(os.path.realpath(f"{cluster.temp_dir}/session_latest"))
 
 
-def test_a_job_runs_and_ends_and_is_told_of(cluster: Cluster) -> None:
+def test_a_job_runs_and_ends_and_is_described(cluster: Cluster) -> None:
     async def work(api: JobsApi) -> None:
         before = time.time()
         job = await submit(api, "echo one; echo two", metadata={"marin/step": "x"}, num_cpus=1, memory_bytes=1_000_000)
@@ -111,7 +111,7 @@ def test_a_job_runs_and_ends_and_is_told_of(cluster: Cluster) -> None:
     run(work, cluster)
 
 
-def test_a_job_that_fails_tells_its_code_and_the_end_of_its_log(cluster: Cluster) -> None:
+def test_a_job_that_fails_reports_its_code_and_the_end_of_its_log(cluster: Cluster) -> None:
     async def work(api: JobsApi) -> None:
         info = await ended(api, await submit(api, "echo this went wrong; exit 7"))
         assert (info.status, info.exit_code) == (JobStatus.FAILED, 7)
@@ -140,7 +140,7 @@ def test_of_two_that_submit_one_id_at_once_one_succeeds(cluster: Cluster) -> Non
     assert sorted(type(each).__name__ for each in results) == ["JobExistsError"] * 3 + ["str"]
 
 
-def test_a_job_that_nobody_knows_is_told_so_whatever_is_asked_of_it(cluster: Cluster) -> None:
+def test_a_job_that_nobody_knows_is_reported_whatever_is_asked_of_it(cluster: Cluster) -> None:
     async def tail(api: JobsApi) -> None:
         async for _ in api.tail("none"):
             pass
@@ -159,6 +159,7 @@ def test_what_ray_does_not_understand_is_one_sentence(cluster: Cluster) -> None:
         one_sentence(error)
 
 
+@pytest.mark.long
 def test_a_job_is_stopped_once_and_forgotten_when_it_has_ended(cluster: Cluster) -> None:
     async def work(api: JobsApi) -> None:
         async with running(api, "sleep 600") as job:
@@ -188,7 +189,7 @@ def test_the_log_is_followed_to_its_last_line_for_longer_than_a_request_may_take
     assert own_lines(run(work, cluster)) == ["first", "long" * 30_000, "end"]
 
 
-@pytest.mark.parametrize("trouble", ["cut", "freeze"])
+@pytest.mark.parametrize("trouble", ["cut", pytest.param("freeze", marks=pytest.mark.long)])
 def test_a_log_that_is_cut_short_is_no_end(trouble: str, cluster: Cluster) -> None:
     async def follow(api: JobsApi, job: str, hurt: Callable[[], None]) -> None:
         async for text in api.tail(job):
@@ -229,7 +230,7 @@ def test_nodes_tell_what_they_have(cluster: Cluster) -> None:
     assert node["memory"] > 1e8
 
 
-def test_without_a_token_one_sentence_tells_where_to_put_it(cluster: Cluster) -> None:
+def test_without_a_token_one_sentence_reports_where_to_put_it(cluster: Cluster) -> None:
     async def work() -> None:
         async with JobsApi(cluster.address, None) as api:
             await api.list()
@@ -240,7 +241,7 @@ def test_without_a_token_one_sentence_tells_where_to_put_it(cluster: Cluster) ->
         assert name in one_sentence(error)
 
 
-def test_with_a_wrong_token_one_sentence_tells_where_it_came_from(cluster: Cluster) -> None:
+def test_with_a_wrong_token_one_sentence_reports_where_it_came_from(cluster: Cluster) -> None:
     async def work() -> None:
         async with JobsApi(cluster.address, Token(NO_ONE, "RAY_AUTH_TOKEN")) as api:
             await submit(api, "true")
@@ -250,7 +251,9 @@ def test_with_a_wrong_token_one_sentence_tells_where_it_came_from(cluster: Clust
     assert NO_ONE not in one_sentence(error)
 
 
-def test_a_token_that_cannot_be_found_is_told_when_the_conversation_begins(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_token_that_cannot_be_found_is_reported_when_the_conversation_begins(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     settings = dataclasses.replace(cluster.settings(), token_path=str(tmp_path / "none"))
 
     async def work() -> None:
@@ -271,7 +274,7 @@ def test_a_token_that_cannot_be_found_is_told_when_the_conversation_begins(clust
     ],
     ids=["cut", "freeze", "502", "503"],
 )
-def test_what_may_pass_is_told_apart_from_what_will_not(
+def test_what_may_pass_is_distinguished_from_what_will_not(
     trouble: Callable[[FlakyProxy], None], told: str, cluster: Cluster
 ) -> None:
     async def work() -> None:

@@ -118,7 +118,7 @@ def test_an_answer_that_breaks_off_may_come_whole_the_next_time() -> None:
     assert error.value.__context__ is None
 
 
-def test_a_server_that_says_back_what_it_was_sent_does_not_bring_the_token_to_light() -> None:
+def test_a_server_that_echoes_what_it_was_sent_does_not_bring_the_token_to_light() -> None:
     for status, kind in ((500, UnreachableError), (400, ApiError)):
         with pretender(status, f"What is {NO_ONE}", "text/plain") as address, pytest.raises(kind) as error:
             ask_pretender(address)

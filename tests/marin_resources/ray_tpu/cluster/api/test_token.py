@@ -60,7 +60,7 @@ def test_no_print_copy_or_dump_of_a_token_shows_it() -> None:
         assert VALUE not in str(error.value)
 
 
-def test_the_token_goes_into_a_header_and_out_of_what_a_server_says_back() -> None:
+def test_the_token_goes_into_a_header_and_out_of_what_a_server_echoes() -> None:
     token = Token(VALUE, "RAY_AUTH_TOKEN")
     assert token.header() == {"Authorization": f"Bearer {VALUE}"}
     assert token.redacted(f"you sent {VALUE}!") == "you sent <token>!"
@@ -81,7 +81,7 @@ def test_it_is_found_in_rays_places_in_rays_order(home: dict[str, str], tmp_path
     assert found(home) is None
 
 
-def test_what_the_settings_of_the_cluster_say_goes_before_the_environment(home: dict[str, str], tmp_path: Path) -> None:
+def test_what_the_settings_of_the_cluster_set_goes_before_the_environment(home: dict[str, str], tmp_path: Path) -> None:
     """Also with RAY_AUTH_MODE=disabled, which is for the Ray of the process itself."""
     environ = {**home, "RAY_AUTH_TOKEN": "of-another-cluster", "RAY_AUTH_MODE": "disabled"}
     assert found(environ, token_path=token_file(tmp_path / "token", "ours")) == "ours"

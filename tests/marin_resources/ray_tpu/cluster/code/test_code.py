@@ -174,7 +174,7 @@ def test_steps_that_begin_at_once_upload_once(cluster: Cluster, root: Path, monk
     assert len(set(codes)) == 1
 
 
-def test_what_is_too_large_is_told_with_its_largest_files_before_it_is_packed(cluster: Cluster, root: Path) -> None:
+def test_what_is_too_large_is_reported_with_its_largest_files_before_it_is_packed(cluster: Cluster, root: Path) -> None:
     for number in range(6):
         with (root / f"model-{number}.bin").open("wb") as file:
             file.truncate((30 - number) * 2**20)
@@ -188,19 +188,19 @@ def test_what_is_too_large_is_told_with_its_largest_files_before_it_is_packed(cl
 
 
 @pytest.mark.long
-def test_a_package_as_large_as_is_said_is_taken(cluster: Cluster, root: Path) -> None:
+def test_a_package_as_large_as_the_limit_is_taken(cluster: Cluster, root: Path) -> None:
     with (root / "model.bin").open("wb") as file:
         file.truncate(100 * 2**20 - 5_000)
     assert shipped(cluster, root).package is not None
 
 
-def test_ignore_files_that_leave_nothing_are_told(cluster: Cluster, root: Path) -> None:
+def test_ignore_files_that_leave_nothing_are_reported(cluster: Cluster, root: Path) -> None:
     (root / ".gitignore").write_text("*\n")
     with pytest.raises(CodeError, match=r"leave nothing of it to ship\. Remove patterns from them"):
         shipped(cluster, root)
 
 
-def test_a_working_directory_that_is_none_is_told(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_working_directory_that_is_none_is_reported(cluster: Cluster, tmp_path: Path) -> None:
     with pytest.raises(CodeError, match=r"The working directory '.*nowhere' is not a folder"):
         shipped(cluster, tmp_path / "nowhere")
 
@@ -212,7 +212,7 @@ def test_a_script_inside_brings_its_folder(cluster: Cluster, root: Path, monkeyp
     assert (code.root, code.import_paths) == (str(root), ("scripts",))
 
 
-def test_a_script_that_is_not_shipped_is_told(cluster: Cluster, root: Path, tmp_path: Path) -> None:
+def test_a_script_that_is_not_shipped_is_reported(cluster: Cluster, root: Path, tmp_path: Path) -> None:
     (root / "notes" / "own.py").write_text("")
     with pytest.raises(CodeError) as outside:
         shipped(cluster, root, [f"{tmp_path}/x.py:f"])
@@ -256,7 +256,7 @@ def test_a_script_of_an_image_is_found_below_its_root(root: Path, monkeypatch: p
     assert code.command("python", "my.job", "a note") == "cd /app && exec python -m my.job 'a note'"
 
 
-def test_a_script_that_an_image_does_not_have_is_told(root: Path) -> None:
+def test_a_script_that_an_image_does_not_have_is_reported(root: Path) -> None:
     with pytest.raises(CodeError, match=r"paint.py' is not on the cluster, .* set MARIN_CLUSTER_IMAGE_ROOT to where"):
         asyncio.run(ship(image(root, None), None, [f"{root}/scripts/paint.py:paint"]))  # type: ignore[arg-type]
     with pytest.raises(CodeError, match=r"'/x.py' is outside of the working directory '.*', which is '/app' in the"):

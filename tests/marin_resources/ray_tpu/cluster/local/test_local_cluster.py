@@ -100,7 +100,7 @@ def test_a_number_that_another_process_has_by_now_is_not_the_head(state: Path) -
 
 
 @pytest.mark.long
-def test_a_head_that_ends_while_it_starts_is_told_with_the_end_of_its_log(
+def test_a_head_that_ends_while_it_starts_is_reported_with_the_end_of_its_log(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_START_HOOK", "no_such_module.hook")
@@ -130,7 +130,7 @@ def test_a_record_that_cannot_be_read_is_one_sentence(state: Path) -> None:
     (state / "cluster.json").unlink()
 
 
-def test_the_state_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_is_where_the_environment_sets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     monkeypatch.delenv("MARIN_STATE_DIR", raising=False)
     assert state_folder() == tmp_path / "xdg/marin"
