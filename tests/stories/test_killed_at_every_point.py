@@ -181,7 +181,7 @@ def test_at_every_file_of_a_disk(disk_prefix: str, nursery: Nursery, point: str,
     check(disk_prefix, nursery, f"{point}@{time}", resumable)
 
 
-@pytest.mark.parametrize("resumable", [False, True])
+@pytest.mark.parametrize("resumable", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_big_file_that_is_half_in_a_bucket(gcs_prefix: str, nursery: Nursery, resumable: bool) -> None:
     both = []
     for name in ("whole", "killed"):

@@ -26,12 +26,20 @@ SLOW_FOLDERS = {"stories", "docs", "train"}
 
 WITH_S3 = (
     "marin_resources/storage/control",
-    "marin_resources/storage/lease",
     "marin_resources/storage/upload",
     "marin_resources/storage/manifest/test_checksum",
 )
 """Where code is written for S3: there `make test` runs tests on it too. In other files S3 is one more fsspec store, and
 these tests are long."""
+
+
+def _mostly_on(store: str) -> pytest.MarkDecorator:
+    stores = [pytest.param(each, marks=[] if each == store else pytest.mark.long) for each in ("disk", "gcs", "s3")]
+    return pytest.mark.parametrize("any_prefix", stores, indirect=True)
+
+
+mostly_on_gcs, mostly_on_a_disk = _mostly_on("gcs"), _mostly_on("disk")
+"""For a test of `any_prefix` that is expensive: on other stores it is long."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -165,6 +165,7 @@ def test_a_chain_that_dagster_could_not_take_is_refused_before_it_tries() -> Non
         build_assets(build_graph([step]))
 
 
+@pytest.mark.long
 def test_the_longest_chain_that_we_allow_is_one_that_dagster_takes() -> None:
     step = toy("s0")
     for i in range(1, MAX_CHAIN):

@@ -41,8 +41,13 @@ def sentences(result) -> list[str]:
 
 @pytest.mark.parametrize(
     "value",
-    [{"a": [1, 2.5, None]}, b"\x00\xff", "text ☃", pa.table({"x": [1, 2]}), "pandas"],
-    ids=["json", "bytes", "text", "arrow", "pandas"],
+    [
+        pytest.param({"a": [1, 2.5, None]}, id="json"),
+        pytest.param(b"\x00\xff", id="bytes", marks=pytest.mark.long),
+        pytest.param("text ☃", id="text", marks=pytest.mark.long),
+        pytest.param(pa.table({"x": [1, 2]}), id="arrow"),
+        pytest.param("pandas", id="pandas", marks=pytest.mark.long),
+    ],
 )
 def test_a_value_comes_back_as_it_was(instance: dg.DagsterInstance, prefix: Path, value: object) -> None:
     if value == "pandas":

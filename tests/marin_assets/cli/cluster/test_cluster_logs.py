@@ -39,6 +39,7 @@ def test_it_is_followed_until_the_job_has_ended(jobs_there: JobsThere, tmp_path:
     assert err.splitlines()[-1] == f"job {job} has ended: SUCCEEDED"
 
 
+@pytest.mark.long
 def test_an_unknown_job_is_reported_with_the_nearest(marin: Marin, jobs_there: JobsThere) -> None:
     job = jobs_there.run("print('x')")
     for verb in ("logs", "stop-job"):

@@ -53,6 +53,7 @@ def test_a_job_ends_and_its_note_says_who_did_it_and_why(
     assert marin("cluster", "stop-job", job) == (0, f"Job {job} had already ended: STOPPED.\n", "")
 
 
+@pytest.mark.long
 def test_a_job_that_waits_for_a_node_leaves_when_it_begins(
     marin: Marin, jobs_there: JobsThere, noted: dict[str, str], tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def test_a_secret_comes_from_the_node_and_is_in_nothing_that_was_submitted(
     assert "hunter2" not in json.dumps(dataclasses.asdict(jobs_there.newest()), default=str)
 
 
+@pytest.mark.long
 def test_one_need_not_wait(marin: Marin, jobs_there: JobsThere, here: Path) -> None:
     code, out, err = marin("cluster", "submit", "--no-wait", "--cpus", "0.1", "--", "/usr/bin/env", "sleep", "0.1")
     assert (code, err) == (0, "")

@@ -52,7 +52,11 @@ def start_rendering(
     return subprocess.Popen(program, cwd=cwd, env=env, stdout=subprocess.PIPE)
 
 
-@pytest.fixture(scope="module", params=[20, pytest.param(None, marks=pytest.mark.long)], ids=["20 modules", "all"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(20, marks=pytest.mark.long), pytest.param(None, marks=pytest.mark.long)],
+    ids=["20 modules", "all"],
+)
 def twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twice:
     """Render the corpus twice, concurrently, in two folders, environments and hash seeds."""
     tmp, modules = tmp_path_factory.mktemp("pydoc"), request.param

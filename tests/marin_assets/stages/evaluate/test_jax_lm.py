@@ -12,6 +12,7 @@ from lm_eval.api.instance import Instance
 from marin_assets.stages.evaluate.jax_lm import JaxLM, ModelError, load_model
 
 WINDOW = 64
+pytestmark = pytest.mark.long  # imports and compiling: 10 s of CPU. The quickstart evaluates in `make test`
 
 
 @pytest.fixture(scope="module")

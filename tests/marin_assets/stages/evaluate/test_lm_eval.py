@@ -16,6 +16,7 @@ from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.filesystem import filesystem_of
 
 QUESTIONS = 40
+pytestmark = pytest.mark.long  # imports and compiling: 7 s of CPU. The quickstart evaluates in `make test`
 
 
 def evaluate(output_path: Path, model_path: str, **fields: Any) -> dict[str, Any]:

@@ -87,6 +87,7 @@ def test_documents_that_tie_at_the_threshold_are_all_kept(tmp_path: Path, model:
     assert (result["kept"], result["rejected"], result["rejected_low_quality"]) == (10, 0, 0)
 
 
+@pytest.mark.long
 def test_the_bytes_are_the_same_here_and_on_ray_and_the_kept_set_for_any_shards(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,

@@ -238,6 +238,7 @@ def test_a_huge_line_and_a_bomb_take_seconds_and_little_memory(tmp_path: Path, k
         assert "expands to more than 500 times its size" in message
 
 
+@pytest.mark.long
 def test_a_parquet_of_one_large_row_group_is_read_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     texts = [RANDOM.randbytes(1000).hex() for _ in range(60_000)]

@@ -125,6 +125,7 @@ def test_markup_is_left_if_the_text_has_more_tags_than_the_page_mentions() -> No
     assert not markup_left("<module 'x'>, List<int> and a < b", "<p>…</p>")
 
 
+@pytest.mark.long
 def test_the_documentation_of_python_loses_no_word_and_keeps_no_markup(tmp_path: Path) -> None:
     from resiliparse.extract.html2text import extract_plain_text
 

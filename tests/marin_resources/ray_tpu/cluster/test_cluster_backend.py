@@ -113,6 +113,7 @@ def test_a_failing_step_reports_its_own_traceback_and_is_a_new_job_the_next_time
     assert second.endswith("-a2")
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_is_tried_again(orchestrator: Orchestrator, prefix: Path, tmp_path: Path) -> None:
     produced = orchestrator.produce(toy("a", toy_steps.die_once, gate=str(tmp_path / "marker")))
     assert produced.lost_workers == 1
@@ -282,6 +283,7 @@ def abandon(path: str) -> None:
     file.write_text(json.dumps(fields))
 
 
+@pytest.mark.long
 def test_a_run_that_only_shares_a_job_leaves_it_to_the_one_that_submitted_it(
     orchestrate: Callable[..., Orchestrator], prefix: Path, gate: Path
 ) -> None:

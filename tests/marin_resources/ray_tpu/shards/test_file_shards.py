@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from schedule import mostly_on_a_disk
 
 from marin_resources.ray_tpu.shards import notes as shard_notes
 from marin_resources.ray_tpu.shards.file_shards import MAX_GROUP_BYTES, MAX_SMALL_GROUPS, FileShard, file_shards
@@ -182,6 +183,7 @@ def test_what_other_work_left_below_the_output_is_removed(folder: Folder) -> Non
     assert not folder.temporaries()
 
 
+@mostly_on_a_disk
 def test_what_a_lost_worker_has_written_is_removed_and_its_shard_made_again(shared_ray: None, folder: Folder) -> None:
     folder.run(fn="die_writing_once")
     assert folder.outputs() == {"a.txt": "ONE TWO!", "b.txt": "THREE!", "deep/c.txt": "FOUR FIVE SIX!"}

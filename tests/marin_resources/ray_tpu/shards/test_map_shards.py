@@ -159,6 +159,7 @@ def test_on_ray_a_shard_whose_worker_dies_is_run_again(
     assert counted["shards"] == 2
 
 
+@pytest.mark.long
 def test_on_ray_a_shard_whose_worker_dies_each_time_fails_the_stage(
     shared_ray: None, stage: ModuleType, calls: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -80,6 +80,7 @@ def test_all_shards_are_done_though_no_cpu_ever_becomes_free(no_cpu_is_free: Non
     assert numbers_told(told) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.long
 def test_a_shard_that_dies_in_a_slot_is_run_again(no_cpu_is_free: None, told: Path, tmp_path: Path) -> None:
     with reserve(JobAllocation(cpus=1)):
         counted = map_shards(shard_steps.die_once, shards(told, 2), output_path=str(tmp_path / "out"))

@@ -9,6 +9,7 @@ import signal
 import pytest
 from fake_gcs.bucket_for_tests import BucketForTests
 from one_output import X, claim, make, output, snapshot, stale_lease, work, write
+from schedule import mostly_on_gcs
 
 from marin_resources.output import Match, Status
 from marin_resources.storage import fault_points
@@ -246,6 +247,7 @@ OF_THE_STORE = [p for p in fault_points.POINTS if not p.startswith(("file", "sha
 COMMITTED = OF_THE_STORE[OF_THE_STORE.index("commit published") :]
 
 
+@mostly_on_gcs
 @pytest.mark.parametrize("point", OF_THE_STORE)
 def test_a_worker_killed_at_any_point_leaves_an_output_that_the_next_completes(
     store: Store, path: str, point: str

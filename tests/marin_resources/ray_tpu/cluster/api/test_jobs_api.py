@@ -189,7 +189,8 @@ def test_the_log_is_followed_to_its_last_line_for_longer_than_a_request_may_take
     assert own_lines(run(work, cluster)) == ["first", "long" * 30_000, "end"]
 
 
-@pytest.mark.parametrize("trouble", ["cut", pytest.param("freeze", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("trouble", ["cut", "freeze"])
 def test_a_log_that_is_cut_short_is_no_end(trouble: str, cluster: Cluster) -> None:
     async def follow(api: JobsApi, job: str, hurt: Callable[[], None]) -> None:
         async for text in api.tail(job):
@@ -207,6 +208,7 @@ def test_a_log_that_is_cut_short_is_no_end(trouble: str, cluster: Cluster) -> No
     run(work, cluster)
 
 
+@pytest.mark.long
 def test_a_package_is_uploaded_once_and_jobs_run_in_it(cluster: Cluster) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as file:
