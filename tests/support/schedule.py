@@ -17,7 +17,7 @@ SHARED = {
     "tiny_quickstart": re.compile(r"\btiny_quickstart\b"),
     "cluster": re.compile(r"\bcluster: Cluster\b|\bjobs_there\b"),
     "jax": re.compile(r"/stages/(train|evaluate|tokenize)/"),
-    "ray": re.compile(r"\bshared_ray: None\b|\Atests/marin_resources/[\s\S]*\bwhere: str\b"),
+    "ray": re.compile(r"(?<!getfixturevalue\(\")\bshared_ray\b|\Atests/marin_resources/[\s\S]*\bwhere: str\b"),
 }
 """Group -> what its files have in their text or path: session fixtures and imports that cost more, in each process that
 has them, than a balanced load saves."""

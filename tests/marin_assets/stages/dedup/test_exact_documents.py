@@ -60,7 +60,7 @@ def expected(shards: list[list[tuple[str, str]]], normalize: str, ranking: tuple
     return judged
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     shards=CORPUS,
     normalize=st.sampled_from(["none", "whitespace_and_case"]),

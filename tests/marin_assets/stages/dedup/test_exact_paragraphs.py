@@ -80,7 +80,7 @@ def test_lines_are_compared_without_case_on_request(tmp_path: Path) -> None:
 PIECES = st.lists(st.sampled_from(["aaa", "bbb", " aaa", "c", "", "\n", "é" * 4]), max_size=6).map("\n\n".join)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(shards=st.lists(st.lists(PIECES, max_size=4), min_size=1, max_size=3))
 def test_every_long_paragraph_is_kept_once_and_every_short_one_everywhere(shards: list[list[str]]) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -88,6 +88,7 @@ def test_every_document_is_bos_tokens_eos_in_the_order_of_its_shard(
         assert tokens.tolist() == [0, *tokenizer.encode(document.text, add_special_tokens=False).ids, 1]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("default")  # warnings of Levanter, on import
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_levanter_reads_the_cache(made: tuple[Path, dict[str, Any]], split: str) -> None:

@@ -30,7 +30,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("size_bytes", [SMALL, LARGE])
 @pytest.mark.parametrize("after", [False, True], ids=["before the effect", "after the effect"])
 def test_an_upload_whose_answers_are_lost_ends_well(
-    gcs_bucket: BucketForTests, size_bytes: int, replace: bool, after: bool
+    gcs_bucket: BucketForTests, impatient: None, size_bytes: int, replace: bool, after: bool
 ) -> None:
     path, data = join(gcs_bucket.prefix, "a"), os.urandom(size_bytes)
     method = "POST" if size_bytes == SMALL else "PUT"
@@ -43,7 +43,7 @@ def test_an_upload_whose_answers_are_lost_ends_well(
 
 @pytest.mark.parametrize("size_bytes", [SMALL, LARGE])
 def test_another_writers_object_is_recognised_although_the_response_was_lost(
-    gcs_bucket: BucketForTests, size_bytes: int
+    gcs_bucket: BucketForTests, impatient: None, size_bytes: int
 ) -> None:
     path = join(gcs_bucket.prefix, "a")
     write_bytes(path, b"other")
