@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if s3 or stage_on_ray:
             item.add_marker(pytest.mark.long)
     # of the processes that share the tests none is left with a slow file at the end
-    items.sort(key=lambda item: not SLOW_FOLDERS.intersection(item.path.parts))
+    items.sort(key=_turn)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -82,6 +82,13 @@ def groups_of_files(root: Path) -> dict[str, str]:
             if pattern.search(f"{path}\n{text}"):
                 groups.setdefault(path, group)
     return groups
+
+
+def _turn(item: pytest.Item) -> int:
+    """When it is its turn. The quickstart is the longest, and Ray's workers have the lowest priority of the system."""
+    if "tiny_quickstart" in getattr(item, "fixturenames", ()):
+        return 0
+    return 1 if SLOW_FOLDERS.intersection(item.path.parts) else 2
 
 
 def _parameters_of(item: pytest.Item) -> list[object]:

@@ -218,6 +218,7 @@ def test_real_documents_are_clean_after_consolidation(tmp_path: Path) -> None:
     assert again["ngrams_ignored"] == first["ngrams_ignored"]
 
 
+@pytest.mark.long
 def test_the_bytes_are_the_same_here_and_on_ray_and_the_findings_for_any_shards(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

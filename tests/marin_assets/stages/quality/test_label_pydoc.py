@@ -102,6 +102,7 @@ def test_length_predicts_little_of_the_label(tmp_path: Path, prose: list[Documen
         assert all(20 <= len(example.text.split()) <= 60 for example in found)
 
 
+@pytest.mark.long
 def test_the_bytes_are_the_same_here_and_on_ray(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prose: list[Document]
 ) -> None:
