@@ -14,16 +14,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import writer_stress
 
+NEEDED = ("late publishes rejected", "takeovers", "crashes")
+
 
 @pytest.mark.parametrize(
     ("store", "processes"),
     [pytest.param("disk", 8, marks=pytest.mark.long), ("gcs", 8), pytest.param("s3", 4, marks=pytest.mark.long)],
 )
 def test_every_output_is_published_once_by_the_latest_of_its_writers(store: str, processes: int) -> None:
-    verdict = writer_stress.compete(store, seconds=4, seed=5, processes=processes)
-    assert verdict["violations"] == []
-    happened = verdict["counts"]
-    assert happened["late publishes rejected"] > 0, happened
-    assert happened["takeovers"] > 0, happened
-    assert happened["crashes"] > 0, happened
-    assert happened["published"] <= happened["outputs"]
+    for seed in range(5, 11):
+        verdict = writer_stress.compete(store, seconds=4, seed=seed, processes=processes)
+        happened = verdict["counts"]
+        assert verdict["violations"] == []
+        assert happened["published"] <= happened["outputs"]
+        if all(happened.get(event) for event in NEEDED):
+            return
+    pytest.fail(f"of {NEEDED} not all happened in any round, so nothing was proved: {happened}")

@@ -19,7 +19,8 @@ def test_what_a_job_has_printed(marin: Marin, jobs_there: JobsThere) -> None:
     jobs_there.until_ended(job)
     code, out, err = marin("cluster", "logs", job)
     assert (code, err) == (0, "")
-    assert out.endswith("hello ä\nno end")
+    assert "hello ä\nno end" in out
+    assert out == jobs_there.log(job)
 
 
 @pytest.mark.long
