@@ -6,7 +6,7 @@ Stages write JSONL compressed with zstd, one document a line and one frame a sha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -33,15 +33,29 @@ def list_shards(path: str) -> list[str]:
     return shards
 
 
-def document_shards(documents_path: str, output_path: str, config: Any, *, suffix: str = SUFFIX) -> list[FileShard]:
+def shard_files(path: str) -> list[StoredFile]:
+    """Return the shards below `path` as the store lists them, in order. Raises FileNotFoundError for none."""
+    shards = [file for file in stored_files(path) if file.path.endswith(FORMATS)]
+    if not shards:
+        raise _no_shards(path)
+    return shards
+
+
+def document_shards(
+    documents_path: str,
+    output_path: str,
+    config: Any,
+    *,
+    suffix: str = SUFFIX,
+    also_read: Sequence[StoredFile] = (),
+) -> list[FileShard]:
     """Return work for `map_shards`: the shards below `documents_path` in groups, with one output file for each.
 
-    An output file has the name of its input below `output_path`, with the format `suffix`. Raises FileNotFoundError if
-    no shard exists, DocumentError if two names differ only in their format.
+    An output file has the name of its input below `output_path`, with the format `suffix`. `also_read` is what the
+    function reads beside the documents. Raises FileNotFoundError if no shard exists, DocumentError if two names differ
+    only in their format.
     """
-    files = [file for file in stored_files(documents_path) if file.path.endswith(FORMATS)]
-    if not files:
-        raise _no_shards(documents_path)
+    files = shard_files(documents_path)
     named: dict[str, StoredFile] = {}
     for file in files:
         twin = named.setdefault(output_name(file, suffix), file)
@@ -50,7 +64,7 @@ def document_shards(documents_path: str, output_path: str, config: Any, *, suffi
                 f"{twin.path!r} and {file.path!r} differ only in their format, so their outputs would have one name. "
                 "Rename one of them."
             )
-    return file_shards(files, [join(output_path, name) for name in named], config=config)
+    return file_shards(files, [join(output_path, name) for name in named], config=config, also_read=also_read)
 
 
 def output_name(file: StoredFile, suffix: str) -> str:

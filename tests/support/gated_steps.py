@@ -7,12 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from marin_assets import THIS_OUTPUT_PATH
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import write_bytes
+from marin_resources.storage.files import StoredFile, write_bytes
 from marin_resources.storage.paths import join
 
 
@@ -27,7 +27,8 @@ class GatedConfig:
 class GatedShard:
     number: int
     told: str
-    outputs: tuple[str, ...] = field(default=())
+    outputs: tuple[str, ...] = ()
+    inputs: tuple[StoredFile, ...] = ()
 
 
 def wait_with_a_child(config: GatedConfig) -> dict[str, int]:
@@ -46,7 +47,7 @@ def wait_in_two_shards(config: GatedConfig) -> dict[str, int]:
     tell(config.told, os.getpid())
     paths = [join(config.output_path, f"part-{number}.txt") for number in range(2)]
     shards = [GatedShard(number=number, told=config.told, outputs=(path,)) for number, path in enumerate(paths)]
-    return dict(map_shards(wait_in_shard, shards, output_path=config.output_path))  # type: ignore[arg-type]
+    return dict(map_shards(wait_in_shard, shards, output_path=config.output_path))
 
 
 def wait_in_shard(shard: GatedShard) -> dict[str, int]:

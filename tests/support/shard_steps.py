@@ -11,6 +11,7 @@ from typing import Any
 
 from marin_resources.hardware import cpu, tpu
 from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.files import StoredFile
 
 MEETING_TIMEOUT_S = 30
 
@@ -24,6 +25,7 @@ class MarkedShard:
     """How many shards must run at once."""
     variable: str = ""
     bad: int = -1
+    inputs: tuple[StoredFile, ...] = ()
 
 
 def mark(shard: MarkedShard) -> dict[str, int]:

@@ -20,6 +20,7 @@ from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
 from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
 WORDS = [f"{a}{b}{c}" for a in ("ba", "de", "ki", "lo", "mu") for b in ("ra", "si", "to", "ve") for c in ("n", "s", "")]
@@ -42,6 +43,7 @@ class TextShard:
     index: int
     documents: int
     label: str
+    inputs: tuple[StoredFile, ...] = ()
 
 
 def make_text(config: TextConfig) -> dict[str, Any]:

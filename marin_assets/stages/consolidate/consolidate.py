@@ -30,7 +30,7 @@ from marin_assets.stages.consolidate.rejected_page import render_rejected
 from marin_assets.stages.consolidate.samples import RejectedSample
 from marin_assets.stages.consolidate.waterfall import REJECT, units_of, waterfall_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile, write_bytes, write_json
 from marin_resources.storage.paths import join
@@ -102,7 +102,10 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
 
 def _shards(config: ConsolidateConfig, attributes: tuple[Applied, ...]) -> list[FileShard]:
     """Return the documents' shards, each with the attributes' files and, as its last output, the file of its sample."""
-    shards = document_shards(config.documents_path, config.output_path, None, suffix=config.output_format)
+    tokenizer = [] if config.tokenizer_path is None else [folder_state(config.tokenizer_path)]
+    shards = document_shards(
+        config.documents_path, config.output_path, None, suffix=config.output_format, also_read=tokenizer
+    )
     documents = [file for shard in shards for file in shard.inputs]
     by_attribute = [attribute_files(applied, documents) for applied in attributes]
     files = dict(zip((file.path for file in documents), zip(*by_attribute, strict=True), strict=False))

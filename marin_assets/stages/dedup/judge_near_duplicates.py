@@ -11,7 +11,6 @@ the attributes, with 8 bytes of memory for each kept document of a cluster.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from marin_assets.documents.attributes import KEPT, Verdict, read_attributes, wr
 from marin_assets.stages.dedup.by_shard import read_of_shard, write_by_shard
 from marin_assets.stages.dedup.keep_policy import KeepPolicy, best, candidate, in_chunks, record
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import open_atomic, read_bytes, remove_folder, stored_files
 from marin_resources.storage.paths import join
@@ -62,7 +61,7 @@ class VerdictConfig:
     kept_path: str
     """The kept documents, written by `write_by_shard`."""
     digest: str
-    """Digest of the files at kept_path and of the cluster table's files."""
+    """Digest of the files at kept_path."""
 
 
 def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | float]:
@@ -73,17 +72,20 @@ def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | 
     """
     policy = KeepPolicy(keep=config.keep, sources=tuple(config.sources), attributes_path=config.attributes_path)
     hidden = join(config.output_path, HIDDEN)
-    ranking = document_shards(config.clusters_path, join(hidden, "candidates"), policy, suffix=".candidates")
+    attributes = [] if config.attributes_path is None else [folder_state(config.attributes_path)]
+    ranking = document_shards(
+        config.clusters_path, join(hidden, "candidates"), policy, suffix=".candidates", also_read=attributes
+    )
     map_shards(write_candidates, ranking, output_path=config.output_path)
     kept = best(_candidates(output) for shard in ranking for output in shard.outputs)
     names = _names(config, len([file for shard in ranking for file in shard.inputs]))
-    tables = repr([(file.size_bytes, file.stamp) for shard in ranking for file in shard.inputs])
     verdict_config = VerdictConfig(
         clusters_path=config.clusters_path,
         kept_path=join(hidden, "kept"),
-        digest=write_by_shard(join(hidden, "kept"), names, kept, {}) + hashlib.sha256(tables.encode()).hexdigest(),
+        digest=write_by_shard(join(hidden, "kept"), names, kept, {}),
     )
-    judged = document_shards(config.documents_path, config.output_path, verdict_config)
+    tables = folder_state(config.clusters_path)
+    judged = document_shards(config.documents_path, config.output_path, verdict_config, also_read=[tables])
     counts = map_shards(judge_shard, judged, output_path=config.output_path)
     remove_folder(hidden)
     return {f"rejected_{REASON}": 0, **counts, "clusters": len(kept)}

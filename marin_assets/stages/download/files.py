@@ -19,7 +19,7 @@ import fsspec
 
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import exists, open_atomic, read_json, write_json
+from marin_resources.storage.files import StoredFile, exists, open_atomic, read_json, write_json
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 
@@ -54,6 +54,11 @@ class SourceFile:
     mark: str
     """The listed mark; see `mark_of`."""
     expected_sha256: str | None
+
+    @property
+    def inputs(self) -> tuple[StoredFile, ...]:
+        name = self.source.rpartition("/")[2]
+        return (StoredFile(path=self.source, name=name, size_bytes=self.size_bytes or 0, stamp=self.mark),)
 
 
 def download_files(config: DownloadFilesConfig) -> dict[str, int | float | str]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
 SKIPPED = frozenset({"antigravity", "this", "idlelib", "turtledemo", "test", "tests", "lib2to3", "__main__"})
@@ -61,6 +62,8 @@ class PydocShard:
     modules: list[str]
     topics: list[str]
     python_version: str
+    inputs: tuple[StoredFile, ...] = ()
+    """None: the modules are those of the Python of this version."""
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -23,11 +23,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import Document, list_shards, page_of, read_documents, shard_name, write_documents
+from marin_assets.documents import Document, page_of, read_documents, shard_name, write_documents
+from marin_assets.documents.shards import shard_files
 from marin_assets.documents.split import VALIDATION, check_fraction, split_of
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
 CHOICES = 4
@@ -75,11 +77,11 @@ def make_held_out_set(config: HeldOutConfig) -> dict[str, Any]:
     held-out documents give fewer questions than `config.questions`.
     """
     check_fraction(config.validation_fraction)
-    sources = list_shards(config.documents_path)
+    sources = shard_files(config.documents_path)
     targets = [join(config.output_path, "documents", shard_name(i, len(sources))) for i in range(len(sources))]
     shards = [
         HeldOutShard(
-            source=source,
+            inputs=(source,),
             target=target,
             validation_fraction=config.validation_fraction,
             max_documents=config.max_documents,
@@ -115,7 +117,8 @@ def make_held_out_set(config: HeldOutConfig) -> dict[str, Any]:
 class HeldOutShard:
     """One shard of documents, with the config to sample it."""
 
-    source: str
+    inputs: tuple[StoredFile, ...]
+    """The file of documents."""
     target: str
     validation_fraction: float
     max_documents: int
@@ -131,7 +134,7 @@ def sample_shard(shard: HeldOutShard) -> Mapping[str, int]:
     counts = {"documents": 0, "documents_held_out": 0}
 
     def held_out() -> Iterator[Document]:
-        for document in read_documents(shard.source):
+        for document in read_documents(shard.inputs[0].path):
             counts["documents"] += 1
             if split_of(document, shard.validation_fraction) == VALIDATION:
                 counts["documents_held_out"] += 1

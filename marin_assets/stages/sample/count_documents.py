@@ -7,6 +7,7 @@ Out: counts.json: {"format_version": 1, "total": {â€¦}, "by_source": {source: {â
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from itertools import islice
 from marin_assets.documents import Document, document_shards, read_documents
 from marin_assets.documents.tokens import token_counter
 from marin_assets.step.values import THIS_OUTPUT_PATH
-from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import write_json
 from marin_resources.storage.paths import join
@@ -48,9 +49,11 @@ def count_documents(config: CountDocumentsConfig) -> dict[str, int | float]:
 
     Returns documents, characters, bytes, words, sources, shards; with a tokenizer, also tokens and bytes_per_token.
     """
-    shards = document_shards(config.documents_path, config.output_path, Counting(tokenizer_path=config.tokenizer_path))
+    tokenizer = [] if config.tokenizer_path is None else [folder_state(config.tokenizer_path)]
+    counting = Counting(tokenizer_path=config.tokenizer_path)
+    shards = document_shards(config.documents_path, config.output_path, counting, also_read=tokenizer)
     # The shards have no output files: their counts are in their notes.
-    without_outputs = [FileShard(inputs=shard.inputs, outputs=(), config=shard.config) for shard in shards]
+    without_outputs = [dataclasses.replace(shard, outputs=()) for shard in shards]
     found = map_shards(count_shard, without_outputs, output_path=config.output_path)
     by_source: dict[str, dict[str, int | float]] = {}
     for key, number in found.items():

@@ -13,7 +13,6 @@ text. The runs take the disk space of the documents once more, until the end.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,9 +20,9 @@ from marin_assets.documents import document_shards, read_documents, shard_name
 from marin_assets.documents.position import SampleError
 from marin_assets.stages.sample.runs import INDEX, RUNS, read_index, read_range, row_line, write_lines, write_run_file
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, remove_folder, stored_files
+from marin_resources.storage.files import remove_folder, stored_files
 from marin_resources.storage.paths import join
 
 FOLDER = ".marin/shuffle"
@@ -99,11 +98,10 @@ def _lines(path: str, seed: int, counts: dict[str, int]) -> Iterator[bytes]:
 
 
 def _shards(config: ShuffleDocumentsConfig, folder: str) -> Iterator[FileShard]:
-    """Yield the output shards. The input of each is the folder of all runs, with one digest of them as its stamp."""
-    files = stored_files(folder)
-    digest = hashlib.sha256(repr([(file.name, file.size_bytes, file.stamp) for file in files]).encode()).hexdigest()
+    """Yield the output shards. The input of each is its part of the folder of all runs."""
+    runs = folder_state(folder)
     sizes = [0] * config.shards
-    for file in files:
+    for file in stored_files(folder):
         if file.path.endswith(INDEX):
             sizes = [a + b for a, b in zip(sizes, read_index(file.path)["bytes"], strict=True)]
     if max(sizes) > MAX_SHARD_BYTES:
@@ -113,7 +111,7 @@ def _shards(config: ShuffleDocumentsConfig, folder: str) -> Iterator[FileShard]:
         )
     for index, size in enumerate(sizes):
         yield FileShard(
-            inputs=(StoredFile(path=folder, name=RUNS, size_bytes=size, stamp=digest),),
+            inputs=(dataclasses.replace(runs, size_bytes=size),),
             outputs=(join(config.output_path, shard_name(index, config.shards)),),
             config=PositionRange(index=index),
         )

@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import Document, list_shards, page_of, read_documents
+from marin_assets.documents import Document, page_of, read_documents
+from marin_assets.documents.shards import shard_files
 from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fraction, split_of
 from marin_assets.stages.tokenize.cache import LEDGER, Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import exists, read_bytes, read_json
+from marin_resources.storage.files import StoredFile, exists, read_bytes, read_json
 from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
@@ -55,8 +57,8 @@ class TokenizeConfig:
 class DocumentShard:
     """One shard of documents, with the config to tokenize it."""
 
-    documents_path: str
-    tokenizer_path: str
+    inputs: tuple[StoredFile, ...]
+    """The documents, then the tokenizer's folder."""
     cache_path: str
     name: str
     validation_fraction: float
@@ -80,17 +82,16 @@ def tokenize(config: TokenizeConfig) -> dict[str, Any]:
     """
     check_fraction(config.validation_fraction)
     metadata = _metadata(_load_tokenizer(config.tokenizer_path)[0], config.tokenizer_path)
-    paths = list_shards(config.documents_path)
-    names = [f"{i:05d}" for i in range(len(paths))]
+    files, tokenizer = shard_files(config.documents_path), folder_state(config.tokenizer_path)
+    names = [f"{i:05d}" for i in range(len(files))]
     shards = [
         DocumentShard(
-            documents_path=path,
-            tokenizer_path=config.tokenizer_path,
+            inputs=(file, tokenizer),
             cache_path=config.output_path,
             name=name,
             validation_fraction=config.validation_fraction,
         )
-        for name, path in zip(names, paths, strict=True)
+        for name, file in zip(names, files, strict=True)
     ]
     counts = map_shards(tokenize_shard, shards, output_path=config.output_path)
     splits = SPLITS if config.validation_fraction else (TRAIN,)
@@ -134,20 +135,21 @@ def tokenizer_digest(tokenizer_path: str) -> str:
 
 def tokenize_shard(shard: DocumentShard) -> dict[str, int]:
     """Tokenize one shard into a shard of each split's cache, and read a sample back."""
-    tokenizer, bos, eos = _load_tokenizer(shard.tokenizer_path)
+    file, folder = shard.inputs
+    tokenizer, bos, eos = _load_tokenizer(folder.path)
     splits = {split: _Rows() for split in shard.splits}
     size = 0
-    documents = read_documents(shard.documents_path)
+    documents = read_documents(file.path)
     while batch := list(islice(documents, BATCH)):
         sides: dict[str, list[Document]] = {split: [] for split in splits}
         for document in batch:
             sides[split_of(document, shard.validation_fraction)].append(document)
-            size += _bytes_of(document, shard.documents_path)
+            size += _bytes_of(document, file.path)
         for split, side in sides.items():
             splits[split].extend(side, _encode(tokenizer, side, bos, eos))
     mismatches = checked = 0
-    metadata = _metadata(tokenizer, shard.tokenizer_path)
-    fresh, bos, eos = _load_tokenizer(shard.tokenizer_path)
+    metadata = _metadata(tokenizer, folder.path)
+    fresh, bos, eos = _load_tokenizer(folder.path)
     for split, rows in splits.items():
         path = join(shard.cache_path, split, shard.name)
         write_shard(path, rows.tokens(), rows.ends(), rows.names, metadata)

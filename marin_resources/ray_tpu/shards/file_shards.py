@@ -6,11 +6,12 @@ of cores, so a killed stage finds its groups again on another machine.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from marin_resources.storage.files import StoredFile
+from marin_resources.storage.files import StoredFile, stored_files
 
 MAX_GROUP_BYTES = 256 * 1024**2
 """Some minutes of work, which a lost worker loses."""
@@ -18,29 +19,51 @@ MAX_SMALL_GROUPS = 256
 """Up to this many files are a group each. More small files share at most this many groups, and one for the rest."""
 
 
+class Shard(Protocol):
+    """The unit of work of one task: a frozen dataclass with all that its function needs."""
+
+    @property
+    def inputs(self) -> tuple[StoredFile, ...]:
+        """All files that the function reads, as listed. If one changes, the shard is another one, and runs again."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FileShard:
-    """The unit of work of one task. Its function creates every output, whole or not at all."""
+    """Work on files. Its function creates every output, whole or not at all."""
 
     inputs: tuple[StoredFile, ...]
     outputs: tuple[str, ...]
     """Paths, one for each input."""
     config: Any
     """How to process the files, a frozen dataclass. Another config is another shard."""
+    also_read: tuple[StoredFile, ...] = ()
+    """What the function reads beside the inputs: a tokenizer, a model, attributes. Its state is the shard's too."""
 
     @property
     def size_bytes(self) -> int:
         return sum(file.size_bytes for file in self.inputs)
 
 
-def file_shards(files: Sequence[StoredFile], outputs: Sequence[str], *, config: Any) -> list[FileShard]:
+def file_shards(
+    files: Sequence[StoredFile], outputs: Sequence[str], *, config: Any, also_read: Sequence[StoredFile] = ()
+) -> list[FileShard]:
     """Group neighbouring files: at most 256 groups of small files, none much above 256 MB unless one file is."""
     total_bytes = sum(file.size_bytes for file in files)
     target_bytes = min(MAX_GROUP_BYTES, total_bytes // MAX_SMALL_GROUPS) if len(files) > MAX_SMALL_GROUPS else 0
     return [
-        FileShard(inputs=tuple(files[a:b]), outputs=tuple(outputs[a:b]), config=config)
+        FileShard(inputs=tuple(files[a:b]), outputs=tuple(outputs[a:b]), config=config, also_read=tuple(also_read))
         for a, b in _groups([file.size_bytes for file in files], target_bytes)
     ]
+
+
+def folder_state(path: str) -> StoredFile:
+    """Return a folder as one file, with a digest of its listing as the stamp: what a shard reads of many files.
+
+    Raises FileNotFoundError if nothing exists at `path`.
+    """
+    files = stored_files(path)
+    digest = hashlib.sha256(repr([(file.name, file.size_bytes, file.stamp) for file in files]).encode()).hexdigest()
+    return StoredFile(path=path, name="", size_bytes=sum(file.size_bytes for file in files), stamp=digest)
 
 
 def _groups(sizes: Sequence[int], target_bytes: int) -> Iterator[tuple[int, int]]:

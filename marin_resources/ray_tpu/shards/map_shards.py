@@ -1,6 +1,6 @@
 """Run a function over shards in parallel, each shard once: the only way in which a stage runs in parallel.
 
-In:  an importable function, and shards: `FileShard`s, or frozen dataclasses with all that the function needs.
+In:  an importable function, and shards: `FileShard`s, or other frozen dataclasses that declare their `inputs`.
 Out: the functions' counts, added up in the order of the shards; and notes of the finished shards (`notes.py`).
 
 A stage that was killed and runs again skips the shards that have notes, and includes their counts. In a Ray task and in
@@ -17,18 +17,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from marin_resources.hardware import Resources, cpu
-from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.file_shards import Shard
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.ray_tpu.shards.notes import Counts, ShardNotes
 from marin_resources.ray_tpu.shards.progress import Progress
 from marin_resources.ray_tpu.shards.tasks import ShardError, run_here, run_on_ray
 from marin_resources.storage import fault_points
+from marin_resources.storage.files import StoredFile
 from marin_resources.wire.config_json import encode
 from marin_resources.wire.reference import reference_to
 
 __all__ = ["Counts", "ShardError", "map_shards"]
 
-S = TypeVar("S")
+S = TypeVar("S", bound=Shard)
 
 
 def map_shards(
@@ -46,11 +47,13 @@ def map_shards(
     A shard's function creates its own outputs, whole or not at all (`replace=False`), so a late worker changes nothing.
     Partial outputs of unfinished shards are removed first. If it counts "documents" and "kept", they must add up with
     "rejected" and each "rejected_<reason>". A shard whose worker is lost is retried three times. Raises ShardError for
-    the first shard that fails.
+    the first shard that fails, TypeError for one that does not declare its inputs.
     """
     reference = reference_to(fn)
+    for shard in shards:
+        _require_inputs(reference, shard)
     encoded = [json.dumps(encode(shard, "shard"), sort_keys=True) for shard in shards]
-    sizes = [shard.size_bytes if isinstance(shard, FileShard) else 0 for shard in shards]
+    sizes = [sum(file.size_bytes for file in shard.inputs) for shard in shards]
     notes = ShardNotes(output_path, reference, encoded, shards)
     done = notes.finished()
     progress = Progress(reference.rpartition(":")[2], sizes, list(done))
@@ -66,6 +69,15 @@ def map_shards(
     if largest_first:
         notes.close()
     return _sum(done[index] for index in range(len(encoded)))
+
+
+def _require_inputs(reference: str, shard: Any) -> None:
+    inputs = getattr(shard, "inputs", None)
+    if not isinstance(inputs, tuple) or not all(isinstance(file, StoredFile) for file in inputs):
+        raise TypeError(
+            f"A shard of {reference!r} has inputs={inputs!r:.100}, expected a tuple of the StoredFiles that the "
+            "function reads, or () if it reads none. Use file_shards, or add the field."
+        )
 
 
 def _sum(counts: Any) -> Counts:

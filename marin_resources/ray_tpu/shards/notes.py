@@ -37,7 +37,8 @@ class ShardNotes:
     def __init__(self, output_path: str, reference: str, encoded: Sequence[str], shards: Sequence[Any]) -> None:
         self._output_path, self._reference = output_path, reference
         self._folder = f"{FOLDER}/{reference.rpartition(':')[2]}"
-        self._notes = [f"{self._folder}/{_key(reference, text)}.json" for text in encoded]
+        keys = (_key(reference, text, shard.inputs) for text, shard in zip(encoded, shards, strict=True))
+        self._notes = [f"{self._folder}/{key}.json" for key in keys]
         self._outputs = [self._names(shard) for shard in shards]
         self._finished: dict[str, int] = {}
         """Sizes in bytes of the outputs of finished shards, by name."""
@@ -148,5 +149,6 @@ def _size(path: str) -> int:
         raise FileNotFoundError(f"The shard returned, but its output {path!r} does not exist.") from error
 
 
-def _key(reference: str, encoded: str) -> str:
-    return hashlib.sha256(f"{reference}\n{encoded}".encode()).hexdigest()[:24]
+def _key(reference: str, encoded: str, inputs: Sequence[StoredFile]) -> str:
+    state = [(file.path, file.size_bytes, file.stamp) for file in inputs]
+    return hashlib.sha256(f"{reference}\n{encoded}\n{state!r}".encode()).hexdigest()[:24]

@@ -26,6 +26,7 @@ class Shard:
     calls: str
     scale: float = 1
     poison: bool = False
+    inputs: tuple = ()
 
 def count(shard: Shard) -> dict[str, float]:
     with open(shard.calls, "a") as file:

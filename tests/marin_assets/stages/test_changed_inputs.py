@@ -1,0 +1,169 @@
+"""A stage that starts again after its inputs changed reads all that changed, and keeps the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from near_duplicate_texts import find
+
+from marin_assets.documents import Document, shard_name, write_documents
+from marin_assets.documents.attributes import Verdict, write_attributes
+from marin_assets.stages.consolidate.consolidate import ConsolidateConfig, consolidate
+from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
+from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
+from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
+from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
+from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
+from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.ray_tpu.shards.map_shards import map_shards
+
+SHARDS = 3
+
+
+@dataclass(frozen=True)
+class Inputs:
+    documents: Path
+    tokenizer: Path
+    clusters: Path
+    scores: Path
+
+    def write_documents(self, only: int | None = None, ending: str = "") -> None:
+        for index in range(SHARDS) if only is None else [only]:
+            rows = [
+                Document(id=f"{index}-{n}", text=f"page {index} {n} says this and that, {ending}" * 3, source="web")
+                for n in range(20)
+            ]
+            write_documents(str(self.documents / shard_name(index, SHARDS)), rows)
+
+    def train(self, vocab_size: int) -> None:
+        config = TrainTokenizerConfig(
+            documents_path=str(self.documents), output_path=str(self.tokenizer), vocab_size=vocab_size
+        )
+        train_tokenizer(unwrap_versioned_value(config))
+
+    def score(self, sign: int) -> None:
+        write_attributes(str(self.documents), str(self.scores), scored, Sign(sign=sign))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    sign: int
+
+
+def scored(config: Sign) -> Callable[[Document], Verdict]:
+    return lambda document: Verdict(keep=True, value=config.sign * float(document.id.replace("-", "")))
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Inputs:
+    inputs = Inputs(*(tmp_path / name for name in ("documents", "tokenizer", "clusters", "scores")))
+    inputs.write_documents()
+    inputs.train(270)
+    return inputs
+
+
+def tokenized(inputs: Inputs, output: str) -> Mapping[str, Any]:
+    config = TokenizeConfig(
+        documents_path=str(inputs.documents),
+        tokenizer_path=str(inputs.tokenizer),
+        output_path=output,
+        validation_fraction=0.3,
+    )
+    return tokenize(unwrap_versioned_value(config))
+
+
+def held_out(inputs: Inputs, output: str) -> Mapping[str, Any]:
+    config = HeldOutConfig(
+        documents_path=str(inputs.documents),
+        output_path=output,
+        validation_fraction=0.5,
+        questions=4,
+        context_characters=20,
+        continuation_characters=20,
+    )
+    return make_held_out_set(unwrap_versioned_value(config))
+
+
+def counted(inputs: Inputs, output: str) -> Mapping[str, Any]:
+    config = CountDocumentsConfig(
+        documents_path=str(inputs.documents), tokenizer_path=str(inputs.tokenizer), output_path=output
+    )
+    return count_documents(unwrap_versioned_value(config))
+
+
+def consolidated(inputs: Inputs, output: str) -> Mapping[str, Any]:
+    config = ConsolidateConfig(
+        documents_path=str(inputs.documents), attributes=[], tokenizer_path=str(inputs.tokenizer), output_path=output
+    )
+    return consolidate(unwrap_versioned_value(config))
+
+
+def judged(inputs: Inputs, output: str) -> Mapping[str, Any]:
+    config = JudgeNearDuplicatesConfig(
+        documents_path=str(inputs.documents),
+        clusters_path=str(inputs.clusters),
+        attributes_path=str(inputs.scores),
+        output_path=output,
+        keep="highest",
+    )
+    return judge_near_duplicates(unwrap_versioned_value(config))
+
+
+def data_files(folder: Path) -> dict[str, bytes]:
+    found = (file for file in folder.rglob("*") if file.is_file() and ".marin" not in file.parts)
+    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
+
+
+def require_as_if_new(run: Callable[[Inputs, str], Any], inputs: Inputs, folder: Path) -> None:
+    """What the second run makes in the output of the first is what a run into an empty output makes."""
+    again, fresh = run(inputs, str(folder / "out")), run(inputs, str(folder / "fresh"))
+    assert again == fresh
+    assert data_files(folder / "out") == data_files(folder / "fresh")
+
+
+@pytest.mark.parametrize("run", [tokenized, held_out, counted, consolidated])
+def test_documents_that_changed_are_read_again(
+    run: Callable[[Inputs, str], Any], inputs: Inputs, tmp_path: Path
+) -> None:
+    before = run(inputs, str(tmp_path / "out"))
+    inputs.write_documents(only=1, ending="and a little more")
+    require_as_if_new(run, inputs, tmp_path)
+    assert run(inputs, str(tmp_path / "out")) != before
+
+
+@pytest.mark.parametrize("run", [tokenized, counted, consolidated])
+def test_a_tokenizer_that_changed_is_read_again(
+    run: Callable[[Inputs, str], Any], inputs: Inputs, tmp_path: Path
+) -> None:
+    before = run(inputs, str(tmp_path / "out"))
+    inputs.train(280)
+    require_as_if_new(run, inputs, tmp_path)
+    assert run(inputs, str(tmp_path / "out")) != before
+
+
+def test_attributes_that_changed_are_read_again(inputs: Inputs, tmp_path: Path) -> None:
+    find(str(inputs.documents), inputs.clusters)
+    inputs.score(1)
+    judged(inputs, str(tmp_path / "out"))
+    before = data_files(tmp_path / "out")
+    inputs.score(-1)
+    require_as_if_new(judged, inputs, tmp_path)
+    assert data_files(tmp_path / "out") != before
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlyAPath:
+    path: str
+
+
+def read(shard: Any) -> dict[str, int]:
+    return {"bytes": len(Path(shard.path).read_bytes())}
+
+
+def test_a_shard_that_declares_no_inputs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="inputs=None, expected a tuple of the StoredFiles that the function reads"):
+        map_shards(read, [OnlyAPath(path=str(tmp_path))], output_path=str(tmp_path / "out"))  # type: ignore[type-var]
