@@ -64,8 +64,8 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     if options.dry_run:
         require_reachable(store.prefix)
         print_plan(plan_with_drift(graph, store, nodes))
-    else:
-        _materialize(graph, nodes, store, description, options)
+    elif code := materialize_nodes(_experiment_name(), graph, nodes, store, options, description):
+        raise SystemExit(code)
     return {node.name: store.locate(node.output) for node in nodes}
 
 
@@ -99,14 +99,19 @@ def print_plan(planned: Sequence[Planned]) -> None:
     print(", ".join(f"{count} to {action}" for action, count in counts.items() if count))
 
 
-def _materialize(
-    graph: Graph, nodes: Sequence[Node], store: Store, description: str | None, options: argparse.Namespace
-) -> None:
+def materialize_nodes(
+    name: str,
+    graph: Graph,
+    nodes: Sequence[Node],
+    store: Store,
+    options: argparse.Namespace,
+    description: str | None = None,
+) -> int:
+    """Materialize the nodes in one run called `name`, with the options of `add_run_options`. Returns the exit code."""
     # The late import breaks a weight: Dagster takes a second, and a dry run or a wrong option answers without it.
     from marin_assets.assets.run import run_graph
 
     home = ensure_dagster_home()
-    name = _experiment_name()
     try:
         require_reachable(store.prefix)
         path = write_experiment(name, graph, store, description)
@@ -121,8 +126,9 @@ def _materialize(
     print(f"{ended.computed} computed, {ended.reused} reused, {len(ended.failures)} failed", file=sys.stderr)
     for sentence in (*ended.failures, *ended.failed_checks):
         print(sentence, file=sys.stderr)
-    if ended.stopped or ended.failures or ended.failed_checks:
-        raise SystemExit(130 if ended.stopped else 1)
+    if ended.stopped:
+        return 130
+    return 1 if ended.failures or ended.failed_checks else 0
 
 
 def _experiment_name() -> str:
@@ -135,7 +141,7 @@ def _experiment_name() -> str:
 def _parse(description: str | None, max_concurrent: int | None) -> argparse.Namespace:
     parser = OptionParser(prog=os.path.basename(sys.argv[0]), description=description)
     add_prefix(parser)
-    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="print what would run and why, run nothing")
+    add_run_options(parser)
     parser.add_argument(
         "--select", action="append", default=[], metavar="SELECTION", help="steps: part of a name, or Dagster's syntax"
     )
@@ -147,18 +153,27 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
         metavar="PATTERN",
         help="part of a step's name, with all that the step needs",
     )
-    parser.add_argument("--max-concurrent", "--max_concurrent", type=int, metavar="N", help="steps at once")
+    options = parser.parse_args()
+    options.max_concurrent = max_concurrent or options.max_concurrent
+    return options
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="print what would run and why, run nothing")
+    parser.add_argument("--max-concurrent", "--max_concurrent", type=_count, metavar="N", help="steps at once")
     parser.add_argument(
         "--fail-if-held",
         "--fail_if_held",
         action="store_true",
         help="fail if another run computes an output",
     )
-    options = parser.parse_args()
-    options.max_concurrent = max_concurrent or options.max_concurrent
-    if options.max_concurrent is not None and options.max_concurrent < 1:
-        parser.error(f"--max-concurrent is {options.max_concurrent}, expected 1 or more")
-    return options
+
+
+def _count(text: str) -> int:
+    """Parse a whole number of at least 1. Raise argparse.ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number of 1 or more")
+    return int(text)
 
 
 def _quit(sentence: str, code: int) -> NoReturn:

@@ -20,6 +20,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 
 VERBS = {
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
+    "materialize": "compute the selected outputs, or reuse them",
     "verify": "compare the files of complete outputs with their manifests",
 }
 """Name of the verb, and of its file -> its description."""
@@ -66,7 +67,7 @@ def _run(
 
 
 def _usage(command: str, verbs: Mapping[str, str]) -> str:
-    lines = (f"    {verb:10} {description}" for verb, description in verbs.items())
+    lines = (f"    {verb:12} {description}" for verb, description in verbs.items())
     return "\n".join([f"{command} <verb> …", *lines])
 
 

@@ -21,8 +21,9 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 from anyio.streams.memory import MemoryObjectSendStream
-from dagster import DagsterEvent, DagsterRunStatus
-from dagster._core.errors import DagsterExecutionInterruptedError, raise_execution_interrupts
+from dagster import DagsterEvent, DagsterRun, DagsterRunStatus
+from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
+from dagster._core.errors import DagsterError, DagsterExecutionInterruptedError, raise_execution_interrupts
 from dagster._core.events import EngineEventData
 from dagster._core.execution.compute_logs import create_compute_log_file_key
 from dagster._core.execution.context.system import PlanExecutionContext
@@ -42,12 +43,17 @@ _END = object()
 POOL_POLL_S = 0.5
 
 
+class NothingSelectedError(DagsterError):
+    """A run of the implicit asset job selects nothing, which Dagster takes for all assets of the code location."""
+
+
 class InterruptibleExecutor(AsyncExecutor):
     """Every step of a run in one event loop; an interrupt cancels them all."""
 
     def _execution_iterator_wrapper(
         self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan
     ) -> Iterator[DagsterEvent]:
+        _require_selection(job_context.dagster_run)
         job_context.instance.add_run_tags(job_context.run_id, process_tag(job_context.run_id))
         with (
             InstanceConcurrencyContext(job_context.instance, job_context.dagster_run) as concurrency,
@@ -188,6 +194,15 @@ def _capture_logs(
         yield DagsterEvent.capture_logs(job_context, step_keys, log_key, log_context)
     except Exception:  # a log that cannot be captured is reported in the run and does not end it
         yield from _handle_compute_log_setup_error(job_context, sys.exc_info())
+
+
+def _require_selection(run: DagsterRun) -> None:
+    """The UI's "Materialize all" selects each asset by name; a selection that matches no asset is empty."""
+    if run.job_name.startswith(IMPLICIT_ASSET_JOB_NAME) and not (run.asset_selection or run.asset_check_selection):
+        raise NothingSelectedError(
+            f"The run {run.run_id!r} selects no asset, and Dagster would materialize all assets of all experiments. "
+            "Nothing was computed. Correct the name in the selection: the page of an asset shows its key."
+        )
 
 
 @contextmanager

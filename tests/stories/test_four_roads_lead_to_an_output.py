@@ -54,6 +54,16 @@ def test_a_step_whose_input_is_not_there_says_what_to_do(prefix: Path, env: dict
     assert "Materialize what it reads first" in done.stderr
 
 
+def test_a_selection_without_an_asset_is_no_run_of_all(prefix: Path, env: dict[str, str]) -> None:
+    """Dagster takes an empty selection for all assets."""
+    done = command(
+        env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", '+key:"hello_wrld/stats"'
+    )
+    assert done.returncode == 1
+    assert "selects no asset" in done.stderr
+    assert not list(prefix.glob("*/*-??????"))
+
+
 @pytest.mark.long
 def test_a_dagster_job(prefix: Path, env: dict[str, str]) -> None:
     done = command(env, DAGSTER, "job", "execute", "-m", "marin_assets.definitions", "-j", "hello_world")
@@ -83,8 +93,8 @@ def test_a_script_whose_functions_are_its_own(prefix: Path, env: dict[str, str],
         (["--prefix", "gs://no-such-bucket/x"], "The prefix 'gs://no-such-bucket/x' cannot be written"),
         (["--run-only", "nothing"], "--run-only 'nothing' finds none of the steps"),
         (["--run-only", "("], "--run-only '(' is not a pattern"),
-        (["--max-concurrent", "0"], "--max-concurrent is 0, expected 1 or more"),
-        (["--max-concurrent", "two"], "invalid int value: 'two'"),
+        (["--max-concurrent", "0"], "--max-concurrent/--max_concurrent: got '0', expected a whole number of 1 or more"),
+        (["--max-concurrent", "two"], "got 'two', expected a whole number of 1 or more"),
         (["--nonsense"], "unrecognized arguments: --nonsense"),
     ],
 )

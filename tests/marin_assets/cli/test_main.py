@@ -17,6 +17,9 @@ Marin = Callable[..., tuple[int, str, str]]
     [
         ([], "marin: got no verb, expected"),
         (["verfy"], "marin: got 'verfy' as the verb, expected"),
+        (["materialize"], "marin materialize: got no selection, expected at least one. Pass names of steps"),
+        (["materialize", "nowhere"], "The selection 'nowhere' finds none of the steps toy/data, toy/database, "),
+        (["materialize", "--max-concurrent", "0", "toy"], "got '0', expected a whole number of 1 or more."),
         (["verify", "--nonsense"], "marin verify: unrecognized arguments: --nonsense."),
         (["verify", "--sample"], "marin verify: argument --sample: expected one argument."),
         (["verify", "--sample", "0"], "argument --sample: got '0', expected a share above 0 and up to 1."),
@@ -49,7 +52,7 @@ def test_a_wrong_command_line_is_one_line_on_stderr_and_code_2(
 def test_help_names_the_verbs_and_their_options(marin: Marin) -> None:
     code, out, _ = marin("--help")
     assert code == 0
-    assert "verify     compare the files" in out
+    assert "verify       compare the files" in out
     code, out, _ = marin("verify", "--help")
     assert code == 0
     assert "--sample P" in out
