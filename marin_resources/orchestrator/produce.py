@@ -32,6 +32,8 @@ DISK_POLL_S = 0.5
 BUCKET_POLL_S = 2.0
 """Each look at a bucket takes a few requests."""
 LOG_EVERY_S = 60.0
+MAX_VANISHED = 3
+"""How many times in a row the lease may be lost during the compute while no other writer is seen."""
 
 
 class ProduceError(RuntimeError):
@@ -99,12 +101,13 @@ async def produce(
     `should_detach` returns True, the compute keeps running and DetachedError replaces CancelledError.
     """
     name = request.output.name
-    waited_s, lost, expired = 0.0, 0, None
+    waited_s, lost, expired, vanished = 0.0, 0, None, 0
     while True:
         observed = await _look(store, request.output)
         if observed.done:
             return Produced(observed=observed, reused=lost == 0, waited_s=waited_s, lost_workers=lost)
         if observed.holder is not None and observed.holder.generation != expired:
+            vanished = 0  # another writer it was
             if not wait_for_others:
                 raise ProduceError(_held_sentence(name, observed.holder))
             attempt = observed.holder.attempt
@@ -121,6 +124,10 @@ async def produce(
             handle = await _submit(task, backend(), callbacks)
         current = Attempt(output=request.output, path=observed.path, number=attempt)
         outcome = await _wait(current, handle, store, backend(), callbacks, should_detach)
+        if outcome.end is End.ALREADY_DONE and outcome.error:
+            vanished += 1
+            if vanished == MAX_VANISHED:
+                raise ProduceError(_vanished_sentence(name, observed.path, outcome.error))
         if outcome.end is End.SUCCESS:
             return await _require_complete(request.output, store, waited_s, lost)
         if outcome.end in (End.FAILED, End.LOST) and not outcome.may_live:
@@ -243,6 +250,14 @@ async def _require_complete(output: Output, store: Store, waited_s: float, lost:
             "Someone else changes this output; see that only one deployment writes this prefix."
         )
     return Produced(observed=observed, reused=False, waited_s=waited_s, lost_workers=lost)
+
+
+def _vanished_sentence(name: str, path: str, error: str) -> str:
+    return (
+        f"Step {name!r} was computed {MAX_VANISHED} times, and no other writer has the output {path!r}: "
+        f"{error.removesuffix(' Nothing is published; run again.')} Its function removes the folder of the output, or "
+        "something else does. A function may remove only what it has written itself; correct it and run again."
+    )
 
 
 def _held_sentence(name: str, holder: Holder) -> str:

@@ -15,7 +15,7 @@ class End(enum.StrEnum):
 
     SUCCESS = "success"
     ALREADY_DONE = "already_done"
-    """Another writer completed the output, or took the attempt's number; look again."""
+    """Another writer completed the output, or took its lease or the attempt's number; look again."""
     HELD = "held"
     """Another writer holds the lease of the output."""
     FAILED = "failed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,6 +75,22 @@ def die_once(config: ToyConfig) -> dict[str, int]:
     if not marker.exists():
         marker.touch()
         os._exit(9)
+    return write_value(config)
+
+
+def remove_own_folder(config: ToyConfig) -> dict[str, int]:
+    """Begin with an empty folder, as many scripts do; write into it only with a value above 0."""
+    note_call(config)
+    shutil.rmtree(config.output_path)
+    if config.value < 1:
+        return {}
+    os.makedirs(config.output_path)
+    return write_value(config)
+
+
+def remove_own_lease(config: ToyConfig) -> dict[str, int]:
+    note_call(config)
+    os.unlink(os.path.join(config.output_path, ".executor_status.lock"))
     return write_value(config)
 
 

@@ -30,7 +30,7 @@ from marin_resources.ray_tpu.worker.self_stop import stop_this_process
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
-from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
 from marin_resources.wire.config_json import decode, encode, plain
@@ -121,7 +121,7 @@ class _Attempt:
         except LeaseLostError as error:  # another writer has it: the orchestrator looks again
             print(error, flush=True)
             self.claim.lease.release()
-            return Outcome(end=End.ALREADY_DONE)
+            return self._lost_lease(str(error))
         except BaseException as error:
             return self._handle_error(error)
         finally:
@@ -154,6 +154,17 @@ class _Attempt:
                 finally:
                     self.compute_s = time.monotonic() - self.call_started_s
                     stop_signal.reinstall_handler()
+
+    def _lost_lease(self, error: str) -> Outcome:
+        """Another writer has the lease, unless the attempt's own mark is gone too: a writer would have left it."""
+        path, attempt = self.claim.path, self.claim.attempt
+        if latest_attempt(path) >= attempt:
+            return Outcome(end=End.ALREADY_DONE, error=error)  # the orchestrator looks again
+        sentence = (
+            f"{path!r} was removed while the function ran, and the mark of attempt {attempt} with it. A function may "
+            "remove only what it has written itself"
+        )
+        return Outcome(end=End.FAILED, error=sentence)
 
     def _handle_error(self, error: BaseException) -> Outcome:
         """Record any error of a step's function as its failure and keep the worker; re-raise what stops the process."""

@@ -103,6 +103,23 @@ def test_a_failing_function_gives_a_sentence_and_its_own_traceback(orchestrator:
     assert "worker.py" not in raised.value.traceback
 
 
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_function_that_removes_its_own_folder_has_failed(
+    orchestrator: Orchestrator, prefix: Path, value: int
+) -> None:
+    with pytest.raises(ProduceError, match="was removed while the function ran, and the mark of attempt 1") as raised:
+        orchestrator.produce(toy("tidy", toy_steps.remove_own_folder, value=value))
+    assert "A function may remove only what it has written itself" in str(raised.value)
+    assert len(calls(prefix)) == 1
+
+
+def test_a_lease_that_is_removed_each_time_ends_in_a_sentence(orchestrator: Orchestrator, prefix: Path) -> None:
+    with pytest.raises(ProduceError, match="was computed 3 times, and no other writer has the output") as raised:
+        orchestrator.produce(toy("careless", toy_steps.remove_own_lease))
+    assert "executor_status.lock' was removed or replaced while it was held" in str(raised.value)
+    assert len(calls(prefix)) == 3
+
+
 def test_a_function_that_exits_has_failed(orchestrator: Orchestrator) -> None:
     with pytest.raises(ProduceError, match="Step 'toy/exit' failed: SystemExit: not today"):
         orchestrator.produce(toy("exit", toy_steps.call_exit))
