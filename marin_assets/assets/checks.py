@@ -10,9 +10,10 @@ import dagster as dg
 
 from marin_assets.step.step import Step
 from marin_resources.output import Observed
-from marin_resources.storage.manifest.manifest import ManifestError, is_data, read_manifest, take_manifest
+from marin_resources.storage.output.verify import verify_listing
 
 COMPLETE = "complete"
+SHOWN_FINDINGS = 5
 
 
 class CheckSpec(dg.AssetCheckSpec):
@@ -43,28 +44,22 @@ def check_results(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.A
 
 
 def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:
-    """Compare names and sizes, from one listing. No file is read."""
-    found = take_manifest(path, checksums=False)
-    there = set(found.files)
-    try:
-        published = read_manifest(path)
-        manifest = "present" if published else "none, the output is Marin's"
-        promised = {file for file in published.files if is_data(file[0])} if published else there
-        passed = promised == there
-    except ManifestError as error:
-        manifest, promised, passed = str(error), there, False
-    missing = sorted(promised - there)
+    """Compare names and sizes, from one listing. No data file is read."""
+    verified = verify_listing(path)
+    shown = [finding.sentence() for finding in verified.findings[:SHOWN_FINDINGS]]
+    if more := len(verified.findings) - len(shown):
+        shown.append(f"and {more} more; `marin verify` names all")
     return dg.AssetCheckResult(
         check_name=COMPLETE,
         asset_key=key,
-        passed=passed,
+        passed=verified.ok,
         metadata={
-            "files": len(found.files),
-            "bytes": found.bytes,
-            "missing": len(missing),
-            "first_missing": missing[0][0] if missing else "none",
-            "manifest": manifest,
-            "compared": "names and sizes; `marin verify` compares the bytes",
+            "expected": f"the {verified.files} files of its manifest" if not verified.unverified else "its files",
+            "value": f"{verified.counts()}: {'; '.join(shown)}" if shown else "complete",
+            "files": verified.files,
+            "bytes": verified.bytes,
+            "compared": verified.unverified or "names and sizes; `marin verify` compares the bytes",
+            "path": path,
         },
     )
 

@@ -90,9 +90,7 @@ def rerun_commands(verified: Verified, prefix: str) -> tuple[str, str]:
 def _lines_of_wrong(each: Verified, prefix: str) -> Iterator[str]:
     assert each.verdict is not None
     findings = each.verdict.findings
-    counts = Counter(finding.problem for finding in findings)
-    problems = ", ".join(f"{count} {problem}" for problem, count in counts.items())
-    yield f"wrong: {each.node.name}: {problems}; rerun step {each.node.name!r}, {each.path}"
+    yield f"wrong: {each.node.name}: {each.verdict.counts()}; rerun step {each.node.name!r}, {each.path}"
     yield from (f"    {finding.sentence()}" for finding in findings[:SHOWN_FINDINGS])
     if len(findings) > SHOWN_FINDINGS:
         yield f"    and {len(findings) - SHOWN_FINDINGS} more; --json has all"

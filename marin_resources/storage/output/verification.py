@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -49,6 +50,11 @@ class Verification:
     def ok(self) -> bool:
         """Whether no difference was found."""
         return not self.findings
+
+    def counts(self) -> str:
+        """The number of findings of each problem, such as "2 missing, 1 resized"."""
+        counts = Counter(finding.problem for finding in self.findings)
+        return ", ".join(f"{count} {problem}" for problem, count in counts.items())
 
     def to_json(self) -> dict[str, Any]:
         return {"ok": self.ok, **asdict(self)}

@@ -11,6 +11,7 @@ from marin_assets.assets.checks import check_results
 from marin_resources.output import Observed, Output
 from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.manifest.manifest import NAME
+from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 
@@ -37,19 +38,28 @@ def shown(result: dg.AssetCheckResult, name: str) -> object:
 def test_an_output_as_it_was_published_is_complete(path: str) -> None:
     result = complete(path)
     assert result.passed
-    assert (shown(result, "files"), shown(result, "bytes"), shown(result, "missing")) == (2, 10, 0)
+    assert (shown(result, "files"), shown(result, "bytes"), shown(result, "value")) == (2, 10, "complete")
 
 
-def test_a_missing_an_extra_or_a_resized_file_is_not_complete(path: str) -> None:
+def test_missing_extra_and_resized_files_are_named(path: str) -> None:
     write_bytes(join(path, "c.txt"), b"extra")
-    assert not complete(path).passed
-    remove(join(path, "c.txt"))
-    assert complete(path).passed
+    assert shown(complete(path), "value") == "1 extra: extra 'c.txt': expected nothing, found 5 bytes"
     write_bytes(join(path, "a.txt"), b"longer than before")
-    assert not complete(path).passed
-    remove(join(path, "a.txt"))
+    remove(join(path, "b.txt"))
     result = complete(path)
-    assert (result.passed, shown(result, "first_missing")) == (False, "a.txt")
+    assert (result.passed, shown(result, "expected")) == (False, "the 2 files of its manifest")
+    assert shown(result, "value") == (
+        "1 resized, 1 missing, 1 extra: resized 'a.txt': expected 5 bytes, found 18 bytes; "
+        "missing 'b.txt': expected 5 bytes, found nothing; extra 'c.txt': expected nothing, found 5 bytes"
+    )
+
+
+def test_of_many_findings_the_first_are_named(path: str) -> None:
+    for number in range(9):
+        write_bytes(join(path, f"more-{number}"), b"x")
+    found = str(shown(complete(path), "value"))
+    assert found.startswith("9 extra: extra 'more-0'")
+    assert found.endswith("and 4 more; `marin verify` names all")
 
 
 def test_the_check_says_that_it_compares_no_bytes(path: str) -> None:
@@ -63,13 +73,18 @@ def test_a_damaged_manifest_fails_the_check_and_not_the_run(path: str) -> None:
     write_bytes(join(path, NAME), b"{")
     result = complete(path)
     assert not result.passed
-    assert "is not JSON" in str(shown(result, "manifest"))
+    assert "is not JSON" in str(shown(result, "value"))
 
 
 def test_an_output_of_marins_passes_and_the_check_says_why(path: str) -> None:
     remove(join(path, NAME))
+    assert not complete(path).passed, "the record names a manifest"
+    remove(join(path, RECORD))
     result = complete(path)
-    assert (result.passed, shown(result, "manifest")) == (True, "none, the output is Marin's")
+    assert (result.passed, shown(result, "compared")) == (
+        True,
+        "no manifest exists to compare with, as Marin writes none",
+    )
 
 
 def test_what_marin_has_not_recorded_is_a_warning_and_not_a_failure(path: str) -> None:
