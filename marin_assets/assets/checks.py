@@ -54,7 +54,7 @@ def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:
         asset_key=key,
         passed=verified.ok,
         metadata={
-            "expected": f"the {verified.files} files of its manifest" if not verified.unverified else "its files",
+            "expected": "its files" if verified.unverified else f"the files of its manifest ({verified.files})",
             "value": f"{verified.counts()}: {'; '.join(shown)}" if shown else "complete",
             "files": verified.files,
             "bytes": verified.bytes,

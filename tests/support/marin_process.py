@@ -28,7 +28,7 @@ class MarinProcess:
         self._log = log
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [*(python or marin_python()), str(HERE / "stories/marin_side.py"), str(heartbeat_s)],
+                [*(python or marin_python()), str(HERE / "marin_side.py"), str(heartbeat_s)],
                 env=marin_environment(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -47,7 +47,7 @@ def test_missing_extra_and_resized_files_are_named(path: str) -> None:
     write_bytes(join(path, "a.txt"), b"longer than before")
     remove(join(path, "b.txt"))
     result = complete(path)
-    assert (result.passed, shown(result, "expected")) == (False, "the 2 files of its manifest")
+    assert (result.passed, shown(result, "expected")) == (False, "the files of its manifest (2)")
     assert shown(result, "value") == (
         "1 resized, 1 missing, 1 extra: resized 'a.txt': expected 5 bytes, found 18 bytes; "
         "missing 'b.txt': expected 5 bytes, found nothing; extra 'c.txt': expected nothing, found 5 bytes"
