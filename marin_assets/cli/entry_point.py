@@ -25,6 +25,7 @@ from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.plan import Action, Planned, plan
 from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.settings import SettingError, ensure_dagster_home
@@ -58,6 +59,7 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     store = Store(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
     graph = build_graph(steps)
+    refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     nodes = selected_nodes(graph, options)
     for sentence in graph.drift:
         print(f"drift: {sentence}", file=sys.stderr)

@@ -14,6 +14,7 @@ from marin_assets.cli.entry_point import add_run_options, materialize_nodes, pla
 from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import build_graph
+from marin_assets.step.placement import refuse_overlaps
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.output.store import Store
 
@@ -34,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
     refuse_store_without_conditions(store.prefix)
     _, selected = select_nodes(options.selection, options.experiment)
     graph = build_graph([node.step for node in selected])
+    refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     nodes = [graph[node.step] for node in selected]
     if options.dry_run:
         require_reachable(store.prefix)

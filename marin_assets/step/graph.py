@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName, StepMarker
 from marin_assets.step.version import Inputs, Version, compute_version, plain_leaves, read_inputs
@@ -84,6 +85,7 @@ def build_graph(steps: Iterable[Step | InputName]) -> Graph:
     for step in order:
         version = versions[step] = compute_version(step.name, inputs[step], versions)
         if (known := by_version.get(version.text)) is not None:
+            _require_same_place(known.step, step)
             drift.extend(_difference(known.step, step))
             by_step[step] = known
             continue
@@ -96,6 +98,7 @@ def build_graph(steps: Iterable[Step | InputName]) -> Graph:
         by_version[version.text] = by_step[step] = node
     graph = Graph(tuple(by_version.values()), by_step, tuple(dict.fromkeys(drift)))
     _refuse_collisions(graph)
+    refuse_overlaps((node.output.relative(), node.name) for node in graph)
     return graph
 
 
@@ -137,6 +140,14 @@ def _difference(first: Step, second: Step) -> Iterator[str]:
                 f"Two steps named {first.name!r} have one version and differ in the unversioned field {field!r}, "
                 f"{one.get(field)!r} and {other.get(field)!r}; the first is used. Wrap it in versioned() if it matters."
             )
+
+
+def _require_same_place(first: Step, second: Step) -> None:
+    if first.override_output_path != second.override_output_path:
+        raise ConfigError(
+            f"Two steps named {first.name!r} have one version and different output paths, "
+            f"{first.override_output_path!r} and {second.override_output_path!r}. Use one of the two steps everywhere."
+        )
 
 
 def _name(fn: object) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.placement import require_override
 from marin_assets.step.values import ConfigError, InputName, StepMarker
 from marin_resources.hardware import Resources, cpu
 
@@ -61,6 +62,8 @@ class Step(StepMarker):
                 f"Step {self.name!r} has config={self.config!r}, expected an instance of a dataclass. "
                 "Declare the config's fields in a @dataclass(frozen=True, kw_only=True)."
             )
+        if self.override_output_path is not None:
+            require_override(self.override_output_path, self.name)
         if any(isinstance(names, str) for names in (self.extras, self.env, self.packages)):
             raise ConfigError(f"Step {self.name!r} has a text for extras, env or packages, expected a tuple of names.")
         if self.timeout_s is not None and not self.timeout_s > 0:

@@ -33,6 +33,12 @@ class ConfigError(ValueError):
     """A config that cannot be versioned, resolved or sent: one sentence with the field and the fix."""
 
 
+def require_inside(path: Any, what: str) -> None:
+    """Raise ConfigError for a path with a segment "..": it could leave the folder that it is meant to be below."""
+    if isinstance(path, str) and ".." in path.replace("\\", "/").split("/"):
+        raise ConfigError(f"{what} has the path {path!r}, in which '..' leaves its folder. Give the path without '..'.")
+
+
 class StepMarker:
     """Base class of Step: it lets this module recognise a step without importing it."""
 
@@ -53,6 +59,9 @@ class InputName(_Path):
     step: StepMarker | None
     name: str | None = None
     block_on_step: bool = True
+
+    def __post_init__(self) -> None:
+        require_inside(self.name, "An input")
 
     def cd(self, name: str) -> InputName:
         """A path below this one."""
@@ -81,6 +90,9 @@ class OutputName(_Path):
 
     name: str | None = None
 
+    def __post_init__(self) -> None:
+        require_inside(self.name, "An output")
+
 
 @dataclass(frozen=True)
 class MirroredValue(_Path):
@@ -88,6 +100,9 @@ class MirroredValue(_Path):
 
     value: Any
     budget_gb: float = 10
+
+    def __post_init__(self) -> None:
+        require_inside(self.value, "A mirrored path")
 
     def __repr__(self) -> str:
         return f"mirrored({self.value!r}, budget_gb={self.budget_gb:g})"

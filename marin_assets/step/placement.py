@@ -1,0 +1,49 @@
+"""Where the outputs of a graph are placed: each in a folder of its own, and none below another output."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+
+from marin_assets.step.values import ConfigError, require_inside
+
+
+def require_override(override: object, name: str) -> None:
+    """Raise ConfigError unless the override of the output of step `name` is the path of a folder of its own."""
+    if not isinstance(override, str) or not override.strip("/. "):
+        raise ConfigError(
+            f"Step {name!r} has override_output_path={override!r}, expected a path such as 'kept/pages'. Leave it None "
+            "for the hashed path."
+        )
+    require_inside(override, f"Step {name!r}")
+
+
+def refuse_overlaps(located: Iterable[tuple[str, str]]) -> None:
+    """Raise ConfigError if two outputs are at one place, or one lies inside another. `located`: path, step's name.
+
+    Paths are all below one prefix, or all relative to it.
+    """
+    places: dict[str, str] = {}
+    for path, name in located:
+        scheme, separator, rest = path.rpartition("://")
+        place = scheme + separator + posixpath.normpath(rest)
+        if place in places:
+            raise ConfigError(
+                f"The outputs of the steps {places[place]!r} and {name!r} would both be at {place!r}. Give one of them "
+                "another output path."
+            )
+        places[place] = name
+    for place, name in places.items():
+        for above in _folders_above(place):
+            if above in places:
+                raise ConfigError(
+                    f"The output of step {name!r} at {place!r} would lie inside that of step {places[above]!r} at "
+                    f"{above!r}, which owns all files below it. Give one of them another output path."
+                )
+
+
+def _folders_above(place: str) -> Iterator[str]:
+    above = posixpath.dirname(place)
+    while above and above != place:
+        yield above
+        place, above = above, posixpath.dirname(above)
