@@ -51,6 +51,11 @@ def find_leftovers(path: str, latest: int) -> Leftovers:
             f"{path!r} holds {found.names[0]!r} and no mark of an attempt, so it is not touched. "
             "Move those files to another place, or give the step another name."
         )
+    if (inside := _output_inside(path, found)) is not None:
+        raise StoreError(
+            f"{path!r} has the output of another step inside, {inside!r}, so its files are not touched. Move that "
+            "output to another place, or give one of the steps another output path."
+        )
     return found
 
 
@@ -106,6 +111,18 @@ def _in_bucket(path: str) -> Leftovers:
     objects = tuple(file for file in found if _is_leftover(file.name))
     names = {SHARDS if file.name.startswith(".marin/") else file.name.partition("/")[0] for file in objects}
     return Leftovers(names=tuple(sorted(names)), objects=objects)
+
+
+def _output_inside(path: str, found: Leftovers) -> str | None:
+    """The path of another output below this one, by its status."""
+    if not is_local(path):
+        inside = (file.path for file in found.objects if file.name.rpartition("/")[2] == status.NAME)
+        return next((name.rpartition("/")[0] for name in inside), None)
+    for folder in (join(absolute(path), name) for name in found.names if name != SHARDS):
+        for below, _, files in os.walk(folder):
+            if status.NAME in files:
+                return below
+    return None
 
 
 def _is_leftover(name: str) -> bool:

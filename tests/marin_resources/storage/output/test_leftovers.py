@@ -134,3 +134,17 @@ def test_leftovers_survive_a_kill_while_they_are_moved(disk_prefix: str, point: 
     make(store, attempt=3)
     assert store.look([X])[X].done
     assert read_manifest(path).files == (("data.txt", 4),)  # type: ignore[union-attr]
+
+
+def test_another_steps_output_inside_is_never_a_leftover(store: Store, path: str) -> None:
+    """The override of a step can nest around a hashed path; of two scripts nobody plans both."""
+    around = output(identity="b" * 64, override=path.removeprefix(f"{store.prefix}/").rpartition("/")[0])
+    held = claim(store, what=around)
+    write(held.path, "mine", "half")
+    held.lease.release()
+    inside = make(store)
+    before = snapshot(inside)
+    with pytest.raises(StoreError, match="has the output of another step inside"):
+        claim(store, 2, what=around)
+    assert snapshot(inside) == before
+    assert store.look([X])[X].done
