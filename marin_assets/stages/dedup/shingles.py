@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from marin_assets.documents.scripts import WITHOUT_SPACES
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -29,17 +31,6 @@ ALONE = 1 << 31
 """Flag of a character that is a word by itself."""
 VARIATION_SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 """Ranges of marks on emoji, which would otherwise be words."""
-WITHOUT_SPACES = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Myanmar
-    (0x1780, 0x17FF),  # Khmer
-    (0x3005, 0x3007),  # 々 〆 〇
-    (0x3040, 0x30FF),  # Hiragana, Katakana
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x323AF),  # Han
-)
 
 
 def shingle_hashes(text: str, ngram: int) -> NDArray[np.uint32]:

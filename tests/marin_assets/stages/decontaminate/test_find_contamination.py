@@ -133,6 +133,21 @@ def test_a_short_question_is_matched_as_a_whole_and_a_shorter_one_is_counted(tmp
     assert (result["questions_contaminated"], result["questions_too_short"]) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "徳川家康が江戸幕府を開いたのは西暦何年のことですか",
+        "中华人民共和国的首都是哪一座城市请选择正确答案",
+        "สามเหลี่ยมมุมฉากมีด้านตรงข้ามมุมฉากยาวเท่าใด",
+    ],
+)
+def test_a_question_in_a_script_without_spaces_is_found(tmp_path: Path, whole: str) -> None:
+    documents = texts(f"{noise(9)}{whole}{noise(9)}", f"{noise(9)} {whole[:8]}、{noise(9)}", whole[::-1])
+    result = find(tmp_path, documents, [question(0, whole, [""], 0)])
+    assert result["questions_too_short"] == 0
+    assert [verdict.keep for verdict in found(tmp_path).values()] == [False, True, True]
+
+
 def test_common_ngrams_are_ignored_and_questions_without_others_are_counted(tmp_path: Path) -> None:
     licence = noise(13, 8)
     rows = [question(0, licence, [""], 0), question(1, f"{licence} {noise(20, 9)}", [""], 0)]
