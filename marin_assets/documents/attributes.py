@@ -94,10 +94,10 @@ def read_attributes(path: str) -> Iterator[tuple[str, Verdict]]:
         if isinstance(row, BadRow) or not _is_verdict(row):
             found = row.detail if isinstance(row, BadRow) else f"{row!r:.120}"
             raise DocumentError(
-                f"{path!r} line {number} is not an attribute ({found}). Expected 'id', 'keep', 'reason' and 'value'; "
-                "compute the attributes again."
+                f"{path!r} line {number} is not an attribute ({found}). Expected 'id', 'keep', 'reason', 'value' and, "
+                "for parts to cut out, 'cut' with spans [start, end); compute the attributes again."
             )
-        cut = tuple((start, end) for start, end in row.get("cut", ()))
+        cut = tuple((start, end) for start, end in row.get("cut") or ())
         yield row["id"], Verdict(keep=row["keep"], reason=row["reason"], value=row["value"], cut=cut)
 
 
@@ -122,4 +122,17 @@ def _row(id: str, verdict: Verdict) -> dict[str, Any]:
 
 
 def _is_verdict(row: Mapping[str, Any]) -> bool:
-    return isinstance(row.get("id"), str) and isinstance(row.get("keep"), bool) and {"reason", "value"} <= row.keys()
+    plain = isinstance(row.get("id"), str) and isinstance(row.get("keep"), bool) and isinstance(row.get("reason"), str)
+    return plain and "value" in row and _is_number(row["value"]) and _are_spans(row.get("cut") or ())
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _are_spans(cut: Any) -> bool:
+    """Whether these are spans [start, end); an empty one cuts nothing."""
+    if not isinstance(cut, list | tuple) or not all(isinstance(span, list | tuple) and len(span) == 2 for span in cut):
+        return False
+    whole = all(isinstance(bound, int) and not isinstance(bound, bool) for span in cut for bound in span)
+    return whole and all(0 <= start <= end for start, end in cut)

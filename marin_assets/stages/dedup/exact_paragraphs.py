@@ -11,6 +11,7 @@ Paragraphs are identified by their place. See `exact_copies.py` for the phases a
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts
 
-SEPARATORS = {"paragraph": "\n\n", "line": "\n"}
+SEPARATORS = {"paragraph": re.compile(r"\n\r?\n"), "line": re.compile(r"\n")}
+"""Lines may end in CRLF: the CR at the end of a unit is stripped with its whitespace."""
 Span = tuple[int, int]
 
 
@@ -114,12 +116,12 @@ def _verdicts(
 
 def units(text: str, config: DuplicateParagraphsConfig) -> list[tuple[int, int, str]]:
     """Return (start, end, text) of each unit of at least `min_characters`. The span includes the separator after it."""
-    separator, shortest, start = SEPARATORS[config.unit], config.min_characters, 0
+    shortest, start = config.min_characters, 0
     found: list[tuple[int, int, str]] = []
-    for piece in text.split(separator):
-        end = start + len(piece) + len(separator)
-        if len(piece) >= shortest and len(stripped := piece.strip()) >= shortest:
-            found.append((start, min(end, len(text)), stripped))
+    separators = (match.span() for match in SEPARATORS[config.unit].finditer(text))
+    for stop, end in (*separators, (len(text), len(text))):
+        if stop - start >= shortest and len(stripped := text[start:stop].strip()) >= shortest:
+            found.append((start, end, stripped))
         start = end
     return found
 
@@ -129,7 +131,7 @@ def verdict(text: str, repeated: list[Span]) -> Verdict:
     if not repeated:
         return Verdict(keep=True, value=0.0)
     if repeated[-1][1] == len(text):  # at the end of the text the separator before the span is cut too
-        kept = text[: repeated[-1][0]].rstrip("\n")
+        kept = text[: repeated[-1][0]].rstrip("\r\n")
         repeated = [*repeated[:-1], (max(len(kept), repeated[-2][1] if len(repeated) > 1 else 0), len(text))]
     cut = _joined(repeated)
     left = "".join(

@@ -61,6 +61,26 @@ def test_a_rejection_without_a_reason_fails_the_stage(documents: str) -> None:
         judged(documents, without_reason=True)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '"keep": "yes", "reason": "", "value": null',
+        '"keep": true, "reason": 3, "value": null',
+        '"keep": true, "reason": "", "value": "high"',
+        '"keep": true, "reason": "", "value": true',
+        '"keep": true, "reason": "", "value": 1, "cut": 3',
+        '"keep": true, "reason": "", "value": 1, "cut": [[3]]',
+        '"keep": true, "reason": "", "value": 1, "cut": [["a", "b"]]',
+        '"keep": true, "reason": "", "value": 1, "cut": [[5, 2]]',
+        '"keep": true, "reason": "", "value": 1, "cut": [[-4, 8]]',
+    ],
+)
+def test_a_row_of_the_wrong_types_or_with_a_cut_backwards_is_an_error(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"id": "a", {wrong}}}\n')
+    with pytest.raises(DocumentError, match=r"a\.jsonl' line 1 is not an attribute .* 'cut' with spans"):
+        list(read_attributes(str(tmp_path / "a.jsonl")))
+
+
 def test_a_line_that_is_not_an_attribute_is_reported_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": "a", "keep": true, "reason": "", "value": null}\n{"id": "b"}\n')
     attributes = read_attributes(str(tmp_path / "a.jsonl"))

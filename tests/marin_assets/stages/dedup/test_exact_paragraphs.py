@@ -71,6 +71,14 @@ def test_a_text_that_repeats_itself_keeps_the_first_occurrence(tmp_path: Path) -
     assert text == f"{LONG}\n\n{OTHER}\n\nshort\n\nshort"
 
 
+def test_paragraphs_whose_lines_end_in_crlf_are_paragraphs_too(tmp_path: Path) -> None:
+    first, second = "the first paragraph, long enough to count", "the second paragraph, long enough to count"
+    text = f"{first}\r\n\r\n{second}\r\n"
+    _, [(_, kept), (verdict, rest)] = run(tmp_path, [[text, f"{second}\n\nmore\r\n"]])
+    assert (kept, rest) == (text, "more\r\n")
+    assert verdict.keep
+
+
 def test_lines_are_compared_without_case_on_request(tmp_path: Path) -> None:
     texts = [[f"{LONG}\n{OTHER}\n"], [f"x\n  {LONG.upper()}\ny"]]
     _, judged = run(tmp_path, texts, unit="line", normalize="whitespace_and_case")
