@@ -67,7 +67,8 @@ def _run(
 
 
 def _usage(command: str, verbs: Mapping[str, str]) -> str:
-    lines = (f"    {verb:12} {description}" for verb, description in verbs.items())
+    width = max(10, *map(len, verbs))
+    lines = (f"    {verb:{width}} {description}" for verb, description in verbs.items())
     return "\n".join([f"{command} <verb> …", *lines])
 
 

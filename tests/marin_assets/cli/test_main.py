@@ -52,7 +52,7 @@ def test_a_wrong_command_line_is_one_line_on_stderr_and_code_2(
 def test_help_names_the_verbs_and_their_options(marin: Marin) -> None:
     code, out, _ = marin("--help")
     assert code == 0
-    assert "verify       compare the files" in out
+    assert "verify      compare the files" in out
     code, out, _ = marin("verify", "--help")
     assert code == 0
     assert "--sample P" in out
