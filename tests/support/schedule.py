@@ -47,7 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         parameters = _parameters_of(item)
         s3 = "s3" in parameters and not any(f"tests/{place}" in item.nodeid for place in WITH_S3)
-        stage_on_ray = "on Ray" in parameters and "stages" in item.path.parts  # the quickstart runs all stages there
+        # the quickstart runs all stages there
+        stage_on_ray = "on Ray" in parameters and not {"stages", "documents"}.isdisjoint(item.path.parts)
         if s3 or stage_on_ray:
             item.add_marker(pytest.mark.long)
     # of the processes that share the tests none is left with a slow file at the end
