@@ -158,8 +158,12 @@ class _Attempt:
     def _lost_lease(self, error: str) -> Outcome:
         """Another writer has the lease, unless the attempt's own mark is gone too: a writer would have left it."""
         path, attempt = self.claim.path, self.claim.attempt
-        if latest_attempt(path) >= attempt:
-            return Outcome(end=End.ALREADY_DONE, error=error)  # the orchestrator looks again
+        try:
+            removed = latest_attempt(path) < attempt
+        except OSError:  # a store that does not answer is why the lease was lost: the orchestrator looks again
+            removed = False
+        if not removed:
+            return Outcome(end=End.ALREADY_DONE, error=error)
         sentence = (
             f"{path!r} was removed while the function ran, and the mark of attempt {attempt} with it. A function may "
             "remove only what it has written itself"

@@ -39,6 +39,7 @@ CLOCK = Clock()
 
 
 def clock_s() -> float:
+    """The time now, in seconds, by `CLOCK`."""
     return CLOCK.now_s()
 
 
