@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import filecmp
 import os
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
 
 from marin_resources.storage import fault_points
@@ -14,6 +16,8 @@ from marin_resources.storage.paths import absolute
 
 TEMPORARY_SUFFIX = ".tmp"
 """Suffix of a hidden file while it is written."""
+NEW_S = 60.0
+"""An empty temporary that is younger may not be locked yet."""
 
 
 def already_exists(path: str) -> FileExistsError:
@@ -34,20 +38,43 @@ def write_on_disk(path: str, data: bytes) -> None:
 def open_on_disk(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
     """Open a binary file on a local disk. It appears at `path` if the block succeeds: see `files.open_atomic`."""
     place = absolute(path)
-    folder, name = os.path.split(place)
+    with temporary_beside(place) as file:
+        yield file
+        fault_points.reach("file half written")
+        file.flush()
+        os.fsync(file.fileno())
+        fault_points.reach("file written aside")
+        os.replace(file.name, place) if replace else _create(file.name, place)
+
+
+@contextmanager
+def temporary_beside(path: str) -> Iterator[IO[bytes]]:
+    """Open a hidden file in the folder of `path`, which may be renamed to it. If it still exists then, it is removed.
+
+    Its process holds a lock on it, so that another one can recognize the temporary of a dead process.
+    """
+    folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
     temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
     try:
         with open(temporary, "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file
-            fault_points.reach("file half written")
-            file.flush()
-            os.fsync(file.fileno())
-        fault_points.reach("file written aside")
-        os.replace(temporary, place) if replace else _create(temporary, place)
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def remove_dead_temporaries(folder: str) -> None:
+    """Remove the temporaries in a folder, not below it, whose processes are gone."""
+    for entry in os.scandir(folder):
+        if not (entry.name.startswith(".") and entry.name.endswith(TEMPORARY_SUFFIX) and entry.is_file()):
+            continue
+        with suppress(FileNotFoundError, BlockingIOError), open(entry.path, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = os.fstat(file.fileno())
+            if found.st_size or time.time() - found.st_mtime > NEW_S:
+                os.unlink(entry.path)
 
 
 def _create(temporary: str, path: str) -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import base64
 import os
 import stat
-import uuid
+from functools import cache
+from typing import IO
 
 from marin_resources.storage.control.disk import locked
-from marin_resources.storage.disk import TEMPORARY_SUFFIX
+from marin_resources.storage.disk import remove_dead_temporaries, temporary_beside
 from marin_resources.storage.files import write_json
 from marin_resources.storage.manifest.checksum import CRC32C
 from marin_resources.storage.mirror.protocol import (
@@ -68,15 +69,16 @@ class DiskStore:
             raise changed(stored.path) from None
 
     def write_copy(self, copy: FileCopy) -> None:
-        folder, name = os.path.split(copy.target)
-        os.makedirs(folder, exist_ok=True)
-        temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
-        try:
-            _write_verified(copy, temporary)
-            _publish(copy, temporary)
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+        with temporary_beside(copy.target) as file:
+            _clean_once(os.path.dirname(copy.target))
+            _write_verified(copy, file)
+            _publish(copy, file.name)
+
+
+@cache
+def _clean_once(folder: str) -> None:
+    """Remove what killed copies have left in a folder. Once in a process: a listing for each file is quadratic."""
+    remove_dead_temporaries(folder)
 
 
 def note_path(path: str) -> str:
@@ -99,19 +101,18 @@ def read_notes(path: str) -> dict[str, Origin]:
         raise NOTE.invalid(note, error) from error
 
 
-def _write_verified(copy: FileCopy, temporary: str) -> None:
+def _write_verified(copy: FileCopy, file: IO[bytes]) -> None:
     import google_crc32c
 
     source = copy.source
     checksum, size_bytes = google_crc32c.Checksum(), 0
-    with open(temporary, "wb") as file:
-        for start in range(0, source.size_bytes, CHUNK_BYTES):
-            copy.check()
-            chunk = copy.source_store.read(source, start, min(start + CHUNK_BYTES, source.size_bytes))
-            checksum.update(chunk)
-            size_bytes += file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
+    for start in range(0, source.size_bytes, CHUNK_BYTES):
+        copy.check()
+        chunk = copy.source_store.read(source, start, min(start + CHUNK_BYTES, source.size_bytes))
+        checksum.update(chunk)
+        size_bytes += file.write(chunk)
+    file.flush()
+    os.fsync(file.fileno())
     found = _crc32c_text(checksum.digest())
     if size_bytes != source.size_bytes or (source.checksum or found) != found:
         raise damaged(copy, f"{size_bytes} bytes, {found}")

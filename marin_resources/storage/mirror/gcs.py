@@ -5,6 +5,7 @@ The metadata of a copy holds its origin, `marin-mirror-source` and `-generation`
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -72,18 +73,26 @@ class GcsStore:
     def write_copy(self, copy: FileCopy) -> None:
         if kind_of(copy.source.path) is StoreKind.GCS:
             return _rewrite(copy)
-        folder, _, name = copy.target.rpartition("/")
-        staged = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}"
+        staged = _staged_path(copy)
         copy.check()
         try:
             _upload(copy, staged)
             uploaded = self.find(staged)
-            if uploaded is None or uploaded.size_bytes != copy.source.size_bytes:
-                raise damaged(copy, f"{uploaded.size_bytes if uploaded else 0} bytes")
+            if uploaded is None:  # another process copies the same file, and was faster
+                raise changed(copy.source.path)
+            if uploaded.size_bytes != copy.source.size_bytes:
+                raise damaged(copy, f"{uploaded.size_bytes} bytes")
             _rewrite(replace(copy, source=uploaded, source_store=self))
         finally:
             _remove(staged)
         return None
+
+
+def _staged_path(copy: FileCopy) -> str:
+    """Where the source is uploaded to first. What a killed copy has left there is used and removed by the next one."""
+    folder, _, name = copy.target.rpartition("/")
+    state = hashlib.sha256(f"{copy.source.path} {copy.source.generation}".encode()).hexdigest()[:8]
+    return f"{folder}/.{name}.{state}{TEMPORARY_SUFFIX}"
 
 
 def _upload(copy: FileCopy, staged: str) -> None:

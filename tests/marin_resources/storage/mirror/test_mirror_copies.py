@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,7 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
 
     def copy_once(number: int) -> None:
         from marin_resources.storage.mirror.choose import choose
-        from marin_resources.storage.mirror.protocol import FileCopy
+        from marin_resources.storage.mirror.protocol import ChangedError, FileCopy
         from marin_resources.storage.mirror.stores import store_of
         from marin_resources.storage.transfer.regions import declared_regions
 
@@ -64,7 +66,7 @@ def test_two_that_copy_without_a_common_account_both_read_the_right_bytes(mirror
             copy = FileCopy(source=chosen.stored, source_store=source_store, target=target, origin=chosen.origin)
             store_of(target).write_copy(copy)
             found.append(number)
-        except FileExistsError:
+        except (FileExistsError, ChangedError):
             pass
 
     threads = [threading.Thread(target=copy_once, args=[n]) for n in range(4)]
@@ -111,6 +113,57 @@ def test_a_kill_between_note_and_copy_leaves_no_copy_without_its_note(folders: M
     assert mirror_filesystem().ls("raw", detail=False) == ["raw/x"]
     folders.put("near", "raw/x", b"two")
     assert read("raw/x") == b"two"
+
+
+HALF_WRITTEN = """
+import sys
+from marin_resources.storage.disk import temporary_beside
+with temporary_beside(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print(file.name, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_copy_has_left_is_removed_by_the_next_one_in_its_folder(folders: Mirror) -> None:
+    folders.put("near", "raw/x", b"one")
+    copies = [
+        subprocess.Popen(
+            [sys.executable, "-c", HALF_WRITTEN, f"{folders.here}/raw/{name}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("killed", "running")
+    ]
+    left = [str(copy.stdout.readline()).strip() for copy in copies if copy.stdout is not None]
+    copies[0].kill()
+    copies[0].communicate()
+    assert [os.path.exists(path) for path in left] == [True, True]
+    assert read("raw/x") == b"one"
+    assert [os.path.exists(path) for path in left] == [False, True]
+    copies[1].communicate()
+    assert folders.files("here").keys() == {"raw/x"}
+
+
+def test_what_a_killed_copy_has_left_in_a_bucket_is_used_and_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = mirrors.declare(mirrors.fresh("upward", tmp_path), monkeypatch)
+    mirror.put("near", "raw/x", DATA)
+    with monkeypatch.context() as killed:
+        killed.setattr("marin_resources.storage.mirror.gcs._rewrite", _die)
+        killed.setattr("marin_resources.storage.mirror.gcs._remove", lambda path, generation=None: None)
+        with pytest.raises(KeyboardInterrupt):
+            read("raw/x")
+    assert sum(mirror.files("here").values()) == len(DATA)
+    assert read("raw/x") == DATA
+    assert mirror.files("here") == {"raw/x": len(DATA)}
+
+
+def _die(copy: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_note_of_a_newer_format_is_refused(folders: Mirror) -> None:
