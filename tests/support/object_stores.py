@@ -78,10 +78,10 @@ def gcs_bucket_of(path: str) -> BucketForTests:
     return BucketForTests(GCS_URL, path.removeprefix("gs://").partition("/")[0])
 
 
-def s3_prefix() -> str:
-    """A prefix in a fresh bucket."""
+def s3_prefix(kind: str = "test") -> str:
+    """A prefix in a fresh bucket; of the kind `moto_s3.CARELESS`, one that ignores conditions."""
     _s3_server()
-    name = f"test-{uuid.uuid4().hex[:12]}"
+    name = f"{kind}-{uuid.uuid4().hex[:12]}"
     import s3fs
 
     s3fs.S3FileSystem(use_listings_cache=False).mkdir(name)
