@@ -32,6 +32,7 @@ ROWS = {
     "lost responses": "answer lost",
     "outputs": "outputs",
     "computed more than once": "computed more than once",
+    "late writes refused": "late write found",
     "replaced late, unpublished": "replaced late, before publication",
     "replaced late, published": "replaced late, after publication",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -41,6 +42,12 @@ def wait_with_a_child(config: GatedConfig) -> dict[str, int]:
     child.wait()
     write_bytes(join(config.output_path, "whole.txt"), b"whole")
     return {"files": 2}
+
+
+def hold_the_interpreter(config: GatedConfig) -> None:
+    """A regular expression that takes for ever, during which no thread of this process runs Python."""
+    tell(config.told, os.getpid())
+    re.match(r"(a+)+$", "a" * 60 + "b")
 
 
 def wait_in_two_shards(config: GatedConfig) -> dict[str, int]:

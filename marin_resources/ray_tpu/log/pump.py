@@ -154,7 +154,8 @@ def _writable(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def main(log_fd: int, begin_fd: int, tee: int) -> None:
+def main(*numbers: str) -> None:
+    log_fd, begin_fd, tee = map(int, numbers)
     with open(begin_fd, "rb") as file:
         first_line, *forms = [bytes.fromhex(line.decode()) for line in file] or [b""]
     pump(Log(log_fd), RedactedStream(forms), Tee(log_fd, first_line) if tee else None)

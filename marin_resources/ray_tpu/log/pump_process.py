@@ -1,21 +1,19 @@
 """Start the pump of a log (`pump.py`), and wait for its last lines.
 
 The pump gets the secrets through a pipe: neither its arguments and environment, which other users of the machine may
-read, nor a file holds any. It has a session of its own and blocks SIGTERM, SIGINT and SIGHUP, so it writes the last
-lines of a stopped process. It ends when no process can print into its pipe.
+read, nor a file holds any. It writes the last lines of a stopped process too, and ends when no process can print into
+its pipe.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import signal
 import subprocess
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 
-import marin_resources
+from marin_resources.ray_tpu.companion import start_companion
 from marin_resources.ray_tpu.log.pump import NO_FD
 from marin_resources.ray_tpu.log.redact import forms_of, printed
 
@@ -23,13 +21,6 @@ CLOSE_TIMEOUT_S = 2.0
 """Time limit for the last lines: a daemon that the step left running may hold the pipe for longer."""
 PIPE_BYTES = 1 << 20
 """Linux's limit for a user's pipe. A worker that prints much soon fills the default of 64 KB."""
-START = "import sys; sys.path.append(sys.argv[1]); from marin_resources.ray_tpu.log.pump import main; "
-START += "main(*map(int, sys.argv[2:]))"
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(marin_resources.__file__)))
-"""The folder that contains the package."""
-BLOCKED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-_running: list[subprocess.Popen[bytes]] = []
 
 
 class Pump:
@@ -45,7 +36,16 @@ class Pump:
         try:
             if file is not None:
                 opened.append(os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644))
-            self._process = _start(read, begin, opened[2] if file is not None else NO_FD, tee=tee)
+            log = opened[2] if file is not None else NO_FD
+            self._process = start_companion(
+                "marin_resources.ray_tpu.log.pump",
+                (log, begin, int(tee)),
+                options=("-I", "-S"),
+                stdin=read,
+                stdout=None if tee else subprocess.DEVNULL,
+                pass_fds=[fd for fd in (log, begin) if fd != NO_FD],
+                env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
+            )
         except BaseException:
             os.close(self.fd)
             os.close(self._begin)
@@ -68,28 +68,3 @@ class Pump:
         os.close(self.fd)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(CLOSE_TIMEOUT_S)
-
-
-def pump_pids() -> set[int]:
-    """Return the ids of the pumps that this process started. They end by themselves, after every printing process."""
-    return {process.pid for process in _running}
-
-
-def _start(read: int, begin: int, log: int, *, tee: bool) -> subprocess.Popen[bytes]:
-    _running[:] = [process for process in _running if process.poll() is None]
-    arguments = [ROOT, *map(str, (log, begin, int(tee)))]
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)  # the pump inherits the mask and never unblocks it
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", START, *arguments],
-            stdin=read,
-            stdout=None if tee else subprocess.DEVNULL,
-            pass_fds=[fd for fd in (log, begin) if fd != NO_FD],
-            env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
-            cwd="/",
-            start_new_session=True,
-        )
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    _running.append(process)
-    return process

@@ -1,7 +1,7 @@
 """The context in which a shard runs: collected in the process of its stage, activated in the process of the shard.
 
 The shard's process then imports what the stage imports, has the variables and packages of the step, prints into the
-log of the attempt, and charges bytes to the account of the step.
+log of the attempt, writes as the attempt, and charges bytes to the account of the step.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from marin_resources.ray_tpu.log.redact import secrets_of
 from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.account import Account, charged_to, current_account
+from marin_resources.storage.upload.writer import Writer, current_writer, writing_as
 from marin_resources.wire.reference import add_import_paths, import_paths
 
 OUTPUT_DELAY_S = 3.0
@@ -30,12 +31,13 @@ OUTPUT_DELAY_S = 3.0
 
 def worker_context() -> dict[str, Any]:
     """Return the context of this process as plain values; of secrets only the names."""
-    account = current_account()
+    account, writer = current_account(), current_writer()
     return {
         "import_paths": import_paths(),
         "log_path": os.environ.get(ATTEMPT_LOG),
         "pumped": is_pumped(),
         "account": vars(account) if account else None,
+        "writer": str(writer) if writer else None,
         **vars(shard_requirements()),
     }
 
@@ -45,7 +47,9 @@ def activate(context: Mapping[str, Any]) -> Iterator[None]:
     """Run the block in the context of another process."""
     add_import_paths(context["import_paths"])
     load_secrets(context["env"])
-    with charged_to(Account(**context["account"]) if context["account"] else None), _join_output(context):
+    account = Account(**context["account"]) if context["account"] else None
+    writer = Writer.parse(context["writer"]) if context["writer"] else None
+    with charged_to(account), writing_as(writer), _join_output(context):
         _install_packages(context["packages"])
         yield
 

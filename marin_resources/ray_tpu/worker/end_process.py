@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import psutil
 
-from marin_resources.ray_tpu.log.pump_process import pump_pids
+from marin_resources.ray_tpu.companion import companion_pids
 
 
 def end_process(before_exit: Callable[[], None], timeout_s: float) -> None:
@@ -27,9 +27,9 @@ def end_process(before_exit: Callable[[], None], timeout_s: float) -> None:
 
 
 def kill_children() -> None:
-    """Kill all descendants of this process, except the pumps of its log, which end after its last lines."""
-    pumps = pump_pids()
+    """Kill all descendants of this process, except its companions, which end by themselves."""
+    kept = companion_pids()
     for child in psutil.Process().children(recursive=True):
-        if child.pid not in pumps:
+        if child.pid not in kept:
             with contextlib.suppress(psutil.NoSuchProcess):
                 child.kill()

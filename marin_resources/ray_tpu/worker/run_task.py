@@ -26,13 +26,15 @@ from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, ShardRe
 from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.deadline import deadline
 from marin_resources.ray_tpu.worker.end_process import end_process
-from marin_resources.ray_tpu.worker.self_stop import stop_this_process
+from marin_resources.ray_tpu.worker.guard import Guard
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.output.attempts import latest_attempt, log_path
+from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
+from marin_resources.storage.upload.writer import writing_as
 from marin_resources.wire.config_json import decode, encode, plain
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import load
@@ -93,7 +95,7 @@ def run(task: Task, placement: Placement) -> Outcome:
         shown = redactor.text(traceback.format_exc())
         return Outcome(end=End.FAILED, error=redactor.text(str(error)), traceback=shown)
     with redirect_output(log_path(claim.path, claim.attempt), secrets=secrets_of(task.env), tee=placement.tee):
-        claim.lease.on_lost(lambda reason: stop_this_process(reason, claim.path, claim.attempt))
+        claim.lease.observe(Guard(claim.path, claim.attempt))
         return _Attempt(task=task, placement=placement, store=store, claim=claim, redactor=redactor).run()
 
 
@@ -122,6 +124,9 @@ class _Attempt:
             print(error, flush=True)
             self.claim.lease.release()
             return self._lost_lease(str(error))
+        except LateWriteError as error:  # the next attempt moves it aside, or resumes from it
+            failed = self._record_failure(str(error), str(error))
+            return failed if failed.end is End.SUCCESS else dataclasses.replace(failed, end=End.LOST)
         except BaseException as error:
             return self._handle_error(error)
         finally:
@@ -145,7 +150,8 @@ class _Attempt:
             budget_bytes=budget_bytes,
         )
         requirements = ShardRequirements(env=task.env, packages=task.packages)
-        with charged_to(account), reserve(self.placement.allocation, requirements):
+        writing = writing_as(claim.writer, claim.lease.check)
+        with charged_to(account), writing, reserve(self.placement.allocation, requirements):
             function, config = load(task.fn), decode(task.config)
             with deadline(task.timeout_s, self._on_timeout):
                 self.called_at_s, self.call_started_s = time.time(), time.monotonic()

@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 
 from marin_resources.output import Holder
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
 from marin_resources.storage.lease import text as lease_text
 from marin_resources.storage.lease.heartbeat import Heartbeat, clock_s
-from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
+from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError, LeaseObserver
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +31,8 @@ class BucketLease:
     def check(self) -> None:
         self._heartbeat.check()
 
-    def on_lost(self, act: Callable[[str], None]) -> None:
-        self._heartbeat.on_lost(act)
+    def observe(self, observer: LeaseObserver) -> None:
+        self._heartbeat.observe(observer)
 
     def release(self) -> None:
         self._heartbeat.stop()

@@ -12,12 +12,11 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable
 
 from marin_resources.output import Holder
 from marin_resources.storage.lease import text as lease_text
 from marin_resources.storage.lease.heartbeat import Heartbeat, clock_s
-from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
+from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError, LeaseObserver
 from marin_resources.storage.lease.text import ttl_s
 from marin_resources.storage.paths import absolute
 
@@ -36,8 +35,8 @@ class DiskLease:
         with self._using:
             self._check_file()
 
-    def on_lost(self, act: Callable[[str], None]) -> None:
-        self._heartbeat.on_lost(act)
+    def observe(self, observer: LeaseObserver) -> None:
+        self._heartbeat.observe(observer)
 
     def release(self) -> None:
         """Release the lock, and remove the file while the lock on it is still ours."""

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from marin_resources.storage.lease.protocol import LeaseLostError
+from marin_resources.storage.lease.protocol import LeaseLostError, LeaseObserver
 
 RENEWALS_IN_A_LIFE = 3
 TRIES_IN_A_LIFE = 12
@@ -52,17 +52,18 @@ class Heartbeat:
         self._deadline_s = began_s + SELF_STOP * ttl_s
         self._ended = threading.Event()
         self._once = threading.Lock()
-        self._on_lost: Callable[[str], None] | None = None
+        self._observer: LeaseObserver | None = None
         self.reason: str | None = None
         for work in (self._beat, self._watch) if expires else (self._beat,):
             threading.Thread(target=work, name=f"lease-{work.__name__.strip('_')}", daemon=True).start()
 
-    def on_lost(self, act: Callable[[str], None]) -> None:
-        """Call `act(reason)` when the lease is lost; at once if it is lost already."""
+    def observe(self, observer: LeaseObserver) -> None:
         with self._once:
-            self._on_lost = act
+            self._observer = observer
         if self.reason is not None:
-            act(self.reason)
+            observer.lost(self.reason)
+        elif self._expires:
+            observer.renewed(self._deadline_s)
 
     def check(self) -> None:
         """Raise LeaseLostError if the lease is lost, or was not renewed in time."""
@@ -73,6 +74,8 @@ class Heartbeat:
 
     def stop(self) -> None:
         self._ended.set()
+        if self._observer is not None:
+            self._observer.released()
 
     def _beat(self) -> None:
         pause_s = self._ttl_s / RENEWALS_IN_A_LIFE
@@ -88,6 +91,8 @@ class Heartbeat:
                 pause_s = self._ttl_s / TRIES_IN_A_LIFE
                 continue
             self._deadline_s = began_s + SELF_STOP * self._ttl_s
+            if self._observer is not None and self._expires:
+                self._observer.renewed(self._deadline_s)
             pause_s = self._ttl_s / RENEWALS_IN_A_LIFE
 
     def _watch(self) -> None:
@@ -101,7 +106,7 @@ class Heartbeat:
             if self.reason is not None or self._ended.is_set():
                 return
             self.reason = reason
-            act = self._on_lost
+            observer = self._observer
         self._ended.set()
-        if act is not None:
-            act(reason)
+        if observer is not None:
+            observer.lost(reason)

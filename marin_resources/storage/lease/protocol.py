@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from marin_resources.output import Holder
@@ -20,6 +19,19 @@ class LeaseHeldError(RuntimeError):
         self.holder = holder
 
 
+class LeaseObserver(Protocol):
+    """Is told what becomes of a lease. The calls come from several threads."""
+
+    def renewed(self, deadline_s: float) -> None:
+        """The lease is held until `deadline_s`, by the clock of `heartbeat.py`. A lease on a disk has no deadline."""
+
+    def lost(self, reason: str) -> None:
+        """The lease is lost. Called once."""
+
+    def released(self) -> None:
+        """The lease has ended as it should."""
+
+
 class Lease(Protocol):
     """A held lease. It ends with `release()`, or with the process."""
 
@@ -28,8 +40,8 @@ class Lease(Protocol):
     def check(self) -> None:
         """Raise LeaseLostError if the lease is lost, or may be. Call it before every effect."""
 
-    def on_lost(self, act: Callable[[str], None]) -> None:
-        """Call `act(reason)` from another thread when the lease is lost."""
+    def observe(self, observer: LeaseObserver) -> None:
+        """Tell the observer what becomes of the lease, beginning with what has become of it so far."""
 
     def release(self) -> None:
         """Release the lease. Another holder's lease is never touched."""

@@ -10,23 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from marin_resources.output import Match, Observed, Output, Status
 from marin_resources.settings import normalize_prefix
 from marin_resources.storage import fault_points
+from marin_resources.storage.control.conditions import require_conditions
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest import manifest
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, CommitError, State
+from marin_resources.storage.output.late_writes import require_no_late_writes
 from marin_resources.storage.output.leftovers import StoreError, find_leftovers, move_aside, remove_temporaries
 from marin_resources.storage.output.record import RecordError
 from marin_resources.storage.output.status import StatusError
 from marin_resources.storage.paths import is_local, join
+from marin_resources.storage.upload.writer import Writer
 
 LOOK_THREADS = 32
 UNREADABLE = (RecordError, StatusError, CommitError)
@@ -50,6 +53,12 @@ class Claim:
     lease: lease.Lease
     commit: Commit
     began: datetime
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """In a bucket, name and generation of each file of earlier attempts from which this one resumes."""
+
+    @property
+    def writer(self) -> Writer:
+        return Writer(attempt=self.attempt, owner=self.commit.owner)
 
 
 class Store:
@@ -74,10 +83,11 @@ class Store:
     ) -> Claim:
         """Become the writer of an output. `stale_lease`: see `lease.acquire`.
 
-        Raises LeaseHeldError; AlreadyDoneError if it is complete by now or attempt `attempt` is taken; and StoreError
-        if the path holds files that are not ours.
+        Raises LeaseHeldError; AlreadyDoneError if it is complete by now or attempt `attempt` is taken; StoreError if
+        the path holds files that are not ours; and SettingError for a store that ignores conditions.
         """
         path = self.locate(output)
+        require_conditions(self.prefix if path.startswith(f"{self.prefix}/") else path)
         held = lease.acquire(path, run_id, attempt=attempt, stale=stale_lease)
         try:
             fault_points.reach("lease taken")
@@ -87,9 +97,13 @@ class Store:
             raise
 
     def publish(self, claim: Claim, facts: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Make the output complete and release the claim. Raises LeaseLostError if the claim is lost."""
+        """Make the output complete and release the claim.
+
+        Raises LeaseLostError if the claim is lost, LateWriteError if an earlier attempt wrote into the data.
+        """
         claim.lease.check()
         taken = manifest.take_manifest(claim.path)
+        require_no_late_writes(claim.path, claim.writer, claim.kept)
         fault_points.reach("manifest taken")
         full = {**facts, **self._ending(claim), "result": dict(result), "manifest": taken.summary()}
         claim.lease.check()
@@ -175,7 +189,8 @@ class Store:
         except ConflictError:
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.") from None
         fault_points.reach("commit claimed")
-        if leftovers.names and not (resumable and attempts.latest_identity(path, latest) == output.identity):
+        resumes = resumable and attempts.latest_identity(path, latest) == output.identity
+        if leftovers.names and not resumes:
             move_aside(path, leftovers, latest, held)
             fault_points.reach("leftovers moved")
         began = datetime.now(UTC)
@@ -195,6 +210,7 @@ class Store:
             lease=held,
             commit=claimed,
             began=began,
+            kept={file.name: file.stamp for file in leftovers.objects} if resumes else {},
         )
 
     def _record_failure(self, claim: Claim, failed: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from marin_resources.storage import fault_points
 from marin_resources.storage.control.gcs import ABSENT, UNAVAILABLE, object_at, upload_url
 from marin_resources.storage.upload.protocol import Body
+from marin_resources.storage.upload.writer import stamp
 
 ONE_REQUEST_BYTES = 8 * 1024**2
 CHUNK_BYTES = 32 * 1024**2
@@ -29,7 +30,8 @@ class GcsObject:
         self._url = upload_url(self._fs, self._bucket)
 
     def put(self, body: Body, content_type: str, *, replace: bool) -> None:
-        about = {"name": self._key, "contentType": content_type, "md5Hash": base64.b64encode(body.md5).decode()}
+        md5 = base64.b64encode(body.md5).decode()
+        about = {"name": self._key, "contentType": content_type, "md5Hash": md5, "metadata": stamp()}
         condition = {} if replace else {"ifGenerationMatch": ABSENT}
         if body.size_bytes <= ONE_REQUEST_BYTES:
             self._put_at_once(body, about, condition)
@@ -43,7 +45,7 @@ class GcsObject:
             return None
         return int(found["size"]), base64.b64decode(found.get("md5Hash", "")).hex()
 
-    def _put_at_once(self, body: Body, about: dict[str, str], condition: dict[str, str]) -> None:
+    def _put_at_once(self, body: Body, about: dict[str, Any], condition: dict[str, str]) -> None:
         boundary = uuid.uuid4().hex.encode()  # random, so that no body contains it
         head = b"Content-Type: application/json; charset=UTF-8\r\n\r\n" + json.dumps(about).encode()
         main = f"Content-Type: {about['contentType']}\r\n\r\n".encode() + body.read(0, body.size_bytes)
@@ -57,7 +59,7 @@ class GcsObject:
             **condition,
         )
 
-    def _put_in_chunks(self, body: Body, about: dict[str, str], condition: dict[str, str]) -> None:
+    def _put_in_chunks(self, body: Body, about: dict[str, Any], condition: dict[str, str]) -> None:
         headers, _ = self._fs.call("POST", self._url, uploadType="resumable", json=about, **condition)
         session = headers["Location"]
         try:

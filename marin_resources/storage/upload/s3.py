@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError
 from marin_resources.storage import fault_points
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.upload.protocol import Body
+from marin_resources.storage.upload.writer import stamp
 
 ONE_REQUEST_BYTES = 16 * 1024**2
 PART_BYTES = 32 * 1024**2
@@ -34,7 +35,7 @@ class S3Object:
         self._at = {"Bucket": bucket, "Key": key}
 
     def put(self, body: Body, content_type: str, *, replace: bool) -> None:
-        about = {"ContentType": content_type, "Metadata": {MD5: body.md5.hex()}}
+        about = {"ContentType": content_type, "Metadata": {MD5: body.md5.hex(), **stamp()}}
         condition = {} if replace else {"IfNoneMatch": "*"}
         if body.size_bytes <= ONE_REQUEST_BYTES:
             self._call("put_object", Body=body.read(0, body.size_bytes), **about, **condition)

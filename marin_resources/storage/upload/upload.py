@@ -16,6 +16,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.disk import already_exists
 from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.upload.protocol import Body, Target
+from marin_resources.storage.upload.writer import require_lease
 
 TRIES = 3
 """Each with the retries of the store's own client. An upload session that the server has dropped starts again."""
@@ -25,12 +26,13 @@ READ_BYTES = 1024**2
 def upload(path: str, file: IO[bytes], *, replace: bool) -> None:
     """Write the whole content of `file` to the object at `path`.
 
-    Raises FileExistsError if `replace` is false and an object with other bytes exists, and UnavailableError if the
-    store does not accept it.
+    Raises FileExistsError if `replace` is false and an object with other bytes exists, UnavailableError if the store
+    does not accept it, and LeaseLostError if this process may no longer write for its attempt.
     """
     target, body = _target(path), _body(file)
     content_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
     for _ in range(TRIES):
+        require_lease()
         try:
             return target.put(body, content_type, replace=replace)
         except target.errors as error:

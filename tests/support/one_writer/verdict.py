@@ -4,7 +4,8 @@ In:  a journal and a prefix.   Out: counts, and sentences about what may not be.
 
 Promised of an output whose writers create their files: its manifest and its data are of one fence, and the manifest is
 what lies there. Where writers replace files, one that is paused between its last look and its write may still put its
-bytes over a newer writer's: the manifest then tells it, and such are counted, not forbidden.
+bytes over a newer writer's. In a bucket such an output is not published: a manifest is of one fence there too. After
+the publication, and on a disk, such files are counted, not forbidden: the manifest shows them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from marin_resources.storage.manifest.manifest import Manifest, take_manifest
 from marin_resources.storage.output import record
 from marin_resources.storage.output.commit import Commit, State, read_commit
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import is_local
 from one_writer import plan
 from one_writer.journal import Line, read_journal
 
@@ -85,7 +87,7 @@ def judge_output(output: Output, store: Store, lines: list[Line], verdict: Verdi
     verdict.demand(told == of_commit, f"{name}: its record {told!r} is not that of its commit, {of_commit!r}.")
     fences = (of_commit.get("attempt"), of_commit.get("result"))
     verdict.demand(fences == (commit.fence, {"fence": commit.fence}), f"{name}: its record has the fences {fences!r}.")
-    judge_data(output, commit.manifest, take_manifest(path), commit.fence, verdict)
+    judge_data(output, commit.manifest, take_manifest(path), commit.fence, verdict, on_disk=is_local(path))
 
 
 def judge_fences(name: str, lines: list[Line], commit: Commit, verdict: Verdict) -> None:
@@ -103,7 +105,9 @@ def judge_fences(name: str, lines: list[Line], commit: Commit, verdict: Verdict)
         verdict.demand(right, f"{name}: fence {line.fence} was claimed by one and published by another.")
 
 
-def judge_data(output: Output, manifest: Manifest, there: Manifest, fence: int, verdict: Verdict) -> None:
+def judge_data(
+    output: Output, manifest: Manifest, there: Manifest, fence: int, verdict: Verdict, *, on_disk: bool
+) -> None:
     kind, name = plan.kind_of(output.name), output.name
     wanted = {part: part_checksums(name, part, fence) for part in plan.part_names()}
     of_one_fence = {e.name for e in manifest.entries} == set(wanted) and all(
@@ -113,6 +117,8 @@ def judge_data(output: Output, manifest: Manifest, there: Manifest, fence: int, 
         verdict.demand(of_one_fence, f"{name}: its manifest is not of fence {fence}: {manifest.to_json()!r}.")
         verdict.demand(there == manifest, f"{name}: what lies there is not what was published: {there.to_json()!r}.")
     else:
+        if not on_disk:
+            verdict.demand(of_one_fence, f"{name}: its manifest is not of fence {fence}: {manifest.to_json()!r}.")
         verdict.counts["replaced late, before publication"] += not of_one_fence
         verdict.counts["replaced late, after publication"] += there != manifest
 

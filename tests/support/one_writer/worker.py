@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 from dataclasses import dataclass
 
 from marin_resources.output import Holder, Output
-from marin_resources.ray_tpu.worker.self_stop import stop_this_process
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import exists, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output import attempts
+from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store
 from marin_resources.storage.paths import is_local, join
+from marin_resources.storage.upload.writer import writing_as
 from one_writer import plan
 from one_writer.faults import Faults
 from one_writer.journal import Journal
@@ -94,15 +96,19 @@ class Worker:
     def make(self, claim: Claim) -> None:
         name = claim.output.name
         if not self.deaf:
-            claim.lease.on_lost(lambda reason: self.stop(claim, reason))
+            claim.lease.observe(StopsItself(journal=self.journal, claim=claim))
         try:
-            self.write_parts(claim)
+            with writing_as(claim.writer, None if self.deaf else claim.lease.check):
+                self.write_parts(claim)
             self.journal.note("computed", name, claim.attempt)
             self.store.publish(claim, {"name": name, "inputs": {}}, {"fence": claim.attempt})
             self.journal.note("completed", name, claim.attempt)
         except LeaseLostError as lost:
             self.journal.note("rejected", name, claim.attempt, by_fence="may not publish" in str(lost))
             claim.lease.release()
+        except LateWriteError as late:
+            self.journal.note("late write found", name, claim.attempt)
+            self.fail(claim, str(late))
         except (OSError, ValueError) as error:
             self.journal.note("failed", name, claim.attempt, error=f"{type(error).__name__}: {error}")
             self.fail(claim, str(error))
@@ -123,9 +129,23 @@ class Worker:
         except (LeaseLostError, OSError, ValueError) as second:
             self.journal.note("failure not recorded", claim.output.name, claim.attempt, error=str(second))
 
-    def stop(self, claim: Claim, reason: str) -> None:
-        self.journal.note("stopped itself", claim.output.name, claim.attempt, reason=reason)
-        stop_this_process(reason, claim.path, claim.attempt)
+
+@dataclass(frozen=True, kw_only=True)
+class StopsItself:
+    """Ends this process when its lease is lost, as a guard does."""
+
+    journal: Journal
+    claim: Claim
+
+    def renewed(self, deadline_s: float) -> None:
+        return
+
+    def released(self) -> None:
+        return
+
+    def lost(self, reason: str) -> None:
+        self.journal.note("stopped itself", self.claim.output.name, self.claim.attempt, reason=reason)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def heartbeat_of(path: str) -> int:

@@ -31,7 +31,16 @@ HOLD = """
 import sys, time
 from marin_resources.storage.lease.lease import acquire
 lease = acquire(sys.argv[1], sys.argv[2], attempt=3)
-lease.on_lost(lambda reason: print("lost", reason, flush=True))
+
+class Printer:
+    def renewed(self, deadline_s):
+        pass
+    def released(self):
+        pass
+    def lost(self, reason):
+        print("lost", reason, flush=True)
+
+lease.observe(Printer())
 print(lease.holder.owner, flush=True)
 time.sleep(60)
 """
@@ -115,11 +124,29 @@ def renewed_after(path: str, generation: str) -> str | None:
     return latest if latest != generation else None
 
 
+class Reports:
+    """What a lease has reported."""
+
+    def __init__(self) -> None:
+        self.deadlines_s: list[float] = []
+        self.losses: list[str] = []
+        self.releases = 0
+
+    def renewed(self, deadline_s: float) -> None:
+        self.deadlines_s.append(deadline_s)
+
+    def lost(self, reason: str) -> None:
+        self.losses.append(reason)
+
+    def released(self) -> None:
+        self.releases += 1
+
+
 def lost_reason(lease: Lease) -> str:
-    told: list[str] = []
-    lease.on_lost(told.append)
-    wait_until(lambda: told, "the lease to be lost", timeout_s=20)
-    return told[0]
+    reports = Reports()
+    lease.observe(reports)
+    wait_until(lambda: reports.losses, "the lease to be lost", timeout_s=20)
+    return reports.losses[0]
 
 
 def test_a_second_process_is_refused_with_the_holder(path: str) -> None:
@@ -177,6 +204,17 @@ def test_a_renewed_lease_is_never_stale_and_cannot_be_taken_over(bucket_path: st
         acquire(bucket_path, None, stale=first)
     lease.check()
     lease.release()
+
+
+def test_an_observer_learns_each_deadline_and_the_release(bucket_path: str, clock: ManualClock) -> None:
+    lease, reports = acquire(bucket_path, "run-1"), Reports()
+    lease.observe(reports)
+    assert reports.deadlines_s == [clock.now_s() + 72]
+    clock.advance(90 / RENEWALS_IN_A_LIFE)
+    wait_until(lambda: len(reports.deadlines_s) == 2, "a renewal")
+    assert reports.deadlines_s[1] == clock.now_s() + 72
+    lease.release()
+    assert (reports.releases, reports.losses) == (1, [])
 
 
 def test_staleness_is_judged_by_the_observers_clock_alone() -> None:
