@@ -59,14 +59,10 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     store = Store(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
     graph = build_graph(steps)
-    refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     nodes = selected_nodes(graph, options)
     for sentence in graph.drift:
         print(f"drift: {sentence}", file=sys.stderr)
-    if options.dry_run:
-        require_reachable(store.prefix)
-        print_plan(plan_with_drift(graph, store, nodes))
-    elif code := materialize_nodes(_experiment_name(), graph, nodes, store, options, description):
+    if code := plan_or_materialize(_experiment_name(), graph, nodes, store, options, description):
         raise SystemExit(code)
     return {node.name: store.locate(node.output) for node in nodes}
 
@@ -101,7 +97,7 @@ def print_plan(planned: Sequence[Planned]) -> None:
     print(", ".join(f"{count} to {action}" for action, count in counts.items() if count))
 
 
-def materialize_nodes(
+def plan_or_materialize(
     name: str,
     graph: Graph,
     nodes: Sequence[Node],
@@ -109,7 +105,21 @@ def materialize_nodes(
     options: argparse.Namespace,
     description: str | None = None,
 ) -> int:
-    """Materialize the nodes in one run called `name`, with the options of `add_run_options`. Returns the exit code."""
+    """Materialize the nodes in one run called `name`, or print their plan, by the options of `add_run_options`.
+
+    Returns the exit code. Raises a sentence for output paths that lie inside one another.
+    """
+    refuse_overlaps((store.locate(node.output), node.name) for node in graph)
+    if options.dry_run:
+        require_reachable(store.prefix)
+        print_plan(plan_with_drift(graph, store, nodes))
+        return 0
+    return _materialize(name, graph, nodes, store, options, description)
+
+
+def _materialize(
+    name: str, graph: Graph, nodes: Sequence[Node], store: Store, options: argparse.Namespace, description: str | None
+) -> int:
     # The late import breaks a weight: Dagster takes a second, and a dry run or a wrong option answers without it.
     from marin_assets.assets.run import run_graph
 

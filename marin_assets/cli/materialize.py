@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 
-from marin_assets.cli.entry_point import add_run_options, materialize_nodes, plan_with_drift, print_plan
+from marin_assets.cli.entry_point import add_run_options, plan_or_materialize
 from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import build_graph
-from marin_assets.step.placement import refuse_overlaps
-from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
+from marin_resources.storage.control.control import refuse_store_without_conditions
 from marin_resources.storage.output.store import Store
 
 
@@ -35,10 +34,5 @@ def run(options: argparse.Namespace) -> int:
     refuse_store_without_conditions(store.prefix)
     _, selected = select_nodes(options.selection, options.experiment)
     graph = build_graph([node.step for node in selected])
-    refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     nodes = [graph[node.step] for node in selected]
-    if options.dry_run:
-        require_reachable(store.prefix)
-        print_plan(plan_with_drift(graph, store, nodes))
-        return 0
-    return materialize_nodes(options.experiment or "selected", graph, nodes, store, options)
+    return plan_or_materialize(options.experiment or "selected", graph, nodes, store, options)

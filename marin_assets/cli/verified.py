@@ -80,10 +80,9 @@ def to_json(verified: Sequence[Verified]) -> dict[str, Any]:
 def rerun_commands(verified: Verified, prefix: str) -> tuple[str, str]:
     """Shell commands: remove the output, as a complete one would be reused, and compute it."""
     selection = shlex.quote(selection_of(verified.node))
-    materialize = f"dagster asset materialize -m marin_assets.definitions --select {selection}"
     return (
         f"{_remover(verified.path)} {shlex.quote(verified.path)}",
-        f"MARIN_PREFIX={shlex.quote(prefix)} {materialize}",
+        f"marin materialize --prefix {shlex.quote(prefix)} {selection}",
     )
 
 

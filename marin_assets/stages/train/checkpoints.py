@@ -1,6 +1,7 @@
-"""The checkpoints of a training run: `<checkpoints>/step-N/…`, each complete once its metadata.json exists.
+"""The checkpoints of a training run: `<checkpoints>/step-N/…`, each complete once its metadata.json is.
 
-metadata.json is written last. A run that is killed while it writes or removes a checkpoint leaves unreadable files.
+metadata.json is written last, and not atomically. A run that is killed while it writes or removes a checkpoint leaves
+unreadable files.
 """
 
 from __future__ import annotations
@@ -42,8 +43,12 @@ def remove_unfinished(path: str, *, also_temporary: bool = False) -> list[str]:
 
 def _complete(path: str, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return folder -> metadata of the complete checkpoints."""
-    written = (name for name in names if name.endswith(f"/{METADATA}"))
-    return {name.removesuffix(f"/{METADATA}"): read_json(join(path, name)) for name in written}
+    complete = {}
+    for name in names:
+        if name.endswith(f"/{METADATA}"):
+            with suppress(FileNotFoundError, ValueError):  # removed meanwhile, or half written
+                complete[name.removesuffix(f"/{METADATA}")] = read_json(join(path, name))
+    return complete
 
 
 def _names_below(path: str) -> list[str]:

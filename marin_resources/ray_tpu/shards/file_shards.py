@@ -39,10 +39,6 @@ class FileShard:
     also_read: tuple[StoredFile, ...] = ()
     """What the function reads beside the inputs: a tokenizer, a model, attributes. Its state is the shard's too."""
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(file.size_bytes for file in self.inputs)
-
 
 def file_shards(
     files: Sequence[StoredFile], outputs: Sequence[str], *, config: Any, also_read: Sequence[StoredFile] = ()

@@ -56,6 +56,10 @@ class GcsControlFiles:
             )
         except FileExistsError:  # gcsfs raises it for 412: the precondition does not hold
             raise ConflictError(path) from None
+        except FileNotFoundError:  # an upload needs nothing but the bucket
+            raise UnavailableError(
+                f"{path!r} cannot be written: the bucket {bucket!r} does not exist. Create it, or correct MARIN_PREFIX."
+            ) from None
         except UNAVAILABLE as error:
             raise UnavailableError(f"{path!r} cannot be written ({type(error).__name__}: {error}).") from error
         return answer["generation"]

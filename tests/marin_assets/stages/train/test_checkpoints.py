@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
 from marin_resources.storage.files import stored_files, write_bytes, write_json
 from marin_resources.storage.paths import join
@@ -34,6 +36,17 @@ def test_only_incomplete_checkpoints_of_a_killed_run_are_removed(disk_or_gcs_pre
     write_bytes(join(path, "eval_metrics.jsonl"), b"{}\n")
     assert remove_unfinished(path) == ["step-20"]
     assert folders_of(path) == {"step-10", "step-15", "eval_metrics.jsonl"}
+
+
+@pytest.mark.parametrize("half", [b"", b'{"step": 2'])
+def test_a_checkpoint_whose_metadata_is_half_written_is_incomplete(disk_or_gcs_prefix: str, half: bytes) -> None:
+    path = join(disk_or_gcs_prefix, "checkpoints")
+    write_checkpoint(path, 10)
+    write_checkpoint(path, 20)
+    write_bytes(join(path, "step-20/metadata.json"), half)
+    assert last_checkpoint_step(path) == 10
+    assert remove_unfinished(path) == ["step-20"]
+    assert folders_of(path) == {"step-10"}
 
 
 def test_at_the_end_no_temporary_checkpoint_is_left(disk_or_gcs_prefix: str) -> None:

@@ -270,4 +270,4 @@ def test_every_file_is_in_one_group_in_its_order_with_its_output(sizes: list[int
     assert [file.name for shard in shards for file in shard.inputs] == [str(i) for i in range(len(sizes))]
     assert [output for shard in shards for output in shard.outputs] == [f"/out/{i}" for i in range(len(sizes))]
     assert all(shard.inputs for shard in shards)
-    assert sum(shard.size_bytes for shard in shards) == sum(sizes)
+    assert sum(file.size_bytes for shard in shards for file in shard.inputs) == sum(sizes)

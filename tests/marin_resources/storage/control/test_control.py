@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 
+import object_stores
 import pytest
 
 from marin_resources.settings import SettingError
@@ -103,10 +104,11 @@ def test_an_endpoint_that_cannot_be_connected_to_is_one_sentence_within_seconds(
     control.require_reachable("/a/folder")
 
 
-def test_a_bucket_that_does_not_exist_is_an_error_at_once(gcs_prefix: str) -> None:
-    control.require_reachable(gcs_prefix)
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_a_bucket_that_does_not_exist_is_one_sentence(scheme: str) -> None:
+    _ = object_stores.gcs_prefix(), object_stores.s3_prefix()
     began_s = time.monotonic()
-    assert control.read("gs://no-such-bucket/x") is None
-    with pytest.raises(FileNotFoundError):
-        control.write("gs://no-such-bucket/x", b"", expected=None)
+    assert control.read(f"{scheme}://no-such-bucket-1/x/a") is None
+    with pytest.raises(UnavailableError, match=r"no-such-bucket-1/x/a.* cannot be written.* bucket .*does not exist"):
+        control.write(f"{scheme}://no-such-bucket-1/x/a", b"data", expected=None)
     assert time.monotonic() - began_s < 10
