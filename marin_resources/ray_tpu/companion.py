@@ -29,6 +29,7 @@ def start_companion(
     options: Iterable[str] = (),
     stdin: int | IO[Any],
     stdout: int | None = None,
+    stderr: int | None = None,
     pass_fds: Iterable[int] = (),
     env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
@@ -41,6 +42,7 @@ def start_companion(
             [sys.executable, *options, "-c", start, ROOT, *map(str, arguments)],
             stdin=stdin,
             stdout=stdout,
+            stderr=stderr,
             pass_fds=tuple(pass_fds),
             env=env,
             cwd="/",

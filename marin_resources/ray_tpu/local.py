@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.output import Holder
+from marin_resources.ray_tpu.companion import start_companion
 from marin_resources.ray_tpu.environment.extras import FRESH_PROCESS_EXTRAS, check_environment
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import upload_spool
@@ -57,6 +59,7 @@ class LocalBackend:
         self._lock = threading.Lock()
         self._handles: dict[str, Handle] = {}
         self._started = False
+        self._companion: subprocess.Popen[bytes] | None = None
         # Ray's daemons die with the thread that started them, so that thread must live as long as they do.
         self._owner = ThreadPoolExecutor(1, thread_name_prefix="ray-owner")
 
@@ -133,6 +136,8 @@ class LocalBackend:
 
                 self._owner.submit(ray.shutdown).result()
                 self._started = False
+                if self._companion is not None and self._companion.stdin is not None:
+                    self._companion.stdin.close()
             self._owner.shutdown()
 
     def _start(self) -> Any:
@@ -141,7 +146,7 @@ class LocalBackend:
         import ray  # late, for its weight, and after the variables
 
         if not ray.is_initialized():
-            ray.init(
+            context = ray.init(
                 address="local",
                 num_cpus=self._cpus or os.cpu_count(),
                 include_dashboard=False,
@@ -151,6 +156,13 @@ class LocalBackend:
                 namespace="marin",
             )
             self._started = True
+            self._companion = start_companion(
+                "marin_resources.ray_tpu.leftovers_of_ray",
+                (os.getpid(), context.address_info["session_dir"]),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
         return ray
 
 
