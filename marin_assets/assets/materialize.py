@@ -35,7 +35,7 @@ async def materialize(
     """Materialize the node's output: reuse it, or compute it. Raises dg.Failure with one sentence."""
     state = ray_tpu.run_state
     try:
-        store = storage.store()
+        store = await asyncio.to_thread(storage.store)
         produced = await produce(
             build_request(node, graph, store, context.run.run_id),
             store,

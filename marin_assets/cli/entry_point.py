@@ -127,6 +127,8 @@ def _materialize(
     try:
         require_reachable(store.prefix)
         path = write_experiment(name, graph, store, description)
+    except UnavailableError as error:
+        raise SettingError(f"The prefix {store.prefix!r} cannot be written: {error}") from error
     except OSError as error:
         raise SettingError(
             f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import dagster as dg
 from pydantic import Field
 
 from marin_resources.settings import default_prefix
-from marin_resources.storage.control.control import refuse_store_without_conditions
+from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.output.store import Store
 
 
@@ -20,7 +22,17 @@ class StoreResource(dg.ConfigurableResource):
     )
 
     def store(self) -> Store:
-        """The store of the prefix. Raises SettingError for a prefix without conditional writes."""
+        """The store of the prefix.
+
+        Raises SettingError for a prefix without conditional writes, UnavailableError if it cannot be connected to.
+        """
         prefix = self.prefix or default_prefix()
         refuse_store_without_conditions(prefix)
+        _require_reachable_once(prefix)
         return Store(prefix)
+
+
+@cache
+def _require_reachable_once(prefix: str) -> None:
+    """Only for the first step of a run: later ones ride out an outage by the retries of the store's client."""
+    require_reachable(prefix)

@@ -30,5 +30,8 @@ def require_gcs() -> None:
             return
         except OSError as error:
             if not tries_left:
-                raise UnavailableError(f"{address} cannot be connected to: {error.strerror or error}") from error
+                raise UnavailableError(
+                    f"{address} cannot be connected to ({error.strerror or error}). Check the network; without one, "
+                    "set MARIN_PREFIX to a folder."
+                ) from error
         time.sleep(PAUSE_S)
