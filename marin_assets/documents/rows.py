@@ -77,6 +77,11 @@ def _line(path: str, number: int, row: Mapping[str, Any]) -> bytes:
         raise DocumentError(
             f"Row {number} of {path!r} cannot be written ({error}): {row!r:.200}. Expected text and finite numbers."
         ) from error
+    except RecursionError:
+        raise DocumentError(
+            f"Row {number} of {path!r}, with the id {row.get('id')!s:.200}, is nested too deeply for JSON. "
+            "Flatten its metadata."
+        ) from None
 
 
 def _parsed(line: bytes | TooLong) -> dict[str, Any] | BadRow:

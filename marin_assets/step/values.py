@@ -21,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from marin_resources.wire.config_json import MAX_DEPTH
+
 if TYPE_CHECKING:
     _Path = str
 else:
@@ -176,6 +178,31 @@ def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
         return {key: map_leaves(item, change) for key, item in value.items()}
     return change(value)
+
+
+def require_shallow(value: Any, what: str) -> None:
+    """Raise ConfigError for a value that is nested deeper than a worker can receive it. Takes no recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [part for item in level for part in _parts(item)]
+        if not level:
+            return
+    raise ConfigError(
+        f"{what} is nested more than {MAX_DEPTH} levels deep. Write deep values to a file, and give its path."
+    )
+
+
+def _parts(value: Any) -> list[Any]:
+    """The values directly inside a value."""
+    if isinstance(value, VersionedValue | MirroredValue):
+        return [value.value]
+    if isinstance(value, InputName | OutputName | StepMarker):
+        return []
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name) for field in dataclasses.fields(value)]
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list | tuple) else []
 
 
 def _unwrap(leaf: Any) -> Any:

@@ -28,7 +28,14 @@ from pathlib import PurePath
 from typing import Any
 
 from marin_assets.step.step import Step
-from marin_assets.step.values import ConfigError, InputName, MirroredValue, OutputName, VersionedValue
+from marin_assets.step.values import (
+    ConfigError,
+    InputName,
+    MirroredValue,
+    OutputName,
+    VersionedValue,
+    require_shallow,
+)
 from marin_resources.output import identity_of
 
 MAX_INLINE_DEPTH = 4
@@ -69,6 +76,7 @@ class Version:
 
 def read_inputs(step: Step) -> Inputs:
     """Walk the step's config, dataclass fields in order. Raises ConfigError that names the step and the field."""
+    require_shallow(step.config, f"Step {step.name!r} config")
     fields: dict[str, Any] = {}
     dependencies: list[Step] = []
     pseudo: list[Step] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path, PurePath
@@ -17,6 +18,9 @@ from typing import Any
 from marin_resources.wire.reference import load, reference_to
 
 Json = Any
+MAX_DEPTH = 100
+"""Levels of nesting in a value. It is stored in files of at most 150 (`versioned_json`), and Python's own limit is
+about 1,000 calls."""
 
 
 class EncodeError(ValueError):
@@ -25,6 +29,15 @@ class EncodeError(ValueError):
 
 def encode(value: Any, where: str = "config") -> Json:
     """Return JSON for `value`. `where` names it in errors, for example "config.model.layers". Raises EncodeError."""
+    return _encode(value, where, MAX_DEPTH)
+
+
+def _encode(value: Any, where: str, levels: int) -> Json:
+    if levels < 0:
+        raise EncodeError(
+            f"{re.split(r'[.[]', where)[0]} is nested more than {MAX_DEPTH} levels deep. Write deep values to a file, "
+            "and give its path."
+        )
     if isinstance(value, enum.Enum):
         return {"$enum": reference_to(type(value)), "name": value.name}
     if value is None or isinstance(value, bool | int | str):
@@ -39,14 +52,14 @@ def encode(value: Any, where: str = "config") -> Json:
         return {"$timedelta": [value.days, value.seconds, value.microseconds]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = (f.name for f in dataclasses.fields(value) if f.init)
-        encoded = {name: encode(getattr(value, name), f"{where}.{name}") for name in fields}
+        encoded = {name: _encode(getattr(value, name), f"{where}.{name}", levels - 1) for name in fields}
         return {"$dataclass": reference_to(type(value)), **encoded}
     if isinstance(value, list):
-        return [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
+        return [_encode(item, f"{where}[{i}]", levels - 1) for i, item in enumerate(value)]
     if isinstance(value, tuple) and not hasattr(value, "_fields"):  # a NamedTuple would lose its names
-        return {"$tuple": [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]}
+        return {"$tuple": [_encode(item, f"{where}[{i}]", levels - 1) for i, item in enumerate(value)]}
     if isinstance(value, dict):
-        return {_key(key, where): encode(item, f"{where}[{key!r}]") for key, item in value.items()}
+        return {_key(key, where): _encode(item, f"{where}[{key!r}]", levels - 1) for key, item in value.items()}
     raise EncodeError(
         f"{where} is {value!r} of type {type(value).__name__}, which cannot be sent as JSON. Use None, bool, int, "
         "float, str, list, tuple, dict with text keys, Enum, Path, timedelta or a dataclass of these."

@@ -194,3 +194,11 @@ def test_a_row_that_is_not_a_document_is_reported_with_file_and_line(
     write_rows(path, [{"id": "ok", "text": ""}, row])
     with pytest.raises(DocumentError, match=rf"a\.jsonl' line 2 is not a document \({found}"):
         list(read_documents(path))
+
+
+def test_a_row_that_is_nested_too_deeply_is_named(tmp_path: Path) -> None:
+    deep: Any = 1
+    for _ in range(5000):
+        deep = {"a": deep}
+    with pytest.raises(DocumentError, match=r"^Row 1 of '.*a\.jsonl', with the id x, is nested too deeply"):
+        write_rows(str(tmp_path / "a.jsonl"), [{"id": "x", "text": "", "metadata": deep}])

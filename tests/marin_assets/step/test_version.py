@@ -288,3 +288,13 @@ def test_a_version_is_the_same_under_another_hash_seed(tmp_path: Path) -> None:
         )
         texts.add(done.stdout)
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("levels", [101, 900, 100_000])
+def test_a_config_that_no_worker_could_receive_is_refused_in_one_sentence(levels: int) -> None:
+    deep: Any = 1
+    for _ in range(levels):
+        deep = [deep]
+    for value in (deep, versioned(deep), {"a": deep}):
+        with pytest.raises(ConfigError, match=r"^Step 'raw/a' config is nested more than 100 levels deep\. Write deep"):
+            build_graph([step("raw/a", x=value)])

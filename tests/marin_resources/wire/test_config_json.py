@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_resources.wire.config_json import EncodeError, decode, encode, plain, references_in
+from marin_resources.wire.config_json import MAX_DEPTH, EncodeError, decode, encode, plain, references_in
 
 
 class Color(enum.Enum):
@@ -140,3 +140,19 @@ def test_a_class_that_a_worker_could_not_import_is_refused() -> None:
 def test_json_calls_nothing_but_dataclasses_and_enums(tag: str, reference: str) -> None:
     with pytest.raises(EncodeError, match="is not a"):
         decode({tag: reference, "name": "touch /tmp/never"})
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_a_value_of_100_levels_is_sent_and_a_deeper_one_is_refused_in_one_sentence() -> None:
+    assert plain(decode(encode(nested(MAX_DEPTH)))) == nested(MAX_DEPTH)
+    for levels in (MAX_DEPTH + 1, 900, 100_000):
+        with pytest.raises(
+            EncodeError, match=r"^result is nested more than 100 levels deep\. Write deep values to a file"
+        ):
+            encode(nested(levels), "result")
