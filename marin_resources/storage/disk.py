@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import filecmp
 import os
+import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -18,6 +19,11 @@ TEMPORARY_SUFFIX = ".tmp"
 """Suffix of a hidden file while it is written."""
 NEW_S = 60.0
 """An empty temporary that is younger may not be locked yet."""
+
+
+def describe_type(mode: int) -> str:
+    """The type of a file that is not a regular one, as a phrase, from its `st_mode`."""
+    return next((phrase for is_one, phrase in _TYPES if is_one(mode)), "of an unknown type")
 
 
 def already_exists(path: str) -> FileExistsError:
@@ -85,3 +91,12 @@ def _create(temporary: str, path: str) -> None:
         if filecmp.cmp(temporary, path, shallow=False):
             return
         raise already_exists(path) from None
+
+
+_TYPES = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a FIFO (a named pipe)"),
+    (stat.S_ISSOCK, "a socket"),
+    (lambda mode: stat.S_ISBLK(mode) or stat.S_ISCHR(mode), "a device"),
+)

@@ -177,7 +177,7 @@ def read_json(path: str) -> Any:
     text = read_bytes(path)
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also bytes that are no text, and 100,000 levels of nesting
         raise ValueError(
             f"{path!r} is not JSON ({error}). Look at the file; move it aside if it is damaged."
         ) from error

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from marin_assets.cli.cluster.connection import add_cluster, call_cluster, require_job, settings_from, user_at_host
 from marin_assets.cli.output import print_line, print_stderr
+from marin_resources.versioned_json import ControlFileError
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
@@ -33,8 +34,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from marin_resources.storage.output.job_notes import JobNoteError
-
     async def stop(api: JobsApi) -> int:
         await require_job(api, options.job)
         info = await api.info(options.job)
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         return call_cluster(settings_from(options), stop)
-    except JobNoteError as error:
+    except ControlFileError as error:
         print_stderr(f"{error} The job was not stopped.")
         return 1
 

@@ -42,7 +42,8 @@ from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.ray_options import shortcomings
 from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import log_path
-from marin_resources.storage.output.job_notes import JobNote, JobNoteError, Submitter
+from marin_resources.storage.output.job_notes import JobNote, Submitter
+from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import references_in
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
@@ -155,7 +156,7 @@ class ClusterBackend:
         by = f"{STOPPED_BY_RUN}{self._run_id}"
         try:
             await asyncio.to_thread(job_notes.add_stop, handle.note_path, by, reason)  # a pending job exits on this
-        except (OSError, JobNoteError) as error:  # a running job is stopped all the same
+        except (OSError, ControlFileError) as error:  # a running job is stopped all the same
             self._report(f"the stop of job {handle.job} could not be noted ({error})")
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S), connect(self._settings) as api:

@@ -28,7 +28,8 @@ from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output.job_notes import JobNote, JobNoteError, add_outcome, read_note
+from marin_resources.storage.output.job_notes import JobNote, add_outcome, read_note
+from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.outcome import End, Outcome
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ def main(path: str) -> int:
         stop_signal.acknowledge()
         _print_and_return(f"This job ends: {str(stopped) or stop_reason(path)}.", EXIT_STOPPED)
         os._exit(EXIT_STOPPED)  # Ray kills the process after 3 s, and threads of the function may not end by themselves
-    except (JobNoteError, UnavailableError) as error:
+    except (ControlFileError, UnavailableError) as error:
         return _print_and_return(str(error), 1)
     return _force_exit(_report_outcome(path, outcome))
 
@@ -81,7 +82,7 @@ def _report_outcome(path: str, outcome: Outcome) -> int:
     code = 1 if outcome.end in (End.FAILED, End.LOST) else 0
     try:
         _retry_while_unavailable(lambda: add_outcome(path, outcome))
-    except (JobNoteError, UnavailableError) as error:
+    except (ControlFileError, UnavailableError) as error:
         return _print_and_return(f"The outcome {outcome.end.value!r} cannot be added to the note: {error}", 1)
     return code
 

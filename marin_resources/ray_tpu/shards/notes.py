@@ -17,14 +17,23 @@ from typing import Any
 from marin_resources.storage.control.control import delete
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.disk import TEMPORARY_SUFFIX
-from marin_resources.storage.files import StoredFile, read_json, remove, size_of, stored_files, write_json
+from marin_resources.storage.files import StoredFile, read_bytes, remove, size_of, stored_files, write_json
 from marin_resources.storage.paths import is_local, join
+from marin_resources.versioned_json import ANY, ControlFileError, Required, VersionedJson, misfit
 
 FORMAT_VERSION = 2
 FOLDER = ".marin/shards"
+SHAPE = {"outputs": Required({ANY: Required(int)}), "counts": Required(dict)}
 
 Counts = dict[str, int | float]
 log = logging.getLogger(__name__)
+
+
+class ShardNoteError(ControlFileError):
+    """A note that cannot be read: one sentence with its path."""
+
+
+FORMAT = VersionedJson(kind="note of a shard", newest=FORMAT_VERSION, error=ShardNoteError)
 
 
 class ShardLostError(RuntimeError):
@@ -105,8 +114,13 @@ class ShardNotes:
                 _remove(existing[name], "its shard was not finished")
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        note = read_json(join(self._output_path, name))
-        return note if note["format_version"] == FORMAT_VERSION else None
+        path = join(self._output_path, name)
+        note = FORMAT.parse(read_bytes(path), path)
+        if note["format_version"] != FORMAT_VERSION:
+            return None
+        if wrong := misfit(note, SHAPE):
+            raise FORMAT.damaged(path, f"has {wrong}")
+        return note
 
     def _remove_leftovers(self, existing: Mapping[str, StoredFile]) -> None:
         wanted, current = {name for names in self._outputs for name in names}, set(self._notes)

@@ -16,7 +16,10 @@ from marin_resources.storage.paths import StoreKind, kind_of
 
 
 def read(path: str) -> Snapshot | None:
-    """The control file at `path` with its generation, or None if it does not exist. Raises UnavailableError."""
+    """The control file at `path` with its generation, or None if it does not exist.
+
+    Raises UnavailableError if the store does not answer, and ControlFileError for what is not a readable file.
+    """
     return _control_files(path).read(path)
 
 

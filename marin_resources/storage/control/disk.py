@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from marin_resources.storage.control.protocol import ConflictError, Snapshot
-from marin_resources.storage.disk import write_on_disk
+from marin_resources.storage.disk import describe_type, write_on_disk
 from marin_resources.storage.paths import absolute
+from marin_resources.versioned_json import ControlFileError
 
 
 class DiskControlFiles:
     def read(self, path: str) -> Snapshot | None:
+        """A regular file. Raises ControlFileError for anything else at `path`; a FIFO would block its reader."""
         try:
-            with open(absolute(path), "rb") as file:
+            with open(open_regular(path, os.O_RDONLY), "rb") as file:
                 return Snapshot(file.read(), _generation(os.fstat(file.fileno())))
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -36,22 +39,55 @@ class DiskControlFiles:
             os.unlink(place)
 
 
-def _generation(stat: os.stat_result) -> str:
+def open_regular(path: str, flags: int) -> int:
+    """Open the control file at `path`; return its descriptor.
+
+    Raises ControlFileError for what is not a readable regular file, FileNotFoundError and NotADirectoryError.
+    """
+    place = absolute(path)
+    if os.path.exists(place) and not os.path.isfile(place):  # a socket cannot be opened, not even to look at it
+        raise _not_a_file(path, os.stat(place).st_mode)
+    try:
+        fd = os.open(place, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise ControlFileError(
+            f"The control file {path!r} cannot be opened ({error.strerror}). Look at the file; move it aside if it is "
+            "damaged."
+        ) from error
+    if not stat.S_ISREG(mode := os.fstat(fd).st_mode):  # it was replaced in between
+        os.close(fd)
+        raise _not_a_file(path, mode)
+    return fd
+
+
+def _not_a_file(path: str, mode: int) -> ControlFileError:
+    return ControlFileError(f"The control file {path!r} is {describe_type(mode)}, expected a file. Move it aside.")
+
+
+def _generation(found: os.stat_result) -> str:
     """Each write creates a new file, so the inode changes; a reused inode has another time."""
-    return f"{stat.st_ino}-{stat.st_mtime_ns}-{stat.st_size}"
+    return f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}"
 
 
 def _generation_at(path: str) -> str | None:
     try:
         return _generation(os.stat(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
     """Keep other processes on this machine from writing control files of the folder; create it if missing."""
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ControlFileError(
+            f"The folder {folder!r} of control files cannot be created, as a file is in its place. Move that file "
+            "aside."
+        ) from None
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -29,7 +29,7 @@ class ControlFiles(Protocol):
     """One kind of store."""
 
     def read(self, path: str) -> Snapshot | None:
-        """The file, or None if it does not exist. Raises UnavailableError."""
+        """The file, or None if it does not exist. Raises UnavailableError, and ControlFileError for a folder there."""
 
     def write(self, path: str, data: bytes, expected: str | None) -> str:
         """Compare and swap; return the new generation. Raises ConflictError and UnavailableError."""

@@ -73,7 +73,7 @@ def acquire_in_bucket(path: str, holder: Holder, stale: str | None) -> BucketLea
         began_s = clock_s()
         found = control.read(path)
         if found is not None and found.generation != stale:
-            other = lease_text.parse(found.data, found.generation)
+            other = lease_text.parse(found.data, found.generation, path)
             if other is not None:
                 raise LeaseHeldError(path.rpartition("/")[0], other)
         try:
@@ -87,4 +87,4 @@ def acquire_in_bucket(path: str, holder: Holder, stale: str | None) -> BucketLea
 def bucket_holder(path: str) -> Holder | None:
     """The holder that the object names; None if the lease is free."""
     found = control.read(path)
-    return lease_text.parse(found.data, found.generation) if found is not None else None
+    return lease_text.parse(found.data, found.generation, path) if found is not None else None

@@ -14,11 +14,13 @@ import threading
 import time
 
 from marin_resources.output import Holder
+from marin_resources.storage.control.disk import open_regular
 from marin_resources.storage.lease import text as lease_text
 from marin_resources.storage.lease.heartbeat import Heartbeat, clock_s
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError, LeaseObserver
 from marin_resources.storage.lease.text import ttl_s
 from marin_resources.storage.paths import absolute
+from marin_resources.versioned_json import ControlFileError
 
 ACQUIRE_PATIENCE_S = 0.5
 """How long an acquisition waits for a reader: reading the holder takes a shared lock for a moment."""
@@ -65,12 +67,12 @@ class DiskLease:
 def acquire_on_disk(path: str, holder: Holder, stale: str | None) -> DiskLease:
     """Acquire the lock. Raises LeaseHeldError, also for a lease of Marin's unless its generation is `stale`."""
     path = absolute(path)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    _make_folder(os.path.dirname(path))
     deadline = time.monotonic() + ACQUIRE_PATIENCE_S
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = open_regular(path, os.O_RDWR | os.O_CREAT)
         if _try_lock(fd, fcntl.LOCK_EX):
-            other = _marin_holder(fd)
+            other = _marin_holder(fd, path)
             if not _same_file(fd, path):
                 os.close(fd)  # the last holder removed it between our open and our lock
                 continue
@@ -86,25 +88,35 @@ def acquire_on_disk(path: str, holder: Holder, stale: str | None) -> DiskLease:
 
 
 def disk_holder(path: str) -> Holder | None:
-    """The holder of the lock, or None if it is free."""
+    """The holder of the lock, or None if it is free. Raises ControlFileError for what is not a file."""
     try:
-        fd = os.open(absolute(path), os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_regular(path, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         if _try_lock(fd, fcntl.LOCK_SH):
-            return _marin_holder(fd)
-        holder = lease_text.parse(os.pread(fd, 65536, 0), generation="")
+            return _marin_holder(fd, path)
+        holder = lease_text.parse(os.pread(fd, 65536, 0), "", path)
         return dataclasses.replace(holder, ttl_s=None) if holder else None
     finally:
         os.close(fd)
 
 
-def _marin_holder(fd: int) -> Holder | None:
+def _marin_holder(fd: int, path: str) -> Holder | None:
     """The holder of a file without a kernel lock, by its text: Marin, or None."""
     text = os.pread(fd, 65536, 0)
-    holder = lease_text.parse(text, generation=text.decode(errors="replace")) if text else None
+    holder = lease_text.parse(text, text.decode(errors="replace"), path) if text else None
     return holder if holder is not None and holder.host == "?" else None
+
+
+def _make_folder(folder: str) -> None:
+    """Create the folder of the output. Raises ControlFileError if a file is in its place."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ControlFileError(
+            f"The output {folder!r} cannot be created, as a file is in its place. Move that file aside."
+        ) from None
 
 
 def _try_lock(fd: int, kind: int) -> bool:

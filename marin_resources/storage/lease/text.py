@@ -8,16 +8,22 @@ stale. A `worker_id` without such words is Marin's own.
 from __future__ import annotations
 
 import json
+import math
 import os
 from datetime import UTC, datetime
 from typing import Any
 
 from marin_resources.output import Holder
+from marin_resources.versioned_json import MAX_DEPTH, is_deeper
 
 TTL_S = 90.0
 """Seconds without a renewal after which a lease may be taken over: Marin's HEARTBEAT_TIMEOUT. Our leases carry their
 own value, so holders and observers need not agree on it."""
 TTL_VARIABLE = "MARIN_LEASE_TTL_S"
+UNREADABLE = "unknown"
+"""The beginning of the owner of a lease that cannot be read."""
+SHOWN_CHARACTERS = 120
+"""Of the reason why a lease cannot be read."""
 
 
 def ttl_s() -> float:
@@ -45,18 +51,32 @@ def free_text(holder: Holder) -> bytes:
     return json.dumps({"worker_id": f"free was={holder.owner}", "timestamp": 0}).encode()
 
 
-def parse(text: bytes, generation: str) -> Holder | None:
-    """The holder, or None if the lease is free. An unreadable lease counts as held by an unknown holder."""
+def parse(text: bytes, generation: str, path: str) -> Holder | None:
+    """The holder that the lease at `path` names, or None if it is free.
+
+    A lease that cannot be read counts as held by an unknown holder, so it may be taken over when it becomes stale.
+    """
     try:
-        fields = json.loads(text)
-        worker_id, timestamp = str(fields["worker_id"]), float(fields["timestamp"])
-    except (ValueError, KeyError, TypeError):
-        worker_id, timestamp = "?", 0.0
-    if timestamp == 0 and worker_id != "?":
+        return _parse(text, generation)
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError) as error:
+        problem = f"{type(error).__name__}: {error}"[:SHOWN_CHARACTERS]
+        owner = f"{UNREADABLE}, as the lease {path!r} cannot be read ({problem})"
+        return Holder(owner=owner, host="?", pid=0, run_id=None, since="?", ttl_s=ttl_s(), generation=generation)
+
+
+def _parse(text: bytes, generation: str) -> Holder | None:
+    fields = json.loads(text)
+    if is_deeper(fields, MAX_DEPTH):
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+    worker_id, timestamp = str(fields["worker_id"]), float(fields["timestamp"])
+    if timestamp == 0:
         return None
     words: dict[str, Any] = (
         dict(word.partition("=")[::2] for word in worker_id.split(" ")) if is_ours(worker_id) else {}
     )
+    life_s = float(words.get("ttl_s") or ttl_s())
+    if not 0 < life_s < math.inf:
+        raise ValueError(f"a time to live of {life_s} s")
     return Holder(
         owner=words.get("owner", worker_id),
         host=words.get("host", "?"),
@@ -64,7 +84,7 @@ def parse(text: bytes, generation: str) -> Holder | None:
         run_id=words.get("run"),
         since=words.get("since", "?"),
         heartbeat=_iso(timestamp),
-        ttl_s=float(words.get("ttl_s") or ttl_s()),
+        ttl_s=life_s,
         attempt=int(words.get("attempt", 0)),
         generation=generation,
     )

@@ -23,11 +23,11 @@ from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import CRC32C, MD5, read_checksum, stored_checksum
 from marin_resources.storage.manifest.largest_first import map_largest_first, read_threads
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import VersionedJson
+from marin_resources.versioned_json import ControlFileError, VersionedJson
 
 NAME = ".marin/manifest.json"
 FORMAT_VERSION = 2
-COMMITTED = "committed"
+CLAIMED, COMMITTED = "claimed", "committed"
 LOGS = ("*.log",)
 """Patterns of files that are not data: they may grow after the output is complete."""
 TIMINGS = ("metrics.jsonl", "eval_metrics.jsonl", "report.html")
@@ -36,7 +36,7 @@ TIMINGS = ("metrics.jsonl", "eval_metrics.jsonl", "report.html")
 log = logging.getLogger(__name__)
 
 
-class ManifestError(ValueError):
+class ManifestError(ControlFileError):
     """A manifest that cannot be read: one sentence with its path."""
 
 
@@ -95,12 +95,12 @@ class Manifest:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Manifest:
-        """Read format 1 or 2; other fields are ignored."""
+        """Read format 1 or 2; other fields are ignored. Raises ValueError, KeyError, TypeError or AttributeError."""
         found = (
             Entry(name=e["name"], size=e["size"], checksum=e.get("checksum"), timing=e.get("timing", False))
             for e in value["entries"]
         )
-        return Manifest(entries=tuple(sorted(found, key=lambda entry: entry.name)))
+        return Manifest(entries=tuple(sorted(map(_require_types, found), key=lambda entry: entry.name)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +139,7 @@ def take_manifest(output_path: str, *, checksums: bool = True, report: Callable[
 def read_manifest(output_path: str) -> Manifest | None:
     """The manifest that was published with the output; None if it has none: not published yet, or Marin's.
 
-    Raises ManifestError if it is damaged, or of a newer format than this software knows.
+    Raises ControlFileError if it is damaged, or of a newer format than this software knows.
     """
     path = join(output_path, NAME)
     found = control.read(path)
@@ -151,9 +151,11 @@ def parse_manifest(data: bytes, path: str) -> Manifest | None:
     value = FORMAT.parse(data, path)
     try:
         if value["format_version"] > 1 and value["state"] != COMMITTED:
-            return None
+            if value["state"] == CLAIMED:
+                return None
+            raise ValueError(f"the state {value['state']!r}, expected {CLAIMED!r} or {COMMITTED!r}")
         manifest = Manifest.from_json(value)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FORMAT.invalid(path, error) from error
     if value.get("digest", manifest.digest) != manifest.digest:
         recorded = f"expected {value['digest']!r} as recorded there"
@@ -181,6 +183,14 @@ def is_data(name: str) -> bool:
 def _entry(name: str, info: Mapping[str, Any]) -> Entry:
     timing = _is_one_of(name, TIMINGS)
     return Entry(name=name, size=int(info["size"]), checksum=stored_checksum(info), timing=timing)
+
+
+def _require_types(entry: Entry) -> Entry:
+    checksum, timing = entry.checksum, entry.timing
+    right = isinstance(entry.name, str) and type(entry.size) is int and isinstance(timing, bool)
+    if not (right and (checksum is None or isinstance(checksum, str))):
+        raise TypeError(f"an entry with wrong types: {entry!r}")
+    return entry
 
 
 def _is_one_of(name: str, patterns: Iterable[str]) -> bool:

@@ -7,18 +7,33 @@ that the files beside it are ours.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from marin_resources.storage.control import control
-from marin_resources.storage.files import read_json
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.output.commit import read_commit
 from marin_resources.storage.paths import join
+from marin_resources.versioned_json import ControlFileError, VersionedJson
 
 FOLDER = ".marin/attempts"
 FORMAT_VERSION = 1
+
+log = logging.getLogger(__name__)
+
+
+class AttemptError(ControlFileError):
+    """A mark that cannot be read: one sentence with its path."""
+
+
+FORMAT = VersionedJson(
+    kind="mark of an attempt",
+    newest=FORMAT_VERSION,
+    error=AttemptError,
+    shape={"identity": str, "outcome": str, "error": str, "traceback": str},
+)
 
 
 def latest_attempt(output_path: str) -> int:
@@ -34,7 +49,8 @@ def latest_mark(output_path: str) -> int:
         names = [os.path.basename(name) for name in fs.ls(folder, detail=False)]
     except (FileNotFoundError, NotADirectoryError):
         return 0
-    return max((int(name.removesuffix(".json")) for name in names if name.removesuffix(".json").isdigit()), default=0)
+    numbers = (name.removesuffix(".json") for name in names)
+    return max((int(number) for number in numbers if number.isascii() and number.isdecimal()), default=0)
 
 
 def log_path(output_path: str, attempt: int) -> str:
@@ -42,7 +58,12 @@ def log_path(output_path: str, attempt: int) -> str:
 
 
 def read_attempt(output_path: str, attempt: int) -> dict[str, Any]:
-    return read_json(_mark(output_path, attempt))
+    """The mark of an attempt. Raises FileNotFoundError, ControlFileError and UnavailableError."""
+    path = _mark(output_path, attempt)
+    found = control.read(path)
+    if found is None:
+        raise FileNotFoundError(f"No mark of an attempt exists at {path!r}.")
+    return FORMAT.parse(found.data, path)
 
 
 def latest_identity(output_path: str, latest: int) -> str | None:
@@ -61,8 +82,11 @@ def begin_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> N
 
 
 def end_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:
-    """Add the end of the attempt to its mark."""
-    _write(output_path, attempt, {**read_attempt(output_path, attempt), **facts})
+    """Add the end of the attempt to its mark. The mark is history: if it is damaged, the end is logged instead."""
+    try:
+        _write(output_path, attempt, {**read_attempt(output_path, attempt), **facts})
+    except ControlFileError as error:
+        log.warning("the end of attempt %d (%s) cannot be recorded: %s", attempt, facts.get("outcome"), error)
 
 
 def _mark(output_path: str, attempt: int) -> str:

@@ -24,15 +24,17 @@ from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease.protocol import LeaseLostError
 from marin_resources.storage.manifest.manifest import FORMAT_VERSION, NAME, Manifest
+from marin_resources.storage.output.record import SHAPE as RECORD_SHAPE
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import VersionedJson
+from marin_resources.versioned_json import ControlFileError, VersionedJson
 
 
-class CommitError(ValueError):
+class CommitError(ControlFileError):
     """A commit object that cannot be read: one sentence with its path."""
 
 
-FORMAT = VersionedJson(kind="manifest", newest=FORMAT_VERSION, error=CommitError)
+SHAPE = {"fence": int, "owner": str, "identity": str, "state": str, "record": RECORD_SHAPE}
+FORMAT = VersionedJson(kind="manifest", newest=FORMAT_VERSION, error=CommitError, shape=SHAPE)
 
 
 class State(enum.StrEnum):
@@ -64,7 +66,7 @@ class Commit:
 def read_commit(output_path: str) -> Commit | None:
     """The commit object, or None if it does not exist. In format 1 (names and sizes) it is complete without a record.
 
-    Raises CommitError and UnavailableError.
+    Raises ControlFileError and UnavailableError.
     """
     path = join(output_path, NAME)
     found = control.read(path)
@@ -74,15 +76,15 @@ def read_commit(output_path: str) -> Commit | None:
     try:
         state = State(fields.get("state", State.COMMITTED))
         return Commit(
-            fence=fields.get("fence", 0),
-            owner=fields.get("owner", ""),
-            identity=fields.get("identity", ""),
+            fence=fields.get("fence") or 0,
+            owner=fields.get("owner") or "",
+            identity=fields.get("identity") or "",
             state=state,
             manifest=Manifest.from_json(fields) if state is State.COMMITTED else None,
             record=fields.get("record"),
             generation=found.generation,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FORMAT.invalid(path, error) from error
 
 

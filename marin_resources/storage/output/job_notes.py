@@ -23,7 +23,7 @@ from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import VersionedJson
+from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 
@@ -31,14 +31,27 @@ FOLDER = ".marin/jobs"
 FORMAT_VERSION = 1
 
 
-class JobNoteError(ValueError):
+class JobNoteError(ControlFileError):
     """A note that cannot be used: one sentence with its path."""
 
 
+SUBMITTER = {"host": Required(str), "pid": Required(int), "process": Required(str), "user": str, "run_id": str}
+SHAPE = {
+    "attempt": Required(int),
+    **dict.fromkeys(("submission_id", "dashboard", "session", "submitted_at"), Required(str)),
+    "task": Required(dict),
+    "code": Required(dict),
+    "by": Required(SUBMITTER),
+    "owner": Required(SUBMITTER),
+    "stop": {"by": Required(str), "reason": Required(str)},
+    "outcome": {"end": Required(str), "error": str, "traceback": str, "holder": dict},
+    "ended": str,
+}
 FORMAT = VersionedJson(
     kind="job note",
     newest=FORMAT_VERSION,
     error=JobNoteError,
+    shape=SHAPE,
     if_newer="Update this checkout, or the image of the cluster.",
 )
 
@@ -125,7 +138,7 @@ def note_path(output_path: str, attempt: int) -> str:
 
 
 def read_note(path: str) -> JobNote | None:
-    """The note, or None if it does not exist. Raises JobNoteError if it cannot be read, and UnavailableError."""
+    """The note, or None if it does not exist. Raises ControlFileError if it cannot be read, and UnavailableError."""
     found = control.read(path)
     return None if found is None else _parse(path, found)
 

@@ -13,22 +13,44 @@ from typing import Any
 from marin_resources.output import Match, Output, identity_of
 from marin_resources.storage.control import control
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import VersionedJson
+from marin_resources.versioned_json import ANY, ControlFileError, Required, VersionedJson
 
 NAME = ".executor_info"
 FORMAT_VERSION = 1
 
 
-class RecordError(ValueError):
+class RecordError(ControlFileError):
     """A record that cannot be read: one sentence with its path."""
 
 
-FORMAT = VersionedJson(kind="record", newest=FORMAT_VERSION, error=RecordError, default=0)
+SHAPE = {
+    "name": str,
+    "identity": str,
+    "version": dict,
+    "prefix": str,
+    "dependencies": [str],
+    "attempt": int,
+    "duration_s": float,
+    "result": dict,
+    "manifest": {"digest": str, "files": int, "bytes": int},
+    "inputs": {ANY: str},
+    "source_digest": {
+        "function": Required(str),
+        "digest": Required(str),
+        "files_digest": Required(str),
+        "modules": Required({ANY: Required(str)}),
+    },
+    "environment": {"lock_digest": str, "python": str},
+    "timing": {ANY: float},
+    "job": {"id": Required(str), "dashboard": Required(str)},
+}
+"""The fields that this software reads again. A config has the shape that its step gave it."""
+FORMAT = VersionedJson(kind="record", newest=FORMAT_VERSION, error=RecordError, default=0, shape=SHAPE)
 """Marin's records have no format version."""
 
 
 def read_record(output_path: str) -> dict[str, Any] | None:
-    """The record of an output, or None if it has none. Raises RecordError and UnavailableError."""
+    """The record of an output, or None if it has none. Raises ControlFileError and UnavailableError."""
     path = join(output_path, NAME)
     found = control.read(path)
     return None if found is None else FORMAT.parse(found.data, path)

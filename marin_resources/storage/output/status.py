@@ -7,18 +7,22 @@ import json
 from marin_resources.output import Status
 from marin_resources.storage.control import control
 from marin_resources.storage.paths import join
+from marin_resources.versioned_json import ControlFileError
 
 NAME = ".executor_status"
 
 
-class StatusError(ValueError):
+SHOWN_CHARACTERS = 80
+
+
+class StatusError(ControlFileError):
     """A status file with an unknown token: one sentence with its path and content."""
 
 
 def read_status(output_path: str) -> Status | None:
     """The status of the output at `output_path`; None if no attempt has begun, or an old Marin cancelled it."""
     found = control.read(join(output_path, NAME))
-    text = found.data.decode().strip() if found else ""
+    text = found.data.decode(errors="replace").strip() if found else ""
     return parse_status(text, output_path) if text else None
 
 
@@ -46,9 +50,10 @@ def parse_status(text: str, output_path: str) -> Status | None:
     try:
         return Status(token)
     except ValueError:
+        shown = token if len(token) <= SHOWN_CHARACTERS else f"{token[:SHOWN_CHARACTERS]}…"
         raise StatusError(
-            f"The status of {output_path!r} is {token!r}, expected one of {', '.join(Status)}. "
-            f"Look at {NAME!r} there; a newer version of this software may have written it."
+            f"The status {join(output_path, NAME)!r} is {shown!r}, expected one of {', '.join(Status)}. "
+            "Look at the file; a newer version of this software may have written it, or it is damaged: move it aside."
         ) from None
 
 
@@ -57,5 +62,5 @@ def _last_event(text: str) -> str:
     line = text.splitlines()[-1]
     try:
         return str(json.loads(line)["status"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return line

@@ -25,6 +25,7 @@ from marin_resources.storage.transfer.account import BUDGET_GB, GB_BYTES, Accoun
 from marin_resources.storage.transfer.ledger import Decision, Ledger, Moved, Reservation
 from marin_resources.storage.transfer.ledger_files import LedgerInFile, LedgerInMemory, LedgerStore
 from marin_resources.storage.transfer.owner import current_owner, is_dead
+from marin_resources.versioned_json import ControlFileError
 
 TTL_S = 90.0
 """Time to live of a reservation without a heartbeat."""
@@ -109,7 +110,7 @@ class Budget:
                     return
             try:
                 gone = self._ledger.change(partial(_beat_of, transfers))
-            except OSError as error:  # the store does not answer; the next heartbeat may succeed
+            except (OSError, ControlFileError) as error:  # the next heartbeat may succeed
                 log.warning("%s", error)
                 continue
             for transfer_id in gone:
@@ -188,7 +189,7 @@ def current_budget() -> Budget:
 
 def spent(output_path: str) -> Mapping[str, Any]:
     """The transfers charged to an output: {"bytes", "dollars", "transfers": [{"path", "from", "to", "files", "bytes",
-    "dollars"}]}, the largest first. Raises UnavailableError."""
+    "dollars"}]}, the largest first. Raises ControlFileError and UnavailableError."""
     moved = sorted(LedgerInFile(output_path).read().moved, key=lambda entry: (-entry.bytes, entry.path))
     return {
         "bytes": sum(entry.bytes for entry in moved),

@@ -13,10 +13,23 @@ import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from marin_resources.versioned_json import VersionedJson
+from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 
 FORMAT_VERSION = 1
-FORMAT = VersionedJson(kind="ledger of transfers", newest=FORMAT_VERSION, error=ValueError)
+SHAPE = {
+    "moved": Required(
+        [Required({**dict.fromkeys(("path", "origin", "to"), Required(str)), "bytes": int, "dollars": float})]
+    ),
+    "reserved": Required([Required({"id": str, "path": str, "bytes": int, "owner": Required(dict), "attempt": int})]),
+    "writes": Required([str]),
+}
+
+
+class LedgerError(ControlFileError):
+    """A ledger that cannot be read: one sentence with its path."""
+
+
+FORMAT = VersionedJson(kind="ledger of transfers", newest=FORMAT_VERSION, error=LedgerError, shape=SHAPE)
 MAX_ENTRIES = 200
 """Of moved bytes. Beyond it, entries of one folder are merged into one."""
 WRITES_REMEMBERED = 64
@@ -127,14 +140,17 @@ class Ledger:
 
     @staticmethod
     def from_json(text: str | bytes, path: str) -> Ledger:
-        """Read the ledger stored at `path`. Raises ValueError if it is damaged or of a newer format."""
+        """Read the ledger stored at `path`. Raises LedgerError if it is damaged or of a newer format."""
         fields = FORMAT.parse(text, path)
-        reserved = [Reservation(**{**one, "owner": Owner(**one["owner"])}) for one in fields["reserved"]]
-        return Ledger(
-            moved=[Moved(**entry) for entry in fields["moved"]],
-            reserved={one.id: one for one in reserved},
-            writes=fields["writes"],
-        )
+        try:
+            reserved = [Reservation(**{**one, "owner": Owner(**one["owner"])}) for one in fields["reserved"]]
+            return Ledger(
+                moved=[Moved(**entry) for entry in fields["moved"]],
+                reserved={one.id: one for one in reserved},
+                writes=fields["writes"],
+            )
+        except TypeError as error:
+            raise FORMAT.invalid(path, error) from error
 
 
 def _merged(entries: list[Moved]) -> list[Moved]:

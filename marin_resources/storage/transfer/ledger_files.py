@@ -49,11 +49,11 @@ class LedgerInFile:
         self._turn = threading.Lock()
 
     def read(self) -> Ledger:
-        """Raises UnavailableError."""
+        """Raises ControlFileError and UnavailableError."""
         return self._parse(control.read(self._path))
 
     def change(self, act: Callable[[Ledger], T]) -> T:
-        """Threads of a process take turns, so that they do not conflict with each other. Raises UnavailableError."""
+        """Threads of a process take turns, so that they do not conflict with each other. Raises as `read` does."""
         with self._turn:
             return self._change(act)
 

@@ -10,9 +10,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from one_sentence import one_sentence
 
 from marin_resources.hardware import cpu
 from marin_resources.ray_tpu.shards.map_shards import ShardError, map_shards
+from marin_resources.ray_tpu.shards.notes import ShardNoteError
 
 MODULE = '''
 """A stage's shard function, in a module that only this test's process has on its path."""
@@ -137,6 +139,18 @@ def test_a_finished_shard_is_noted_with_its_function_and_counts(
         "outputs": {},
         "counts": {"shards": 1, "sum": 0},
     }
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, '{"format_version": 2, "outputs": [], "counts": {}}'])
+def test_a_damaged_note_is_one_sentence_with_its_path(
+    stage: ModuleType, calls: Path, tmp_path: Path, text: str
+) -> None:
+    map_shards(stage.count, shards(stage, calls, 1), output_path=str(tmp_path))
+    [note] = (tmp_path / ".marin/shards/count").iterdir()
+    note.write_text(text)
+    with pytest.raises(ShardNoteError) as raised:
+        map_shards(stage.count, shards(stage, calls, 1), output_path=str(tmp_path))
+    assert one_sentence(raised).startswith(f"The note of a shard {str(note)!r} ")
 
 
 def test_no_shards_are_no_counts(where: str, stage: ModuleType, tmp_path: Path) -> None:

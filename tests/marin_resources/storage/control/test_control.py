@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
 import uuid
+from pathlib import Path
 
 import object_stores
 import pytest
+from one_sentence import one_sentence
 
 from marin_resources.settings import SettingError
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
+from marin_resources.versioned_json import ControlFileError
 
 
 def test_a_file_that_is_not_there_reads_as_none(any_prefix: str) -> None:
@@ -112,3 +116,26 @@ def test_a_bucket_that_does_not_exist_is_one_sentence(scheme: str) -> None:
     with pytest.raises(UnavailableError, match=r"no-such-bucket-1/x/a.* cannot be written.* bucket .*does not exist"):
         control.write(f"{scheme}://no-such-bucket-1/x/a", b"data", expected=None)
     assert time.monotonic() - began_s < 10
+
+
+def test_what_is_not_a_file_is_one_sentence_with_its_path_and_blocks_nobody(tmp_path: Path) -> None:
+    path = tmp_path / ".executor_status"
+    for make, phrase in ((Path.mkdir, "a folder"), (os.mkfifo, "a FIFO (a named pipe)")):
+        make(path)  # type: ignore[operator]
+        for act in (control.read, lambda place: control.put(place, b"x")):
+            with pytest.raises(ControlFileError) as raised:
+                act(str(path))
+            assert (
+                one_sentence(raised) == f"The control file {str(path)!r} is {phrase}, expected a file. Move it aside."
+            )
+        path.rename(tmp_path / phrase.split()[1])
+
+
+def test_a_file_in_the_place_of_their_folder_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / ".marin").write_text("")
+    assert control.read(str(tmp_path / ".marin/manifest.json")) is None
+    with pytest.raises(ControlFileError) as raised:
+        control.write(str(tmp_path / ".marin/manifest.json"), b"x", expected=None)
+    assert one_sentence(raised).startswith(
+        f"The folder '{tmp_path}/.marin' of control files cannot be created, as a file"
+    )

@@ -26,6 +26,7 @@ from marin_resources.storage.lease.lease import NAME, acquire, holder_of
 from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.paths import is_local, join
+from marin_resources.versioned_json import ControlFileError
 
 HOLD = """
 import sys, time
@@ -386,3 +387,43 @@ def test_of_many_threads_one_holds_the_lease_at_a_time(path: str) -> None:
     for thread in threads:
         thread.join()
     assert most == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\xff\x00",
+        b"[]",
+        b'{"worker_id": "w", "timestamp": 1e400}',
+        b'{"worker_id": "owner=a pid=many", "timestamp": 1}',
+        b'{"worker_id": "owner=a ttl_s=inf", "timestamp": 1}',
+        b'{"worker_id": ' + b"[" * 100_000,
+    ],
+)
+def test_a_lease_that_cannot_be_read_is_held_by_an_unknown_holder_until_it_is_stale(
+    tmp_path: Path, text: bytes
+) -> None:
+    lock = tmp_path / NAME
+    lock.write_bytes(text)
+    holder = holder_of(str(tmp_path))
+    assert holder is not None
+    assert f"the lease {str(lock)!r} cannot be read" in holder.describe()
+    assert "\n" not in holder.describe()
+    with pytest.raises(LeaseHeldError, match="cannot be read"):
+        acquire(str(tmp_path), None)
+    acquire(str(tmp_path), None, stale=holder.generation).release()
+
+
+def test_a_folder_in_the_place_of_a_lease_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / NAME).mkdir()
+    for look in (holder_of, lambda path: acquire(path, None)):
+        with pytest.raises(ControlFileError, match=r"\.executor_status\.lock' is a folder, expected a file\. Move"):
+            look(str(tmp_path))
+
+
+def test_a_file_in_the_place_of_an_output_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    with pytest.raises(
+        ControlFileError, match=r"x' cannot be created, as a file is in its place\. Move that file aside"
+    ):
+        acquire(str(tmp_path / "x"), None)

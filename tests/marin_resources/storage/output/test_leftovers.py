@@ -15,6 +15,7 @@ from marin_resources.storage.output import attempts
 from marin_resources.storage.output.leftovers import find_leftovers, move_aside
 from marin_resources.storage.output.store import Store, StoreError
 from marin_resources.storage.paths import join
+from marin_resources.versioned_json import ControlFileError
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_a_file_in_the_outputs_place_is_refused_and_untouched(disk_prefix: str) 
     path = store.locate(X)
     write_bytes(path, b"mine")
     assert store.look([X])[X].status is None
-    with pytest.raises((StoreError, OSError), match="x-abc123"):
+    with pytest.raises(ControlFileError, match="x-abc123' cannot be created, as a file is in its place"):
         claim(store)
     assert control.read(path).data == b"mine"  # type: ignore[union-attr]
 
