@@ -30,6 +30,7 @@ from marin_resources.ray_tpu.worker.guard import Guard
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
+from marin_resources.storage.manifest.manifest import IrregularFileError
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
@@ -127,6 +128,9 @@ class _Attempt:
         except LateWriteError as error:  # the next attempt moves it aside, or resumes from it
             failed = self._record_failure(str(error), str(error))
             return failed if failed.end is End.SUCCESS else dataclasses.replace(failed, end=End.LOST)
+        except IrregularFileError as error:  # nothing of the function's code is on the stack
+            print(error, flush=True)
+            return self._record_failure(str(error), "")
         except BaseException as error:
             return self._handle_error(error)
         finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -18,10 +19,10 @@ from typing import Any
 import fsspec
 
 from marin_resources.storage.control import control
-from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
-from marin_resources.storage.manifest.checksum import CRC32C, MD5, read_checksum, stored_checksum
+from marin_resources.storage.manifest.checksum import CRC32C, MD5, read_checksum
 from marin_resources.storage.manifest.largest_first import map_largest_first, read_threads
+from marin_resources.storage.manifest.listing import EMPTY_FOLDER, Listed, is_control, list_output
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, VersionedJson
 
@@ -34,6 +35,10 @@ TIMINGS = ("metrics.jsonl", "eval_metrics.jsonl", "report.html")
 """Patterns of files that hold seconds or rates: of training, of Levanter's evaluations, and of the report."""
 
 log = logging.getLogger(__name__)
+
+
+class IrregularFileError(ValueError):
+    """A file of an output that cannot be published: one sentence with its path, what it is, and what to do."""
 
 
 class ManifestError(ControlFileError):
@@ -118,8 +123,12 @@ def take_manifest(output_path: str, *, checksums: bool = True, report: Callable[
 
     Files are read only if the store has no checksum of its own: on a disk, and on S3 if they were uploaded in parts.
     Without `checksums` no file is read, and entries may lack one. `report` gets the progress of long work.
+
+    Raises IrregularFileError for a file that is not regular, and for a link that leads out of the data of the output.
     """
-    fs, found = find_data(output_path)
+    fs, listed = list_output(output_path)
+    refuse_irregular(output_path, listed)
+    found = data_of(listed)
     if not checksums:
         return Manifest(entries=tuple(file.entry for file in found))
     trusted = _tags_can_be_trusted(fs, found)
@@ -163,26 +172,49 @@ def parse_manifest(data: bytes, path: str) -> Manifest | None:
     return manifest
 
 
-def find_data(output_path: str) -> tuple[fsspec.AbstractFileSystem, list[DataFile]]:
-    """The filesystem, and every data file below `output_path`, sorted by name: the files that a manifest covers."""
-    fs, root = filesystem_of(output_path)
-    start = len(root.rstrip("/")) + 1
-    files = (
-        DataFile(stored=stored, entry=_entry(name, info))
-        for stored, info in fs.find(root, detail=True).items()
-        if info["type"] != "directory" and is_data(name := stored[start:])
-    )
-    return fs, sorted(files, key=lambda file: file.entry.name)
+def data_of(listed: Iterable[Listed]) -> list[DataFile]:
+    """The regular data files of a listing: the files that a manifest covers."""
+    return [
+        DataFile(
+            stored=file.stored,
+            entry=Entry(name=file.name, size=file.size, checksum=file.checksum, timing=_is_one_of(file.name, TIMINGS)),
+        )
+        for file in listed
+        if is_data(file.name) and not file.irregular
+    ]
+
+
+def refuse_irregular(output_path: str, listed: Iterable[Listed]) -> None:
+    """Raise IrregularFileError unless every data file is regular, or a relative link to a data file of the output."""
+    for file in listed:
+        if is_data(file.name) and (problem := _irregularity(file)):
+            raise IrregularFileError(
+                f"{join(output_path, file.name)!r} is {problem}. An output holds regular files, and relative links to "
+                "its own data files: let the step's function write or copy a file there, or remove it."
+            )
 
 
 def is_data(name: str) -> bool:
     """Whether a manifest lists files of this name. Manifests of format 1 list logs too."""
-    return not any(part.startswith(".") for part in name.split("/")) and not _is_one_of(name, LOGS)
+    return not is_control(name) and not _is_one_of(name, LOGS)
 
 
-def _entry(name: str, info: Mapping[str, Any]) -> Entry:
-    timing = _is_one_of(name, TIMINGS)
-    return Entry(name=name, size=int(info["size"]), checksum=stored_checksum(info), timing=timing)
+def _irregularity(file: Listed) -> str:
+    """What is wrong with a data file, as a phrase; "" for a regular file, a good link, and an empty folder."""
+    if file.irregular:
+        return file.irregular if file.irregular != EMPTY_FOLDER else ""
+    if file.link is None:
+        return ""
+    shown = f"a symbolic link to {file.link!r}"
+    if not os.path.isfile(file.stored):
+        return f"{shown}, where no file is"
+    if os.path.isabs(file.link):
+        return f"{shown}, an absolute path, which is another file when the output is moved"
+    root = os.path.realpath(file.stored.removesuffix(file.name))
+    target = os.path.relpath(os.path.realpath(file.stored), root)
+    if target.startswith("../"):
+        return f"{shown}, outside of the output"
+    return "" if is_data(target) else f"{shown}, which is not a data file"
 
 
 def _require_types(entry: Entry) -> Entry:

@@ -21,13 +21,14 @@ import fsspec
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import ChecksumError, algorithm_of, read_checksum
 from marin_resources.storage.manifest.largest_first import map_largest_first, read_threads
+from marin_resources.storage.manifest.listing import EMPTY_FOLDER, list_output
 from marin_resources.storage.manifest.manifest import (
     NAME,
     DataFile,
     Entry,
     Manifest,
     ManifestError,
-    find_data,
+    data_of,
     is_data,
     read_manifest,
 )
@@ -100,8 +101,9 @@ def _compare_listing(path: str, sample: float, seed: int, read: bool) -> tuple[V
     manifest, wrong = _published(path)
     if manifest is None:
         return Verification(path=path, findings=wrong, unverified="" if wrong else NO_MANIFEST), []
-    fs, found = find_data(path)
-    now = {file.entry.name: file for file in found}
+    fs, listed = list_output(path)
+    now = {file.entry.name: file for file in data_of(listed)}
+    irregular = {file.name: file.irregular for file in listed if file.irregular not in ("", EMPTY_FOLDER)}
     manifest = Manifest(entries=tuple(entry for entry in manifest.entries if is_data(entry.name)))
     same = [entry for entry in manifest.entries if entry.name in now and now[entry.name].entry.size == entry.size]
     known = [entry for entry in same if entry.checksum is not None]
@@ -110,7 +112,7 @@ def _compare_listing(path: str, sample: float, seed: int, read: bool) -> tuple[V
     to_read = [e for e in known if e.name not in settled and (e.name in chosen or _is_suspect(now[e.name].entry, e))]
     verification = Verification(
         path=path,
-        findings=tuple(sorted([*wrong, *_differences(manifest, now)])),
+        findings=tuple(sorted([*wrong, *_differences(manifest, now, irregular)])),
         files=len(manifest.entries),
         bytes=manifest.bytes,
         compared_files=len(settled),
@@ -139,16 +141,20 @@ def _published(path: str) -> tuple[Manifest | None, tuple[Finding, ...]]:
     return manifest, (Finding(name=NAME, problem=problem, expected=expected, found=found),)
 
 
-def _differences(manifest: Manifest, now: Mapping[str, DataFile]) -> Iterator[Finding]:
-    """Findings by names and sizes."""
+def _differences(manifest: Manifest, now: Mapping[str, DataFile], irregular: Mapping[str, str]) -> Iterator[Finding]:
+    """Findings by names and sizes, and what is no regular file, by name."""
     for entry in manifest.entries:
         expected = f"{entry.size} bytes"
-        if entry.name not in now:
+        if entry.name in irregular:
+            found = irregular[entry.name]
+            yield Finding(name=entry.name, problem=Problem.UNREADABLE, expected=expected, found=found)
+        elif entry.name not in now:
             yield Finding(name=entry.name, problem=Problem.MISSING, expected=expected, found=NOTHING)
         elif (size := now[entry.name].entry.size) != entry.size:
             yield Finding(name=entry.name, problem=Problem.RESIZED, expected=expected, found=f"{size} bytes")
-    for name in now.keys() - {entry.name for entry in manifest.entries}:
-        found = f"{now[name].entry.size} bytes"
+    others = {name: phrase for name, phrase in irregular.items() if is_data(name)}
+    for name in (now.keys() | others.keys()) - {entry.name for entry in manifest.entries}:
+        found = others.get(name) or f"{now[name].entry.size} bytes"
         yield Finding(name=name, problem=Problem.EXTRA, expected=NOTHING, found=found)
 
 
