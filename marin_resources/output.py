@@ -92,6 +92,8 @@ class Observed:
     holder: Holder | None = None
     """The holder of its lease, if it is held."""
     match: Match = Match.SAME
+    damage: str = ""
+    """One sentence about a control file that cannot be used; then the other fields are not known."""
 
     @property
     def done(self) -> bool:

@@ -17,12 +17,14 @@ from marin_resources.storage.files import exists, read_bytes, size_of
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.transfer.budget import spent
+from marin_resources.versioned_json import ControlFileError
 
 MAX_PLOT_BYTES = 400_000
 """A larger plot is shown as a path: metadata rows are stored in Dagster's database."""
 
 TAKEN = frozenset({"path", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by"}) | {
     *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
+    *("damaged", "transfers_unknown"),
     *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
 }
 """Reserved names."""
@@ -34,6 +36,7 @@ def materialization_metadata(
     """Metadata of one materialization. Names are stable, so that Dagster can plot numbers over time."""
     observed, record = produced.observed, produced.observed.record or {}
     transfers = _transfers(observed.path, record)
+    config = record.get("config") or {}
     shown: dict[str, Any] = {  # in the order of the page: important entries first, long ones last
         "reused": produced.reused,
         **_drifts(drift, not_recorded),
@@ -44,7 +47,7 @@ def materialization_metadata(
         **_timing(record),
         **_job(record),
         **{key: value for key, value in transfers.items() if key != "transfers"},
-        "log": dg.MetadataValue.path(log_path(observed.path, record.get("attempt") or latest_attempt(observed.path))),
+        **_log(observed.path, record),
     }
     if observed.match is Match.UNVERIFIED:
         shown["unverified"] = "the record beside this output has no version to compare"
@@ -55,9 +58,18 @@ def materialization_metadata(
     if transfers.get("transfers"):
         shown["transfers"] = dg.MetadataValue.json(list(transfers["transfers"]))
     shown["results"] = dg.MetadataValue.json(dict(observed.result))
-    shown["config"] = dg.MetadataValue.json(record.get("config") or {})
+    shown["config"] = dg.MetadataValue.json(config if isinstance(config, dict | list) else {"config": config})
     shown["made_by"] = dg.MetadataValue.json({k: record.get(k) for k in ("user", "host", "git", "dagster_run_id")})
     return shown
+
+
+def _log(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The log of the attempt in the record; a record of Marin's has none, and then it is the latest."""
+    try:
+        attempt = record.get("attempt") or latest_attempt(path)
+    except ControlFileError as error:
+        return {"damaged": str(error)}
+    return {"log": dg.MetadataValue.path(log_path(path, attempt))}
 
 
 def _uri(path: str) -> str:
@@ -111,7 +123,10 @@ def _transfers(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """The transfers from other regions, if the config has a mirrored path."""
     if "mirror://" not in json.dumps(record.get("config")):
         return {}
-    moved = spent(path)
+    try:
+        moved = spent(path)
+    except ControlFileError as error:
+        return {"transfers_unknown": str(error)}
     return {
         "transferred_bytes": moved["bytes"],
         "transferred_dollars": moved["dollars"],
@@ -126,9 +141,11 @@ def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plots(observed: Observed) -> dict[str, Any]:
+    plots = observed.result.get("plots")
+    names = [name for name in plots if isinstance(name, str)] if isinstance(plots, list) else []
     return {
         f"plot {name.rsplit('/', 1)[-1]}": _inline(join(observed.path, name))
-        for name in observed.result.get("plots", ())
+        for name in names
         if exists(join(observed.path, name))
     }
 

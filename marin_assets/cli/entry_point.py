@@ -28,14 +28,18 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
+from marin_resources.drift.drift import Drift
 from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output.store import UNREADABLE, Store
+from marin_resources.storage.manifest.largest_first import map_largest_first
+from marin_resources.storage.output.control_files import find_damage_ahead
+from marin_resources.storage.output.store import LOOK_THREADS, Store
+from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
 
-SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, *UNREADABLE)
+SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, ControlFileError)
 """Errors that are complete sentences. Any other one is a bug and keeps its traceback."""
 
 
@@ -86,15 +90,27 @@ def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[P
     """The plan of `nodes`, from one look at the whole graph, with the drift of reused outputs."""
     observed = store.look(node.output for node in graph)
     digests = {node.name: manifest_digest(observed[node.output]) for node in graph}
-    return plan(graph, observed, nodes, lambda node: drift_of(node, graph, store, observed[node.output], digests)[0])
+    found = map_largest_first(
+        lambda node: find_damage_ahead(observed[node.output], resumable=node.step.resumable),
+        nodes,
+        size=lambda _: 0,
+        threads=LOOK_THREADS,
+    )
+    damage = dict(zip(nodes, found, strict=True))
+
+    def drift(node: Node) -> tuple[Drift, ...]:
+        return drift_of(node, graph, store, observed[node.output], digests)[0]
+
+    return plan(graph, observed, nodes, drift, damage.get)
 
 
-def print_plan(planned: Sequence[Planned]) -> None:
-    """Print the action, path and reason of each step."""
+def print_plan(planned: Sequence[Planned]) -> int:
+    """Print the action, path and reason of each step. Returns the exit code: 1 if a control file is damaged."""
     for item in planned:
         print(f"{item.action:8} {item.observed.path}\n         {item.reason}")
     counts = {action: sum(item.action is action for item in planned) for action in Action}
     print(", ".join(f"{count} to {action}" for action, count in counts.items() if count))
+    return 1 if any(item.damage for item in planned) else 0
 
 
 def plan_or_materialize(
@@ -112,8 +128,7 @@ def plan_or_materialize(
     refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     if options.dry_run:
         require_reachable(store.prefix)
-        print_plan(plan_with_drift(graph, store, nodes))
-        return 0
+        return print_plan(plan_with_drift(graph, store, nodes))
     return _materialize(name, graph, nodes, store, options, description)
 
 

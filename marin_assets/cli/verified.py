@@ -89,11 +89,13 @@ def rerun_commands(verified: Verified, prefix: str) -> tuple[str, str]:
 def _lines_of_wrong(each: Verified, prefix: str) -> Iterator[str]:
     assert each.verdict is not None
     findings = each.verdict.findings
-    yield f"wrong: {each.node.name}: {each.verdict.counts()}; rerun step {each.node.name!r}, {each.path}"
+    todo = "the data are right" if each.verdict.data_ok else f"rerun step {each.node.name!r}"
+    yield f"wrong: {each.node.name}: {each.verdict.counts()}; {todo}, {each.path}"
     yield from (f"    {finding.sentence()}" for finding in findings[:SHOWN_FINDINGS])
     if len(findings) > SHOWN_FINDINGS:
         yield f"    and {len(findings) - SHOWN_FINDINGS} more; --json has all"
-    yield from (f"    $ {command}" for command in rerun_commands(each, prefix))
+    if not each.verdict.data_ok:
+        yield from (f"    $ {command}" for command in rerun_commands(each, prefix))
     if each.readers:
         yield f"    read by {', '.join(each.readers)}: recompute them too if they have read the wrong files"
 
@@ -108,5 +110,5 @@ def _as_json(each: Verified) -> dict[str, Any]:
     fields = {"step": each.node.name, "path": each.path, "state": each.state.value, "status": each.status}
     if each.verdict is None:
         return fields
-    rerun = {"rerun": each.node.name, "readers": list(each.readers)} if not each.verdict.ok else {}
+    rerun = {"rerun": each.node.name, "readers": list(each.readers)} if not each.verdict.data_ok else {}
     return {**fields, **each.verdict.to_json(), **rerun}

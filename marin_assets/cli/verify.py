@@ -18,12 +18,10 @@ from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.verified import State, Verified, lines_of, summary_of, to_json
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import Graph, Node
-from marin_resources.output import Observed
 from marin_resources.storage.control.control import require_reachable
-from marin_resources.storage.manifest.largest_first import map_largest_first
-from marin_resources.storage.output.store import LOOK_THREADS, UNREADABLE, Store
+from marin_resources.storage.output.store import Store
 from marin_resources.storage.output.verification import Finding, Problem, Verification
-from marin_resources.storage.output.verify import verify_outputs
+from marin_resources.storage.output.verify import find_lost_statuses, verify_outputs
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -54,39 +52,33 @@ def run(options: argparse.Namespace) -> int:
 def verify_nodes(
     graph: Graph, nodes: Sequence[Node], store: Store, *, sample: float, seed: int, read: bool
 ) -> list[Verified]:
-    """Verify the complete outputs of the nodes."""
-    seen = dict(zip(nodes, _look(store, nodes), strict=True))
-    complete = [found.path for found in seen.values() if isinstance(found, Observed) and found.done]
+    """Verify the complete outputs of the nodes. A damaged control file is a finding of its output alone."""
+    looked = store.look(node.output for node in nodes)
+    lost = find_lost_statuses(found.path for found in looked.values() if found.status is None and not found.damage)
+    complete = [found.path for found in looked.values() if found.done]
+    complete += [path for path, finding in lost.items() if finding.problem is Problem.DAMAGED]
     verdicts = verify_outputs(complete, sample=sample, seed=seed, read=read, report=print_stderr)
+    findings = {found.path: _unreadable(found.damage) for found in looked.values() if found.damage} | lost
+    for path, finding in findings.items():
+        verdicts[path] = verdicts.get(path, Verification(path=path)).with_finding(finding)
     verified = []
-    for node, found in seen.items():
-        verdict = found if isinstance(found, Verification) else verdicts.get(found.path)
-        status = found.status if isinstance(found, Observed) else None
-        readers = _complete(store, graph.downstream(node)) if verdict and not verdict.ok else []
-        path = store.locate(node.output)
-        verified.append(Verified(node=node, path=path, status=status, verdict=verdict, readers=tuple(readers)))
+    for node in nodes:
+        found = looked[node.output]
+        verdict = verdicts.get(found.path)
+        readers = _complete(store, graph.downstream(node)) if verdict and not verdict.data_ok else []
+        verified.append(
+            Verified(node=node, path=found.path, status=found.status, verdict=verdict, readers=tuple(readers))
+        )
     return verified
 
 
-def _look(store: Store, nodes: Sequence[Node]) -> list[Observed | Verification]:
-    return map_largest_first(
-        lambda node: _look_at(store, node), nodes, size=lambda _: 0, threads=min(LOOK_THREADS, len(nodes) or 1)
-    )
-
-
-def _look_at(store: Store, node: Node) -> Observed | Verification:
-    """Look at one output. An unreadable control file is a finding of this output, and does not affect the others."""
-    output = node.output
-    try:
-        return store.look([output])[output]
-    except UNREADABLE as error:
-        finding = Finding(name="", problem=Problem.UNREADABLE, expected="control files", found=str(error))
-        return Verification(path=store.locate(output), findings=(finding,))
+def _unreadable(damage: str) -> Finding:
+    return Finding(name="", problem=Problem.UNREADABLE, expected="control files", found=damage)
 
 
 def _complete(store: Store, nodes: Sequence[Node]) -> list[str]:
-    seen = zip(nodes, _look(store, nodes), strict=True)
-    return [node.name for node, found in seen if isinstance(found, Observed) and found.done]
+    looked = store.look(node.output for node in nodes)
+    return [node.name for node in nodes if looked[node.output].done]
 
 
 def _print_results(verified: Sequence[Verified], store: Store, options: argparse.Namespace) -> None:

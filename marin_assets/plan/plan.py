@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
 from marin_resources.output import Match, Observed, Output, Status
+from marin_resources.storage.output.control_files import Damage
 
 
 class Action(enum.StrEnum):
@@ -27,6 +28,8 @@ class Planned:
     observed: Observed
     drift: tuple[Drift, ...] = ()
     """Changes since a complete output was computed. They are shown and decide nothing."""
+    damage: str = ""
+    """One sentence about a control file of the output that cannot be used."""
 
 
 def plan(
@@ -34,8 +37,12 @@ def plan(
     observed: Mapping[Output, Observed],
     selection: Iterable[Node] | None = None,
     drift: Callable[[Node], tuple[Drift, ...]] = lambda node: (),
+    damage: Callable[[Node], Damage | None] = lambda node: None,
 ) -> list[Planned]:
-    """The action of every selected node (all if None), inputs first. `drift` is called for reused nodes."""
+    """The action of every selected node (all if None), inputs first.
+
+    `drift` is called for reused nodes, `damage` for nodes that the run reuses or computes.
+    """
     selected = set(graph if selection is None else selection)
     actions: dict[Node, Action] = {}
     planned = []
@@ -44,16 +51,22 @@ def plan(
             continue
         seen = observed[node.output]
         action, reason = _decide(node, seen, observed, actions)
+        damaged = damage(node) if action in (Action.RUN, Action.REUSE) else None
+        if damaged is not None and action is Action.RUN:
+            action, reason = Action.BLOCKED if damaged.blocks else Action.REUSE, ""
         actions[node] = action
         drifted = drift(node) if action is Action.REUSE else ()
-        reason = "; ".join(filter(None, (reason, describe(drifted))))
-        planned.append(Planned(node=node, action=action, reason=reason, observed=seen, drift=drifted))
+        sentence = seen.damage or (damaged.sentence if damaged else "")
+        reason = "; ".join(filter(None, (reason, describe(drifted), sentence)))
+        planned.append(Planned(node=node, action=action, reason=reason, observed=seen, drift=drifted, damage=sentence))
     return planned
 
 
 def _decide(
     node: Node, seen: Observed, observed: Mapping[Output, Observed], actions: Mapping[Node, Action]
 ) -> tuple[Action, str]:
+    if seen.damage:
+        return Action.BLOCKED, ""
     if seen.match is Match.OTHER:
         return Action.BLOCKED, "another version's output is stored at this path"
     if seen.done:
@@ -66,6 +79,8 @@ def _decide(
     for dependency in node.dependencies:
         if actions.get(dependency) is Action.BLOCKED:
             return Action.BLOCKED, f"needs {dependency.name!r}, which is blocked"
+        if dependency not in actions and (damaged := observed[dependency.output].damage):
+            return Action.BLOCKED, f"needs {dependency.name!r}: {damaged}"
         if dependency not in actions and not observed[dependency.output].done:
             return Action.BLOCKED, f"needs {dependency.name!r}, which is not complete and not selected"
     return Action.RUN, _why_run(node, seen, actions)

@@ -102,7 +102,9 @@ def _code(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift
         return
     another = was["function"] != now["function"]
     if another:
-        yield Drift(kind=Kind.FUNCTION, what=record["name"], was=was["function"], now=now["function"])
+        yield Drift(
+            kind=Kind.FUNCTION, what=record.get("name") or now["function"], was=was["function"], now=now["function"]
+        )
     changed = _changed_modules(was["modules"], now["modules"])
     plumbing = [name for name in changed if name.partition(".")[0] == PLUMBING_PACKAGE]
     for name in changed:

@@ -23,6 +23,7 @@ from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store
+from marin_resources.versioned_json import ControlFileError
 
 WAIT_POLL_S = 0.5
 NAME, VERSION, IDENTITY, OVERRIDE = "marin/name", "marin/version", "marin/identity", "marin/override"
@@ -40,20 +41,23 @@ class MarinIOManager(dg.ConfigurableIOManager):
         if NAME in context.asset_spec.metadata:
             _confirm(store.locate(output), output, obj)
         else:
-            self._store_value(store, output, obj, context)
+            try:
+                self._store_value(store, output, obj, context)
+            except ControlFileError as error:
+                raise dg.Failure(f"Asset {output.name!r}: {error}", allow_retries=False) from None
         context.add_output_metadata({"path": dg.MetadataValue.path(store.locate(output))})
 
     def load_input(self, context: dg.InputContext) -> Any:
         layer, key = context.step_context.job_def.asset_layer, context.asset_key
         output = output_of_asset(layer, key)
-        observed = self.store.store().look([output])[output]
+        observed = _look(self.store.store(), output)
         if not observed.done:
             raise dg.Failure(
                 f"Asset {key.to_user_string()!r} is read and {observed.path!r} is not complete. Materialize it first.",
                 allow_retries=False,
             )
         is_step = NAME in layer.get(key).metadata
-        return observed.path if is_step else read_value(observed.path, observed.result["format"])
+        return observed.path if is_step else _stored_value(observed)
 
     def _store_value(self, store: Store, output: Output, value: Any, context: dg.OutputContext) -> None:
         path, run_id = store.locate(output), context.run_id
@@ -73,7 +77,7 @@ class MarinIOManager(dg.ConfigurableIOManager):
     def _claim(self, store: Store, output: Output, run_id: str) -> Claim | None:
         """Claim the output, after any other writer; None if that one has completed it."""
         watch, stale = LeaseWatch(), None
-        while not store.look([output])[output].done:
+        while not _look(store, output).done:
             attempt, looked_at_s = latest_attempt(store.locate(output)) + 1, watch.begin()
             try:
                 return store.claim(output, attempt=attempt, resumable=False, run_id=run_id, stale_lease=stale)
@@ -85,13 +89,26 @@ class MarinIOManager(dg.ConfigurableIOManager):
         return None
 
     def _refuse_another_value(self, store: Store, output: Output, value: Any) -> None:
-        observed = store.look([output])[output]
-        if encode_value(value) != encode_value(read_value(observed.path, observed.result["format"])):
+        observed = _look(store, output)
+        if encode_value(value) != encode_value(_stored_value(observed)):
             raise dg.Failure(
                 f"Asset {output.name!r} gave another value than the one stored at {observed.path!r} for the same "
                 "code_version. Give it a new code_version.",
                 allow_retries=False,
             )
+
+
+def _look(store: Store, output: Output) -> Observed:
+    """The state of an output. Raises dg.Failure if one of its control files is damaged."""
+    observed = store.look([output])[output]
+    if observed.damage:
+        raise dg.Failure(f"Asset {output.name!r}: {observed.damage}", allow_retries=False)
+    return observed
+
+
+def _stored_value(observed: Observed) -> Any:
+    """The value of a hand-written asset. Raises UnstorableValueError if its record does not say how it is stored."""
+    return read_value(observed.path, str(observed.result.get("format")))
 
 
 def _confirm(path: str, output: Output, observed: Any) -> None:

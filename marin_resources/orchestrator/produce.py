@@ -25,6 +25,7 @@ from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.store import Store, other_version_message
 from marin_resources.storage.paths import is_local
+from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
@@ -148,6 +149,8 @@ async def produce(
 
 async def _look(store: Store, output: Output) -> Observed:
     observed = (await asyncio.to_thread(store.look, [output]))[output]
+    if observed.damage:
+        raise ProduceError(f"Step {output.name!r}: {observed.damage}")
     if observed.match is Match.OTHER:
         raise ProduceError(f"Step {output.name!r}: {other_version_message(output, observed.path)}")
     return observed
@@ -176,6 +179,9 @@ async def _wait_for_holder(
 
 async def _require_inputs(request: ProduceRequest, store: Store) -> dict[str, Observed]:
     found = await asyncio.to_thread(store.look, request.inputs.values())
+    damaged = [f"{name!r}: {found[o].damage}" for name, o in request.inputs.items() if found[o].damage]
+    if damaged:
+        raise ProduceError(f"Step {request.output.name!r} needs {' '.join(damaged)}")
     missing = [f"{name!r} ({found[o].path})" for name, o in request.inputs.items() if not found[o].done]
     missing += [f"{path!r}" for path in request.external if not await asyncio.to_thread(exists, path)]
     if missing:
@@ -238,7 +244,7 @@ def _mark_stopped(store: Store, attempt: Attempt, reason: str, log: Callable[[st
     """If the store is unavailable, the lease expires by itself, and the next claim takes it over."""
     try:
         store.mark_stopped(attempt.output, attempt.number, reason)
-    except OSError as error:
+    except (OSError, ControlFileError) as error:
         log(f"{attempt.output.name}: the stop of attempt {attempt.number} could not be recorded ({error})")
 
 

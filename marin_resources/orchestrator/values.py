@@ -22,7 +22,12 @@ def write_value(folder: str, value: Any) -> str:
 
 
 def read_value(folder: str, form: str) -> Any:
-    """Read a written value. Raises FileNotFoundError."""
+    """Read a written value. Raises FileNotFoundError, and UnstorableValueError for an unknown format."""
+    if form not in _FORMS:
+        raise UnstorableValueError(
+            f"The value in {folder!r} has the format {form!r}, expected one of {', '.join(_FORMS)}. Move the output "
+            "aside and materialize its asset again."
+        )
     name, decode = _FORMS[form]
     return decode(read_bytes(join(folder, name)))
 
@@ -45,12 +50,13 @@ def _encode(value: Any) -> tuple[str, str, bytes]:
         return "arrow", _FORMS["arrow"][0], _table_bytes(value)
     try:
         text = json.dumps(value, allow_nan=False, sort_keys=True, indent=2)
-    except (TypeError, ValueError) as error:
+        same = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError) as error:
         raise UnstorableValueError(
             f"A value of type {type(value).__name__} cannot be stored ({error}). "
             "Return JSON, bytes, text, an Arrow or a pandas table."
         ) from error
-    if json.loads(text) != value:
+    if not same:
         raise UnstorableValueError(
             f"{str(value)[:200]!r} would come back from JSON as something else. Use lists and dicts with text keys."
         )

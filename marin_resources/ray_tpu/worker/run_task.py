@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import reprlib
 import sys
 import threading
 import time
@@ -36,6 +37,7 @@ from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
 from marin_resources.storage.upload.writer import writing_as
+from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import decode, encode, plain
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import load
@@ -92,7 +94,9 @@ def run(task: Task, placement: Placement) -> Outcome:
         return Outcome(end=End.HELD, holder=held.holder)
     except (AlreadyDoneError, LeaseLostError):  # another writer has it: the orchestrator looks again
         return Outcome(end=End.ALREADY_DONE)
-    except (StoreError, OSError, ValueError) as error:
+    except (StoreError, ControlFileError) as error:
+        return Outcome(end=End.FAILED, error=redactor.text(str(error)))
+    except (OSError, ValueError) as error:
         shown = redactor.text(traceback.format_exc())
         return Outcome(end=End.FAILED, error=redactor.text(str(error)), traceback=shown)
     with redirect_output(log_path(claim.path, claim.attempt), secrets=secrets_of(task.env), tee=placement.tee):
@@ -170,7 +174,7 @@ class _Attempt:
         path, attempt = self.claim.path, self.claim.attempt
         try:
             removed = latest_attempt(path) < attempt
-        except OSError:  # a store that does not answer is why the lease was lost: the orchestrator looks again
+        except (OSError, ControlFileError):  # a store that does not answer: the orchestrator looks again
             removed = False
         if not removed:
             return Outcome(end=End.ALREADY_DONE, error=error)
@@ -199,7 +203,7 @@ class _Attempt:
         try:
             if not self.store.fail(self.claim, self._facts(), sentence, text):
                 return Outcome(end=End.SUCCESS)
-        except (LeaseLostError, OSError) as second:
+        except (LeaseLostError, OSError, ControlFileError) as second:
             sentence = f"{sentence} (and the failure could not be recorded: {second})"
         return Outcome(end=End.FAILED, error=sentence, traceback=text)
 
@@ -250,5 +254,5 @@ def jsonable(result: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(result) and not isinstance(result, type):
         result = plain(encode(result, "result"))
     if not isinstance(result, Mapping):
-        raise TypeError(f"The function returned {result!r}, expected a dict, a dataclass or None.")
+        raise TypeError(f"The function returned {reprlib.repr(result)}, expected a dict, a dataclass or None.")
     return plain(encode(dict(result), "result"))

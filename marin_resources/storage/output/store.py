@@ -23,17 +23,14 @@ from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest import manifest
 from marin_resources.storage.output import attempts, commit, record, status
-from marin_resources.storage.output.commit import Commit, CommitError, State
+from marin_resources.storage.output.commit import Commit, State
 from marin_resources.storage.output.late_writes import require_no_late_writes
 from marin_resources.storage.output.leftovers import StoreError, find_leftovers, move_aside, remove_temporaries
-from marin_resources.storage.output.record import RecordError
-from marin_resources.storage.output.status import StatusError
 from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.upload.writer import Writer
+from marin_resources.versioned_json import ControlFileError
 
 LOOK_THREADS = 32
-UNREADABLE = (RecordError, StatusError, CommitError)
-"""Errors of `look` for control files that cannot be read. Each is one sentence."""
 OVERTAKEN_TRIES = 5
 """Of recording a failure, while another program writes the record or the status."""
 
@@ -71,12 +68,15 @@ class Store:
         return relative if relative.startswith("/") or "://" in relative else join(self.prefix, relative)
 
     def look(self, outputs: Iterable[Output]) -> dict[Output, Observed]:
-        """Read the state of many outputs at once: three small files per output. Writes nothing."""
+        """Read the state of many outputs at once: three small files per output. Writes nothing.
+
+        A damaged control file is noted in the state of its output alone.
+        """
         wanted = list(dict.fromkeys(outputs))
         if is_local(self.prefix) or len(wanted) < 2:
-            return {output: self._look(output) for output in wanted}
+            return {output: self._look_at(output) for output in wanted}
         with ThreadPoolExecutor(min(LOOK_THREADS, len(wanted))) as pool:
-            return dict(zip(wanted, pool.map(self._look, wanted), strict=True))
+            return dict(zip(wanted, pool.map(self._look_at, wanted), strict=True))
 
     def claim(
         self, output: Output, *, attempt: int, resumable: bool, run_id: str | None, stale_lease: str | None = None
@@ -162,7 +162,14 @@ class Store:
         finally:
             held.release()
 
+    def _look_at(self, output: Output) -> Observed:
+        try:
+            return self._look(output)
+        except ControlFileError as error:
+            return Observed(path=self.locate(output), damage=str(error))
+
     def _look(self, output: Output) -> Observed:
+        """Raises ControlFileError."""
         path = self.locate(output)
         found = status.read_status(path)
         if found is None:  # a worker acquires the lease before it writes a status, and may have died in between
@@ -181,6 +188,7 @@ class Store:
         if attempt <= latest:  # numbers of jobs that never began are skipped
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.")
         leftovers = find_leftovers(path, latest)
+        resumes = resumable and attempts.latest_identity(path, latest) == output.identity
         seen = status.status_generation(path)
         try:
             claimed = commit.claim_commit(
@@ -189,7 +197,6 @@ class Store:
         except ConflictError:
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.") from None
         fault_points.reach("commit claimed")
-        resumes = resumable and attempts.latest_identity(path, latest) == output.identity
         if leftovers.names and not resumes:
             move_aside(path, leftovers, latest, held)
             fault_points.reach("leftovers moved")

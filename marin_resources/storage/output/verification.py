@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 
@@ -14,6 +14,8 @@ class Problem(enum.StrEnum):
     RESIZED = "resized"
     CORRUPTED = "corrupted"
     UNREADABLE = "unreadable"
+    DAMAGED = "damaged"
+    """A control file that the data and their manifest do not depend on."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -50,6 +52,14 @@ class Verification:
     def ok(self) -> bool:
         """Whether no difference was found."""
         return not self.findings
+
+    @property
+    def data_ok(self) -> bool:
+        """Whether the data are as they were published: nothing is found but control files that they do not need."""
+        return all(finding.problem is Problem.DAMAGED for finding in self.findings)
+
+    def with_finding(self, finding: Finding) -> Verification:
+        return replace(self, findings=tuple(sorted([*self.findings, finding])))
 
     def counts(self) -> str:
         """The number of findings of each problem, such as "2 missing, 1 resized"."""

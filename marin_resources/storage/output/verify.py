@@ -18,26 +18,32 @@ from dataclasses import dataclass, replace
 
 import fsspec
 
+from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import ChecksumError, algorithm_of, read_checksum
 from marin_resources.storage.manifest.largest_first import map_largest_first, read_threads
-from marin_resources.storage.manifest.listing import EMPTY_FOLDER, list_output
+from marin_resources.storage.manifest.listing import EMPTY_FOLDER, Listed, list_output
 from marin_resources.storage.manifest.manifest import (
     NAME,
     DataFile,
     Entry,
     Manifest,
-    ManifestError,
     data_of,
     is_data,
     read_manifest,
 )
+from marin_resources.storage.output.control_files import find_damaged
 from marin_resources.storage.output.record import NAME as RECORD
-from marin_resources.storage.output.record import RecordError, read_record
+from marin_resources.storage.output.record import read_record
+from marin_resources.storage.output.status import NAME as STATUS
 from marin_resources.storage.output.verification import Finding, Problem, Verification
+from marin_resources.storage.paths import join
+from marin_resources.versioned_json import ControlFileError
 
 LIST_THREADS = 8
 """Outputs that are listed concurrently."""
+OURS = ".marin/"
+"""The folder that this software writes in each output, and Marin does not."""
 NOTHING = "nothing"
 NO_MANIFEST = "no manifest exists to compare with, as Marin writes none"
 NO_CHECKSUMS = "only names and sizes were compared: the manifest has an older format without checksums"
@@ -63,7 +69,7 @@ def verify_output(path: str, *, sample: float = 1.0, seed: int = 0, read: bool =
 
 def verify_listing(path: str) -> Verification:
     """Compare the names and sizes of one output with its manifest, from one listing. No data file is read."""
-    return _compare_listing(path, sample=0.0, seed=0, read=False)[0]
+    return _compare(path, sample=0.0, seed=0, read=False, control=False)[0]
 
 
 def verify_outputs(
@@ -81,7 +87,7 @@ def verify_outputs(
     """
     wanted = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(LIST_THREADS) as pool:
-        listed = list(pool.map(lambda path: _compare_listing(path, sample, seed, read), wanted))
+        listed = list(pool.map(lambda path: _compare(path, sample, seed, read, control=True), wanted))
     verifications = {found.path: found for found, _ in listed}
     readings = [reading for _, of_output in listed for reading in of_output]
     progress = BytesProgress("read", sum(reading.expected.size for reading in readings), report)
@@ -96,12 +102,39 @@ def verify_outputs(
     return verifications
 
 
-def _compare_listing(path: str, sample: float, seed: int, read: bool) -> tuple[Verification, list[_Reading]]:
-    """The verification by listing alone, and the files to read."""
-    manifest, wrong = _published(path)
+def find_lost_statuses(paths: Iterable[str]) -> dict[str, Finding]:
+    """Findings for outputs without a status whose commit object is committed (the status was lost) or damaged."""
+    wanted = list(dict.fromkeys(paths))
+    with ThreadPoolExecutor(LIST_THREADS) as pool:
+        found = zip(wanted, pool.map(_lost_status, wanted), strict=True)
+    return {path: finding for path, finding in found if finding is not None}
+
+
+def _lost_status(path: str) -> Finding | None:
+    try:
+        committed = read_manifest(path) is not None
+    except ControlFileError as error:
+        return _unreadable(NAME, "a manifest", error)
+    if not committed:
+        return None
+    expected = f"a status, as {join(path, NAME)!r} is committed; materialize the step to write it"
+    return Finding(name=STATUS, problem=Problem.DAMAGED, expected=expected, found=NOTHING)
+
+
+def _compare(path: str, sample: float, seed: int, read: bool, *, control: bool) -> tuple[Verification, list[_Reading]]:
+    """The verification by listing alone, and the files to read. `control`: read the other control files too."""
+    try:
+        fs, listed = list_output(path)
+    except UnavailableError:
+        raise
+    except OSError as error:  # of this output alone: a folder without rights
+        return Verification(path=path, findings=(_unreadable("", "a folder", error),)), []
+    manifest, wrong = _published(path, listed)
+    if control:
+        wrong = (*wrong, *find_damaged(path, listed))
     if manifest is None:
-        return Verification(path=path, findings=wrong, unverified="" if wrong else NO_MANIFEST), []
-    fs, listed = list_output(path)
+        unverified = "" if any(finding.name == NAME for finding in wrong) else NO_MANIFEST
+        return Verification(path=path, findings=wrong, unverified=unverified), []
     now = {file.entry.name: file for file in data_of(listed)}
     irregular = {file.name: file.irregular for file in listed if file.irregular not in ("", EMPTY_FOLDER)}
     manifest = Manifest(entries=tuple(entry for entry in manifest.entries if is_data(entry.name)))
@@ -122,17 +155,19 @@ def _compare_listing(path: str, sample: float, seed: int, read: bool) -> tuple[V
     return verification, [_Reading(path=path, fs=fs, file=now[e.name], expected=e) for e in to_read]
 
 
-def _published(path: str) -> tuple[Manifest | None, tuple[Finding, ...]]:
+def _published(path: str, listed: Iterable[Listed]) -> tuple[Manifest | None, tuple[Finding, ...]]:
     """The manifest, and its own findings: the record holds the manifest's digest."""
     try:
         manifest = read_manifest(path)
-    except ManifestError as error:
+    except ControlFileError as error:
         return None, (_unreadable(NAME, "a manifest", error),)
     try:
         recorded = (read_record(path) or {}).get("manifest") or {}
-    except RecordError as error:
+    except ControlFileError as error:
         return manifest, (_unreadable(RECORD, "a record", error),)
     digest = recorded.get("digest")
+    if digest is None and manifest is None and any(file.name.startswith(OURS) for file in listed):
+        return None, (Finding(name=NAME, problem=Problem.MISSING, expected="a manifest", found=NOTHING),)
     if digest is None or (manifest is not None and manifest.digest == digest):
         return manifest, ()
     problem = Problem.MISSING if manifest is None else Problem.CORRUPTED
@@ -187,7 +222,8 @@ def _compare_bytes(reading: _Reading, progress: BytesProgress) -> Finding | None
 
 
 def _unreadable(name: str, expected: str, error: Exception) -> Finding:
-    return Finding(name=name, problem=Problem.UNREADABLE, expected=expected, found=f"{type(error).__name__}: {error}")
+    found = str(error) if isinstance(error, ControlFileError) else f"{type(error).__name__}: {error}"
+    return Finding(name=name, problem=Problem.UNREADABLE, expected=expected, found=found)
 
 
 def _with_reading(verified: Verification, entry: Entry, finding: Finding | None) -> Verification:

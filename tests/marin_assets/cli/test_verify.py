@@ -62,9 +62,34 @@ def test_the_commands_that_are_shown_make_the_output_anew(made: Location, marin:
 
 def test_a_changed_control_file_is_not_data(made: Location, marin: Marin) -> None:
     path = made.path("toy/data")
-    for name in (".executor_status.lock", ".marin/attempts/1.json", ".marin/shards/a.json"):
+    mark = {"format_version": 1, "attempt": 1, "outcome": "changed"}
+    write_bytes(join(path, ".marin/attempts/1.json"), json.dumps(mark).encode())
+    for name in (".marin/attempts/1.log", ".marin/shards/a.json"):
         write_bytes(join(path, name), b"changed")
     assert marin("verify")[0] == 0
+
+
+def test_a_damaged_mark_is_a_finding_and_no_reason_to_compute_again(made: Location, marin: Marin) -> None:
+    path = made.path("toy/data")
+    write_bytes(join(path, ".marin/attempts/1.json"), b"changed")
+    code, out, _ = marin("verify")
+    assert code == 1
+    lines = out.splitlines()
+    assert f"wrong: toy/data: 1 damaged; the data are right, {path}" in lines
+    [sentence] = [line for line in lines if line.startswith("    ")]
+    assert sentence.startswith(
+        "    damaged '.marin/attempts/1.json': expected the mark of an attempt, found The mark of"
+    )
+    assert f"'{path}/.marin/attempts/1.json' is not JSON" in sentence
+
+
+def test_a_lost_status_of_a_complete_output_is_a_finding(made: Location, marin: Marin) -> None:
+    path = made.path("toy/data")
+    remove(join(path, ".executor_status"))
+    code, out, _ = marin("verify")
+    assert code == 1
+    assert f"wrong: toy/data: 1 damaged; the data are right, {path}" in out.splitlines()
+    assert f"    damaged '.executor_status': expected a status, as '{path}/.marin/manifest.json' is committed" in out
 
 
 def test_a_damaged_control_file_takes_no_other_verdict_away(made: Location, marin: Marin) -> None:

@@ -18,6 +18,7 @@ from marin_resources.output import Status
 from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
+from marin_resources.storage.files import write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.record import read_record
@@ -166,3 +167,44 @@ def test_packages_that_cannot_be_had_are_a_failure_before_anything_is_claimed(
     assert outcome.end is End.FAILED
     assert outcome.error.startswith("The packages 'no-such-package' cannot be installed")
     assert read_status(Store(disk_prefix).locate(X)) is None
+
+
+def test_a_result_that_is_nested_too_deeply_fails_in_one_sentence(disk_prefix: str, tmp_path: Path) -> None:
+    (tmp_path / "exp.py").write_text(
+        "def make(config):\n"
+        "    deep = 1\n"
+        "    for _ in range(900):\n"
+        "        deep = {'a': [deep]}\n"
+        "    return {'deep': deep}\n"
+    )
+    outcome = run(task_of(disk_prefix, f"{tmp_path}/exp.py:make"))
+    assert outcome.end is End.FAILED
+    assert outcome.error.startswith(
+        "EncodeError: result is nested more than 100 levels deep. Write deep values to a file"
+    )
+    assert record_of(disk_prefix)["error"] == outcome.error
+
+
+def test_a_fifo_in_the_output_fails_the_step_at_once(disk_prefix: str, tmp_path: Path) -> None:
+    (tmp_path / "exp.py").write_text("import os\ndef make(config):\n    os.mkfifo(config['output_path'] + '/pipe')\n")
+    outcome = run(task_of(disk_prefix, f"{tmp_path}/exp.py:make", timeout_s=200))
+    assert (outcome.end, outcome.traceback) == (End.FAILED, "")
+    path = Store(disk_prefix).locate(X)
+    assert outcome.error.startswith(f"'{path}/pipe' is a FIFO (a named pipe). An output holds regular files")
+    assert "a FIFO" in Path(log_path(path, 1)).read_text()
+    assert read_status(path) is Status.FAILED
+
+
+def test_a_damaged_control_file_fails_a_claim_in_one_sentence_without_a_traceback(
+    disk_prefix: str, script: Path
+) -> None:
+    path = Store(disk_prefix).locate(X)
+    Path(path, ".executor_status").mkdir(parents=True)
+    outcome = run(task_of(disk_prefix, f"{script}:nap"))
+    assert (outcome.end, outcome.traceback) == (End.FAILED, "")
+    assert outcome.error == f"The control file '{path}/.executor_status' is a folder, expected a file. Move it aside."
+
+
+def test_a_damaged_mark_records_no_failure(tmp_path: Path) -> None:
+    write_bytes(f"{tmp_path}/.marin/attempts/1.json", b"[]")
+    assert recorded_failure(str(tmp_path), 1) is None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+
+import pytest
 
 from marin_resources.output import Output
 from marin_resources.storage.control.control import put
@@ -73,9 +76,36 @@ def test_a_flipped_bit_at_any_place_of_a_file_is_found(tmp_path: Path) -> None:
 
 def test_control_files_and_logs_are_no_data(any_prefix: str) -> None:
     path = publish(any_prefix)
-    for name in (".executor_status.lock", ".marin/attempts/1.json", ".marin/aside/1/half", ".new", "worker.log"):
+    for name in (".marin/shards/a.json", ".marin/attempts/1.log", ".marin/aside/1/half", ".new", "worker.log"):
         write_bytes(join(path, name), b"anything")
     assert problems(path) == []
+
+
+def test_a_damaged_control_file_that_the_data_do_not_need_is_a_finding_and_the_data_are_right(any_prefix: str) -> None:
+    path = publish(any_prefix)
+    names = (".executor_status.lock", ".marin/attempts/1.json", ".marin/jobs/1.json", ".marin/transfers.json")
+    for name in names:
+        write_bytes(join(path, name), b"anything")
+    verdict = verify_output(path)
+    assert problems(path) == [("damaged", name) for name in names]
+    assert (verdict.ok, verdict.data_ok, verdict.compared_files) == (False, True, 11)
+    remove(join(path, "part-03.txt"))
+    assert not verify_output(path).data_ok
+
+
+def test_a_folder_without_rights_is_a_finding_of_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = publish(str(tmp_path), "x"), publish(str(tmp_path), "y")
+    listed = os.scandir
+
+    def refuse(place: str) -> object:  # as for a user without rights: root has them all
+        if place.startswith(first):
+            raise PermissionError(13, "Permission denied", place)
+        return listed(place)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    verdicts = verify_outputs([first, second])
+    assert [finding.problem.value for finding in verdicts[first].findings] == ["unreadable"]
+    assert verdicts[second].ok
 
 
 def test_the_bytes_are_read_if_requested(any_prefix: str) -> None:
