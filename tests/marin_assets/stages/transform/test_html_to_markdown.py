@@ -15,9 +15,9 @@ from marin_assets.stages.transform.html_to_markdown import (
     HtmlToMarkdownConfig,
     html_to_markdown,
     markup_left,
-    pieces,
-    resiliparse_markdown,
 )
+from marin_assets.stages.transform.pieces import pieces
+from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
 from marin_assets.step.values import unwrap_versioned_value
 
 PAGE = """<html><head><title>T</title><style>p {}</style><script>var x = "<b>"</script></head><body>
