@@ -43,7 +43,8 @@ class HtmlToMarkdownConfig:
     pages_path: str
     """Shards of documents whose text is HTML."""
     output_path: str = THIS_OUTPUT_PATH
-    extractor: str = versioned("resiliparse")
+    extractor: str = versioned("resiliparse-2")
+    """Its number grows when its text changes, so the steps of this stage get other versions."""
     min_characters: int = versioned(100)
     """A page with less text, such as a title without content, is rejected as too_short."""
     max_page_characters: int = versioned(10_000_000)
@@ -121,7 +122,7 @@ def reject_text(text: str, min_characters: int) -> str | None:
 
 def extractor_named(name: str) -> Callable[[str], str]:
     """Return the function from HTML to Markdown. Raises ExtractorError for an unknown name."""
-    extractors = {"resiliparse": resiliparse_markdown}
+    extractors = {"resiliparse-2": resiliparse_markdown}
     if name not in extractors:
         raise ExtractorError(f"The extractor is {name!r}, expected one of {sorted(extractors)}.")
     return extractors[name]

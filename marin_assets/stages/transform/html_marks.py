@@ -1,0 +1,184 @@
+"""Mark what Resiliparse drops: cells of tables, inline code, super- and subscripts, numbers of items, MathML.
+
+A mark is a noncharacter, U+FDD0 to U+FDDF. It is inserted as text right after a start tag or before an end tag, so it
+passes through the extraction at its place. Reading each element from Resiliparse's tree instead takes ten times as
+long as the extraction. `mark` also repairs preformatted text, which Resiliparse would join or leave open.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from marin_assets.stages.transform.math_text import math_text
+
+CODE, CODE_END, SUP, SUP_END, SUB, SUB_END = "\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4\ufdd5"
+INFO, INFO_END = "\ufdd6", "\ufdd7"
+"""Around the facts of a cell, an item or the end of a table: digits, letters and commas."""
+BLOCK, BLOCK_END = "\ufdd8", "\ufdd9"
+"""Around the number of a code block or a table, which is put in its place at the end."""
+DROPPED = "\ufdda"
+"""Where a mark of a layout table was."""
+ALL = re.compile("[\ufdd0-\ufddf]")
+NUMBER = r"(\d{1,9})"
+CELL = re.compile(rf"{INFO}c{NUMBER},{NUMBER},([hdp]),{NUMBER},{NUMBER}{INFO_END}|{INFO}e{NUMBER}{INFO_END}")
+"""A cell's table, row, kind (header, data or presentation), colspan and rowspan; or the end of a table."""
+ITEM = rf"{INFO}i(-?\d{{1,9}}){INFO_END}"
+"""The number of an item."""
+
+INLINE = {name: (CODE, CODE_END) for name in ("code", "kbd", "samp", "tt")}
+INLINE |= {"sup": (SUP, SUP_END), "sub": (SUB, SUB_END)}
+OPAQUE = ("script", "style", "textarea", "title", "pre", "math")
+ATTRIBUTES = r"""(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+"""
+OPAQUE_START = re.compile(rf"<(?:(!--)|({'|'.join(OPAQUE)})(?=[\s/>])({ATTRIBUTES})>?)", re.IGNORECASE)
+OPAQUE_END = {name: re.compile(rf"</{name}(?=[\s/>])[^>]*>", re.IGNORECASE) for name in OPAQUE}
+OPAQUE_END["!--"] = re.compile("-->")
+MARKED = "|".join([*INLINE, "table", "thead", "tbody", "tfoot", "tr", "td", "th", "ol", "li"])
+TAG = re.compile(rf"<(/?)({MARKED})(?:>|(?=[\s/])({ATTRIBUTES})(>?))", re.IGNORECASE)
+WORTH_MARKING = re.compile(rf"<(?:{'|'.join([*INLINE, 'pre', 'math', 'td', 'th', 'ol'])})[\s/>]", re.IGNORECASE)
+ATTRIBUTE = {
+    name: re.compile(rf"""(?<![^\s"']){name}\s*=\s*["']?\s*([-+]?\w{{1,12}})""", re.IGNORECASE)
+    for name in ("colspan", "rowspan", "start", "value", "role")
+}
+MAX_COLSPAN, MAX_ROWSPAN = 1000, 65534
+"""The HTML standard's limits."""
+PREFORMATTED = re.compile(
+    rf"<(?:(/?)(br|div|p|li|tr|h[1-6])(?=[\s/>])|(img)(?=[\s/>])|/?[a-z!]){ATTRIBUTES}>?", re.IGNORECASE
+)
+
+
+@dataclass
+class OpenTable:
+    """A table of the page whose end tag has not been reached."""
+
+    number: int
+    presentation: bool
+    row: int = 0
+    in_head: bool = False
+
+
+def mark(page: str) -> str:
+    """Return the page with marks, or the page itself if it has nothing to mark. Takes linear time."""
+    page = ALL.sub("", page)
+    if not WORTH_MARKING.search(page):
+        return page
+    return Marker(page).marked()
+
+
+class Marker:
+    """One pass over the tags of a page."""
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+        self.tables: list[OpenTable] = []
+        self.table_count = 0
+        self.start: int | None = None
+        """Of the `<ol start=…>` whose first item is still to come."""
+        self.inline: dict[str, str] = {}
+        """Tag of an inline element -> the same with its mark. A page has few different ones."""
+
+    def marked(self) -> str:
+        return "".join(TAG.sub(self.tag, text) if is_open else text for text, is_open in self.parts())
+
+    def parts(self) -> Iterator[tuple[str, bool]]:
+        """Yield the parts of the page, each with whether its tags are read; code and formulas as Resiliparse needs."""
+        unclosed: set[str] = set()
+        done = searched = 0
+        while match := OPAQUE_START.search(self.page, searched):
+            name = match[1] or match[2].lower()
+            searched = match.end()
+            # From the start tag on, as <!--> is a whole comment.
+            end = None if name in unclosed else OPAQUE_END[name].search(self.page, match.start() + 2)
+            if end is None:
+                unclosed.add(name)  # searched once, so a million of them take linear time
+                continue
+            yield self.page[done : match.start()], True
+            content = self.page[match.end() : end.start()]
+            if name == "pre":
+                yield preformatted(content), False
+            elif name == "math":
+                yield html.escape(math_text(match[3], content), quote=False), False
+            else:
+                yield self.page[match.start() : end.end()], False
+            done = searched = end.end()
+        yield self.page[done:], True
+
+    def tag(self, match: re.Match[str]) -> str:
+        """Return a tag with its mark."""
+        if known := self.inline.get(match[0]):
+            return known
+        tag, closes, name, attributes, end = match.group(0, 1, 2, 3, 4)
+        name = name.lower()
+        if end == "":
+            return tag  # the page ends in it
+        if name in INLINE:
+            self.inline[tag] = INLINE[name][1] + tag if closes else tag + INLINE[name][0]
+            return self.inline[tag]
+        if name == "li":
+            return tag if closes else tag + self.item(attributes)
+        if name == "ol":
+            self.start = number("start", attributes) if attributes and not closes else None
+        elif name == "table":
+            return self.table_end(tag) if closes else self.table(tag, attributes or "")
+        elif self.tables and name in ("td", "th"):
+            return tag if closes else tag + cell(self.tables[-1], name, attributes)
+        elif self.tables:
+            self.tables[-1].row += 1
+            if name != "tr":
+                self.tables[-1].in_head = name == "thead" and not closes
+        return tag
+
+    def item(self, attributes: str | None) -> str:
+        """Return the mark of an item that has a number of its own, or is the first after `<ol start=…>`."""
+        value = number("value", attributes) if attributes else None
+        value = self.start if value is None else value
+        self.start = None
+        return "" if value is None else f"{INFO}i{value}{INFO_END}"
+
+    def table(self, tag: str, attributes: str) -> str:
+        self.table_count += 1
+        role = ATTRIBUTE["role"].search(attributes)
+        presentation = role is not None and role[1].lower() in ("presentation", "none")
+        self.tables.append(OpenTable(self.table_count, presentation))
+        return tag
+
+    def table_end(self, tag: str) -> str:
+        return f"{tag}{INFO}e{self.tables.pop().number}{INFO_END}" if self.tables else tag
+
+
+def cell(table: OpenTable, name: str, attributes: str | None) -> str:
+    """Return the mark of a cell."""
+    kind = "p" if table.presentation else "h" if name == "th" or table.in_head else "d"
+    columns = rows = 1
+    if attributes:
+        columns = min(max(number("colspan", attributes) or 1, 1), MAX_COLSPAN)
+        span = number("rowspan", attributes)
+        rows = MAX_ROWSPAN if span == 0 else min(max(span or 1, 1), MAX_ROWSPAN)
+    return f"{INFO}c{table.number},{table.row},{kind},{columns},{rows}{INFO_END}"
+
+
+def number(name: str, attributes: str) -> int | None:
+    """Return an attribute that is an integer; None without one."""
+    match = ATTRIBUTE[name].search(attributes)
+    digits = re.match(r"[-+]?[0-9]{1,9}", match[1]) if match else None
+    return int(digits[0]) if digits else None
+
+
+def preformatted(content: str) -> str:
+    """Return a <pre> element with nothing but text, images and line breaks, or an empty <div> if it is blank.
+
+    Resiliparse joins the lines of a <div> each, and does not close an empty <pre>: the text after it would be code.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        if match[3]:
+            return match[0]
+        if not match[2]:
+            return ""
+        ends_line = match[2].lower() == "br" or match[1]
+        return "\n" if ends_line and not content.startswith("\n", match.end()) else ""
+
+    text = PREFORMATTED.sub(replace, content)
+    return f"<pre>\n{text}</pre>" if text.strip() else "<div></div>"
