@@ -3,7 +3,7 @@
 In:  pages, shards of documents whose text is HTML.
 Out: documents, shard for shard under the same names. A page keeps its id, source and metadata; metadata["page"] is the
      page's id. A page longer than `max_characters` is divided at paragraph borders into documents "<page id>#<n>" that
-     share metadata["page"], so a split by page keeps them together.
+     share metadata["page"], so a split by page keeps them together. A code block or a table is never divided.
 
 Each page is kept or rejected for one reason: pages = pages_kept + rejected, rejected = sum of rejected_<reason>.
 """
@@ -54,7 +54,8 @@ class HtmlToMarkdownConfig:
     """A page is rejected as too_deep without parsing if its lists are nested deeper (10,000 levels become 200 MB of
     indentation), or if its unclosed <b>, <font> and so on would create millions of elements. Browsers stop at 512."""
     max_characters: int | None = versioned(6000)
-    """A longer page becomes several documents of about this length at most; None leaves pages whole."""
+    """A longer page becomes several documents of about this length at most, or of one longer line, code block or table;
+    None leaves pages whole."""
 
 
 def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
