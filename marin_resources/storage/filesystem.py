@@ -15,12 +15,23 @@ fsspec.register_implementation("mirror", MIRROR, clobber=True)
 
 
 def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The filesystem of `path`, and the path as that filesystem spells it."""
+    """The filesystem of `path`, and the path as that filesystem spells it.
+
+    A path is one file or folder: "::", "#" and "?" are letters of a name. `fsspec.core.url_to_fs` reads "a::b" as a
+    chain of two URLs, and "a#1" in a bucket as generation 1 of "a".
+    """
     if is_local(path):
-        return fsspec.core.url_to_fs(path)
+        return _spelled(fsspec.filesystem("file"), path)
+    scheme = path.partition("://")[0]
+    if kind_of(path) is StoreKind.OTHER:
+        return fsspec.core.url_to_fs(path, use_listings_cache=False)
     if kind_of(path) is StoreKind.MIRROR:
-        fs, place = fsspec.core.url_to_fs(path)
+        fs, place = _spelled(fsspec.filesystem(scheme), path)
         return fs, place.strip("/")
     logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it logs a traceback of every error that it raises
     # A cached listing would hide what another process has written or removed since.
-    return fsspec.core.url_to_fs(path, use_listings_cache=False)
+    return _spelled(fsspec.filesystem(scheme, use_listings_cache=False), path)
+
+
+def _spelled(fs: fsspec.AbstractFileSystem, path: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    return fs, fs._strip_protocol(path)
