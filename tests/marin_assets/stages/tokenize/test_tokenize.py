@@ -121,6 +121,55 @@ def test_a_special_token_written_in_a_text_stays_text(tokenizer_path: Path, tmp_
     assert not (tmp_path / "out/validation").exists()
 
 
+def with_special_tokens(tokenizer_path: Path, folder: Path, **names: Any) -> Path:
+    """Copy a tokenizer, with other names of special tokens in its config; None is null."""
+    shutil.copytree(tokenizer_path, folder)
+    config = folder / "tokenizer_config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), **names}))
+    return folder
+
+
+def test_a_tokenizer_whose_bos_token_is_null_writes_no_bos_as_levanter_does(
+    tokenizer_path: Path, tmp_path: Path
+) -> None:
+    write_documents(str(tmp_path / "d.jsonl.zst"), [Document(id="a", text="plain"), Document(id="b", text="")])
+    result = make(
+        tmp_path / "d.jsonl.zst",
+        with_special_tokens(tokenizer_path, tmp_path / "no bos", bos_token=None),
+        tmp_path / "out",
+        validation_fraction=0.0,
+    )
+    first, second = read_all(tmp_path / "out/train/00000")
+    assert (0 in first, first[-1], second) == (False, 1, [1])
+    assert result["token_mismatches"] == 0
+    ledger = json.loads((tmp_path / "out/train/shard_ledger.json").read_text())
+    assert ledger["metadata"]["preprocessor_metadata"]["append_bos"] is False
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ({"bos_token": "<s>"}, "bos_token='<s>', expected one of its tokens, or null if it has none"),
+        ({"eos_token": None}, "eos_token=None, expected one of its tokens"),
+    ],
+)
+def test_a_special_token_that_the_tokenizer_does_not_have_is_an_error(
+    tokenizer_path: Path, tmp_path: Path, names: dict[str, Any], found: str
+) -> None:
+    write_documents(str(tmp_path / "d.jsonl.zst"), [Document(id="a", text="plain")])
+    with pytest.raises(TokenizeError, match=found):
+        make(tmp_path / "d.jsonl.zst", with_special_tokens(tokenizer_path, tmp_path / "t", **names), tmp_path / "out")
+
+
+def test_a_config_that_does_not_name_the_bos_token_is_an_error(tokenizer_path: Path, tmp_path: Path) -> None:
+    folder = with_special_tokens(tokenizer_path, tmp_path / "t")
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({k: v for k, v in config.items() if k != "bos_token"}))
+    write_documents(str(tmp_path / "d.jsonl.zst"), [Document(id="a", text="plain")])
+    with pytest.raises(TokenizeError, match=r"tokenizer_config.json' has no 'bos_token', expected one of its tokens"):
+        make(tmp_path / "d.jsonl.zst", folder, tmp_path / "out")
+
+
 def test_the_same_documents_are_the_same_bytes_in_another_place(
     made: tuple[Path, dict[str, Any]], documents_path: Path, tokenizer_path: Path, tmp_path: Path
 ) -> None:
