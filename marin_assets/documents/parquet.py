@@ -27,7 +27,7 @@ def read_parquet(path: str, columns: Sequence[str] | None) -> Iterator[tuple[int
     number = decoded = 0
     with fs.open(p, "rb") as raw:
         try:
-            file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20)
+            file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True)
             _require_columns(path, file.schema_arrow.names, columns or ())
             compressed = raw.seek(0, 2)
             require_expansion(path, _largest_chunk(file.metadata), compressed)
@@ -92,7 +92,7 @@ def write_parquet(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool
                 schemas.append(table.schema)
                 count += len(group)
             schema = pa.unify_schemas(schemas or [_no_rows()], promote_options="permissive")
-            with pq.ParquetWriter(raw, schema, compression="zstd", version="2.6") as writer:
+            with pq.ParquetWriter(raw, schema, compression="zstd", version="2.6", write_page_checksum=True) as writer:
                 for start in starts:
                     spool.seek(start)
                     table = pa.ipc.open_stream(spool).read_all()

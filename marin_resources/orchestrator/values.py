@@ -75,7 +75,7 @@ def _table_bytes(table: Any) -> bytes:
 
     sink = io.BytesIO()
     # with Parquet's own names for list items, a table would not equal the one written
-    pyarrow.parquet.write_table(table, sink, use_compliant_nested_type=False)
+    pyarrow.parquet.write_table(table, sink, use_compliant_nested_type=False, write_page_checksum=True)
     return sink.getvalue()
 
 
@@ -84,7 +84,7 @@ def _read_table(data: bytes) -> Any:
 
     import pyarrow.parquet
 
-    return pyarrow.parquet.read_table(io.BytesIO(data))
+    return pyarrow.parquet.read_table(io.BytesIO(data), page_checksum_verification=True)
 
 
 _FORMS: dict[str, tuple[str, Any]] = {

@@ -152,7 +152,7 @@ def _values(path: str) -> Iterator[np.ndarray]:
 
     fs, p = filesystem_of(path)
     with fs.open(p, "rb") as raw:
-        file = pq.ParquetFile(raw)
+        file = pq.ParquetFile(raw, page_checksum_verification=True)
         if file.metadata.num_rows:  # a file without rows has no such column
             for batch in file.iter_batches(BATCH_ROWS, columns=["value"]):
                 yield batch.column(0).to_numpy()

@@ -124,6 +124,21 @@ def test_a_parquet_with_a_damaged_page_is_a_sentence_with_the_row(tmp_path: Path
         list(read_rows(path))
 
 
+@pytest.mark.parametrize("writer", ["another program", "write_documents"])
+def test_a_changed_letter_in_a_page_of_parquet_is_found(tmp_path: Path, writer: str) -> None:
+    """It decompresses: without page checksums the text would be read with another letter."""
+    text = "the only place of these words"
+    if writer == "write_documents":
+        write_documents(str(tmp_path / "a.parquet"), [Document(id="a", text=text)])
+    else:
+        table = pa.table({"id": ["a"], "text": [text]})
+        pq.write_table(table, tmp_path / "a.parquet", compression="none", write_page_checksum=True)
+    data = (tmp_path / "a.parquet").read_bytes()
+    path = put(tmp_path, "b.parquet", flipped(data, data.index(text.encode()) + 4))
+    with pytest.raises(DocumentError, match=r"b\.parquet' is not valid parquet after row 0 .*CRC"):
+        list(read_rows(path))
+
+
 def test_invalid_utf8_in_parquet_is_a_bad_row(tmp_path: Path) -> None:
     texts = pa.array([b"good", b"\xff\xfe", b"good"]).view(pa.string())
     pq.write_table(pa.table({"id": ["a", "b", "c"], "text": texts}), tmp_path / "a.parquet")
