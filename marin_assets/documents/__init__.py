@@ -4,6 +4,7 @@ May import marin_resources and libraries; not Dagster, Ray, a stage or any other
 """
 
 from marin_assets.documents.document import BadRow, Document, DocumentError, page_of
+from marin_assets.documents.json_line import RepeatedKeys
 from marin_assets.documents.rows import FORMATS, check_format, read_rows, write_rows
 from marin_assets.documents.shards import (
     SUFFIX,
@@ -21,6 +22,7 @@ __all__ = [
     "BadRow",
     "Document",
     "DocumentError",
+    "RepeatedKeys",
     "check_format",
     "document_shards",
     "list_shards",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ def read_parquet(path: str, columns: Sequence[str] | None) -> Iterator[tuple[int
     with fs.open(p, "rb") as raw:
         try:
             file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True)
-            _require_columns(path, file.schema_arrow.names, columns or ())
+            _require_columns(path, file.schema_arrow.names, columns)
             compressed = raw.seek(0, 2)
             require_expansion(path, _largest_chunk(file.metadata), compressed)
             for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False):
@@ -63,8 +64,11 @@ def _rows_of(batch: Any) -> Iterator[dict[str, Any] | BadRow]:
                 yield BadRow("invalid_utf8", str(error))
 
 
-def _require_columns(path: str, existing: Sequence[str], required: Sequence[str]) -> None:
-    for column in required:
+def _require_columns(path: str, existing: Sequence[str], required: Sequence[str] | None) -> None:
+    columns = Counter(existing)
+    for column in columns if required is None else required:
+        if columns[column] > 1:
+            raise DocumentError(f"{path!r} has {columns[column]} columns {column!r}, expected one. Rename the others.")
         if column not in existing:
             raise DocumentError(
                 f"{path!r} has no column {column!r}, only {', '.join(map(repr, existing))}. Name one of these."

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
 from marin_assets.documents.document import BadRow, DocumentError
-from marin_assets.documents.lines import MAX_LINE_BYTES, TooLong, read_lines
+from marin_assets.documents.json_line import LineParser, RepeatedKeys
+from marin_assets.documents.lines import TooLong, read_lines
 from marin_assets.documents.parquet import read_parquet, write_parquet
 from marin_resources.storage.files import open_atomic
 
 FORMATS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 ZSTD_LEVEL = 3
-HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-"""An escaped half of a surrogate pair; the other half may follow."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+log = logging.getLogger(__name__)
 
 
 def format_of(path: str) -> str:
@@ -43,16 +44,26 @@ def check_format(output_format: str) -> None:
 def read_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """Yield (line or row number from 1, row) of a file. `columns` limits the columns read from parquet; None reads all.
 
-    Raises DocumentError for a damaged or truncated file, or a missing column.
+    A row with a repeated key is a RepeatedKeys; the log counts them. Raises DocumentError for a damaged or truncated
+    file, or a missing column.
     """
     if format_of(path) == ".parquet":
         yield from read_parquet(path, columns)
         return
+    parser, repeated = LineParser(), list[int]()
     for number, line in read_lines(path):
         if isinstance(line, bytes) and number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
         if isinstance(line, TooLong) or line.strip():  # a blank line has no content to lose
-            yield number, _parsed(line)
+            row = parser.row(line)
+            if type(row) is RepeatedKeys:
+                repeated.append(number)
+            yield number, row
+    if repeated:
+        log.warning(
+            "%r has %d rows with a key twice, the first in line %d: the last value counts",
+            path, len(repeated), repeated[0],
+        )  # fmt: skip
 
 
 def write_rows(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool = True) -> int:
@@ -82,20 +93,6 @@ def _line(path: str, number: int, row: Mapping[str, Any]) -> bytes:
             f"Row {number} of {path!r}, with the id {row.get('id')!s:.200}, is nested too deeply for JSON. "
             "Flatten its metadata."
         ) from None
-
-
-def _parsed(line: bytes | TooLong) -> dict[str, Any] | BadRow:
-    if isinstance(line, TooLong):
-        return BadRow("too_long", f"a line of more than {MAX_LINE_BYTES:,} bytes")
-    try:
-        row = json.loads(line.decode())
-        if HALF_SURROGATE.search(line):
-            json.dumps(row, ensure_ascii=False).encode()  # raises for half of a surrogate pair
-    except UnicodeError as error:
-        return BadRow("invalid_utf8", str(error))
-    except (ValueError, RecursionError) as error:
-        return BadRow("invalid_json", str(error))
-    return row if isinstance(row, dict) else BadRow("not_an_object", f"JSON of type {type(row).__name__}")
 
 
 @contextmanager

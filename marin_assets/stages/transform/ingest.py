@@ -22,6 +22,7 @@ from marin_assets.documents import (
     BadRow,
     Document,
     DocumentError,
+    RepeatedKeys,
     check_format,
     document_shards,
     read_rows,
@@ -69,8 +70,9 @@ class IngestConfig:
 def ingest(config: IngestConfig) -> dict[str, int | float]:
     """Convert rows to documents.
 
-    Returns documents (rows), kept, rejected, each rejected_<reason>, bytes (of text), whitespace_runs_cut. Raises
-    IngestError, and ShardError with file and line for a bad row or a damaged file.
+    Returns documents (rows), kept, rejected, each rejected_<reason>, bytes (of text), whitespace_runs_cut, and
+    rows_with_repeated_keys, if there are any. Raises IngestError, and ShardError with file and line for a bad row or a
+    damaged file.
     """
     _check(config)
     shards = document_shards(config.input_path, config.output_path, config, suffix=config.output_format)
@@ -113,6 +115,8 @@ def documents_of(path: str, config: IngestConfig, counts: Counter[str]) -> Itera
     document_of = row_reader(config, counts)
     for number, row in read_rows(path, _columns(config)):
         counts["documents"] += 1
+        if type(row) is RepeatedKeys:
+            counts["rows_with_repeated_keys"] += 1
         document = row if isinstance(row, BadRow) else document_of(row)
         if isinstance(document, BadRow):
             if config.bad_rows == "fail":
