@@ -13,7 +13,7 @@ from typing import IO
 import zstandard
 
 from marin_assets.documents.document import DocumentError
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import open_to_read
 
 MAX_LINE_BYTES = 64 * 1024**2
 """Limit for one line. The longest books have about 10 MB."""
@@ -38,9 +38,8 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
 
     Raises DocumentError for a damaged or truncated file.
     """
-    fs, p = filesystem_of(path)
     number = 0
-    with fs.open(p, "rb") as raw:
+    with open_to_read(path) as raw:
         try:
             for line in _split(_guarded(path, raw)):
                 number += 1

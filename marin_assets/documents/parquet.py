@@ -10,8 +10,7 @@ from typing import Any
 
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.lines import require_expansion
-from marin_resources.storage.files import open_atomic
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import open_atomic, open_to_read
 
 BATCH_ROWS = 16
 """Rows held in memory. 256 would be 16 % faster, but hold 2.5 GB of books."""
@@ -24,9 +23,8 @@ def read_parquet(path: str, columns: Sequence[str] | None) -> Iterator[tuple[int
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    fs, p = filesystem_of(path)
     number = decoded = 0
-    with fs.open(p, "rb") as raw:
+    with open_to_read(path) as raw:
         try:
             file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True)
             _require_columns(path, file.schema_arrow.names, columns)

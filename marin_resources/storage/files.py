@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ import fsspec
 
 from marin_resources.storage import fault_points
 from marin_resources.storage.disk import open_on_disk
+from marin_resources.storage.disk_listing import data_files, require_file
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.upload.upload import upload
@@ -37,15 +38,12 @@ def exists(path: str) -> bool:
 def list_files(path: str, suffix: str = "") -> list[str]:
     """List every data file below `path`, or `path` itself if it is a file; sorted, without control files.
 
-    Raises FileNotFoundError if nothing exists at `path`.
+    Errors and symlinks are as in `stored_files`.
     """
     fs, root = filesystem_of(path)
     if fs.isfile(root):
         return [path]
-    if not fs.exists(root):
-        raise FileNotFoundError(f"Nothing exists at {path!r}.")
-    found = (name for name in _find(fs, root) if name.endswith(suffix) and not _is_hidden(name[len(root) :]))
-    return sorted(fs.unstrip_protocol(name) if "://" in path else name for name in found)
+    return sorted(file.path for file in stored_files(path) if file.path.endswith(suffix))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,19 +61,46 @@ class StoredFile:
 def stored_files(path: str, *, hidden: bool = False) -> list[StoredFile]:
     """List every data file below `path`, or `path` itself if it is a file; sorted by name.
 
-    Control files are listed only if `hidden`. Raises FileNotFoundError if nothing exists at `path`.
+    On a disk, symlinks to folders are followed. Control files are listed only if `hidden`, and then no link to a folder
+    is followed. Raises FileNotFoundError if nothing exists at `path`, SpecialFileError for a FIFO, socket or device.
     """
     fs, root = filesystem_of(path)
-    found = _find(fs, root)
-    if not found and not fs.exists(root):
-        raise FileNotFoundError(f"Nothing exists at {path!r}.")
+    if is_local(path) and not hidden:
+        found: Iterable[tuple[str, int, str]] = _on_disk(path, root)
+    else:
+        found = ((stored, info["size"] or 0, _stamp(info)) for stored, info in _find(fs, root).items())
     files = []
-    for stored, info in found.items():
+    for stored, size_bytes, stamp in found:
         name = stored[len(root) :].strip("/") or stored.rpartition("/")[2]
         if hidden or not _is_hidden(name):
             spelled = fs.unstrip_protocol(stored) if "://" in path else stored
-            files.append(StoredFile(path=spelled, name=name, size_bytes=info["size"] or 0, stamp=_stamp(info)))
+            files.append(StoredFile(path=spelled, name=name, size_bytes=size_bytes, stamp=stamp))
+    if not files and not fs.exists(root):
+        raise _nothing_at(path)
     return sorted(files, key=lambda file: file.name)
+
+
+def stored_file(path: str) -> StoredFile:
+    """Return a file as its store has it now, by one request. Raises FileNotFoundError and SpecialFileError."""
+    fs, p = filesystem_of(path)
+    name = p.rpartition("/")[2]
+    if is_local(path):
+        state = os.stat(p)
+        require_file(path, state)
+        return StoredFile(path=path, name=name, size_bytes=state.st_size, stamp=str(state.st_mtime_ns))
+    info = fs.info(p)
+    return StoredFile(path=path, name=name, size_bytes=info["size"] or 0, stamp=_stamp(info))
+
+
+def _on_disk(path: str, root: str) -> Iterator[tuple[str, int, str]]:
+    if not os.path.exists(root):
+        raise _nothing_at(path)
+    for stored, state in data_files(root):
+        yield stored, state.st_size, str(state.st_mtime_ns)
+
+
+def _nothing_at(path: str) -> FileNotFoundError:
+    return FileNotFoundError(f"Nothing exists at {path!r}.")
 
 
 def sizes_below(path: str) -> dict[str, int]:
@@ -87,6 +112,15 @@ def sizes_below(path: str) -> dict[str, int]:
 def _find(fs: fsspec.AbstractFileSystem, root: str) -> dict[str, dict[str, Any]]:
     """Path -> info of each file below. Empty objects that represent a folder are left out."""
     return {name: info for name, info in fs.find(root, detail=True).items() if not name.endswith("/")}
+
+
+def open_to_read(path: str) -> IO[bytes]:
+    """Open a file as a stream of bytes. Raises FileNotFoundError and SpecialFileError."""
+    fs, p = filesystem_of(path)
+    if is_local(path):
+        require_file(path, os.stat(p))
+    file: IO[bytes] = fs.open(p, "rb")
+    return file
 
 
 def remove(path: str) -> None:
@@ -166,8 +200,10 @@ def read_from(path: str, start: int) -> bytes:
 
 
 def read_bytes(path: str) -> bytes:
-    """The whole content of a file. Raises FileNotFoundError."""
+    """The whole content of a file. Raises FileNotFoundError and SpecialFileError."""
     fs, p = filesystem_of(path)
+    if is_local(path):
+        require_file(path, os.stat(p))
     data: bytes = fs.cat_file(p)
     return data
 

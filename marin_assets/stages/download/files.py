@@ -11,6 +11,7 @@ appear in the output. Names that begin with a dot are left out.
 from __future__ import annotations
 
 import hashlib
+import os
 import posixpath
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -19,9 +20,10 @@ import fsspec
 
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.disk_listing import data_files, require_file
 from marin_resources.storage.files import StoredFile, exists, open_atomic, read_json, write_json
 from marin_resources.storage.filesystem import filesystem_of
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import is_local, join
 
 CHECKSUMS = "checksums.json"
 BLOCK_BYTES = 4 * 2**20
@@ -90,10 +92,10 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
     fs.invalidate_cache()
     web = "://" in root  # https: "?" is not a wildcard, and fs.isdir would read the whole file
     wildcards = [root.index(wildcard) for wildcard in ("*[{" if web else "*?[{") if wildcard in root]
-    if wildcards:
+    if wildcards and (web or not fs.exists(root)):  # such letters may be part of a name
         folder, infos = posixpath.dirname(root[: min(wildcards)]), fs.glob(root, detail=True)
     elif root.endswith("/") if web else fs.isdir(root):
-        folder, infos = root.rstrip("/"), fs.find(root, detail=True)
+        folder, infos = root.rstrip("/"), _below(fs, source, root)
     elif fs.exists(root):
         folder, infos = posixpath.dirname(root), {root: fs.info(root)}
     else:
@@ -101,10 +103,21 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
     found = {}
     for path, info in infos.items():
         name = path.removeprefix(folder).lstrip("/").partition("?" if web else "\0")[0]
+        if is_local(source) and info["type"] == "other":  # a link, of which a glob reports no more
+            require_file(path, os.stat(path))
+            info = fs.info(path)
         if info["type"] == "file" and not any(part.startswith(".") for part in name.split("/")):
             found[name] = info if info.get("size") is not None else fs.info(path)
     if not found:
         raise FileNotFoundError(f"{source!r} has no files. Expected at least one whose name does not begin with a dot.")
+    return found
+
+
+def _below(fs: fsspec.AbstractFileSystem, source: str, root: str) -> dict[str, dict[str, Any]]:
+    """Return the information of each file below a folder; on a disk, below symlinks to folders too."""
+    if is_local(source):
+        return {path: fs.info(path) for path, _ in data_files(root)}
+    found: dict[str, dict[str, Any]] = fs.find(root, detail=True)
     return found
 
 

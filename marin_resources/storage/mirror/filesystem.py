@@ -239,11 +239,19 @@ def _find(region: Region, relative: str) -> dict[str, Info] | None:
 def _named(found: Any, region: Region, relative: str) -> Iterator[tuple[str, Info]]:
     """(path in the mirror, info), without the mirror's own files and objects that represent a folder."""
     root = filesystem_of(region.prefix)[1].rstrip("/")
-    for info in found:
+    for info in map(_resolved, found):
         name = info["name"][len(root) :].strip("/")
         folder_itself = name == relative and info["type"] == "directory"
         if not folder_itself and not is_own(name) and not (info["type"] == "file" and info["name"].endswith("/")):
             yield name, _mirrored(info, name, region)
+
+
+def _resolved(info: Info) -> Info:
+    """The info of the file behind a symlink, which a listing of a disk describes as neither a file nor a folder."""
+    if not info.get("islink"):
+        return info
+    fs, place = filesystem_of(info["name"])
+    return fs.info(place) if fs.isfile(place) else info
 
 
 def _mirrored(info: Info, relative: str, region: Region) -> Info:

@@ -183,3 +183,28 @@ def test_a_missing_source_is_an_error(tmp_path: Path, output: Path) -> None:
         download_files(config(tmp_path / "nowhere", output))
     with pytest.raises(FileNotFoundError, match="has no files"):
         download_files(config(tmp_path / "*.txt", output))
+
+
+def test_files_behind_symlinks_are_copied(source: Path, output: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/a.txt").write_bytes(b"linked")
+    (source / "folder").symlink_to(tmp_path / "elsewhere")
+    (source / "file.txt").symlink_to(tmp_path / "elsewhere/a.txt")
+    assert {"folder/a.txt", "file.txt"} <= set(list_source(str(source)))
+    download_files(config(str(source / "*.txt"), output))
+    assert copied(output)["file.txt"] == b"linked"
+
+
+@pytest.mark.timeout(10)
+def test_a_fifo_in_the_source_is_an_error(source: Path, output: Path) -> None:
+    os.mkfifo(source / "pipe.bin")
+    for name in (str(source), f"{source}/*.bin", f"{source}/pipe.bin"):
+        with pytest.raises(OSError, match=r"pipe\.bin' is a FIFO, expected a file"):
+            download_files(config(name, output))
+
+
+def test_a_file_with_letters_of_a_glob_in_its_name_is_copied(tmp_path: Path, output: Path) -> None:
+    path = tmp_path / "std::a[1]*.txt"
+    path.write_bytes(b"odd")
+    download_files(config(str(path), output))
+    assert copied(output)[path.name] == b"odd"
