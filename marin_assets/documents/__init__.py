@@ -4,10 +4,13 @@ May import marin_resources and libraries; not Dagster, Ray, a stage or any other
 """
 
 from marin_assets.documents.document import BadRow, Document, DocumentError, page_of
+from marin_assets.documents.formats import FORMATS, check_format
 from marin_assets.documents.json_line import RepeatedKeys
-from marin_assets.documents.rows import FORMATS, check_format, read_rows, write_rows
+from marin_assets.documents.rows import read_rows, write_rows
 from marin_assets.documents.shards import (
     SUFFIX,
+    DocumentFiles,
+    document_files,
     document_shards,
     list_shards,
     output_name,
@@ -22,8 +25,10 @@ __all__ = [
     "BadRow",
     "Document",
     "DocumentError",
+    "DocumentFiles",
     "RepeatedKeys",
     "check_format",
+    "document_files",
     "document_shards",
     "list_shards",
     "output_name",

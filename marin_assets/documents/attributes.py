@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from marin_assets.documents.document import BadRow, Document, DocumentError
 from marin_assets.documents.rows import read_rows, write_rows
-from marin_assets.documents.shards import document_shards, read_documents
+from marin_assets.documents.shards import document_files, document_shards, read_documents
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
@@ -65,12 +65,14 @@ def write_attributes(
 
     `judge_of(config)` is called once for each group of shards, on the worker, where it may load a model. It must be a
     function at the top level of a module, and `config` a frozen dataclass. Returns documents, kept, rejected, each
-    rejected_<reason> and, if any document was cut, documents_cut and characters_cut. Raises ShardError if a judge
-    fails.
+    rejected_<reason>; if any document was cut, documents_cut and characters_cut; and ignored_files, if there are any.
+    Raises ShardError if a judge fails.
     """
     judge_config = JudgeShardConfig(judge_of=reference_to(judge_of), config=config)
-    shards = document_shards(documents_path, output_path, judge_config)
-    return map_shards(judge_shard, shards, output_path=output_path, resources=resources)
+    documents = document_files(documents_path)
+    shards = document_shards(documents, output_path, judge_config)
+    counts = map_shards(judge_shard, shards, output_path=output_path, resources=resources)
+    return {**counts, **documents.counts}
 
 
 def judge_shard(shard: FileShard) -> Counts:

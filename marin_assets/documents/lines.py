@@ -5,14 +5,17 @@ A damaged or truncated file raises. A line that is too long is reported as TOO_L
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO
 
 import zstandard
 
 from marin_assets.documents.document import DocumentError
+from marin_assets.documents.formats import compression_of
 from marin_resources.storage.files import open_to_read
 
 MAX_LINE_BYTES = 64 * 1024**2
@@ -22,6 +25,8 @@ MAX_EXPANSION = 500
 EXPANSION_IS_CHECKED_FROM = 64 * 1024**2
 """Decompressed bytes; a smaller file may expand to any extent."""
 CHUNK_BYTES = 128 * 1024
+XZ_MEMORY_BYTES = 256 * 1024**2
+"""Limit for the window of an xz stream: `xz -9` needs 65 MB."""
 ZSTD_INPUT_BYTES = 4096
 """Bytes passed to one call: 4 kB can hold a thousand blocks of 128 kB, which the call then returns at once."""
 
@@ -34,7 +39,7 @@ TOO_LONG = TooLong()
 
 
 def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
-    """Yield (number from 1, line without its line feed) of a ".gz", ".zst" or plain file.
+    """Yield (number from 1, line without its line feed) of a plain file, or one that is compressed by its name.
 
     Raises DocumentError for a damaged or truncated file.
     """
@@ -44,7 +49,7 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
             for line in _split(_guarded(path, raw)):
                 number += 1
                 yield number, line
-        except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
+        except (EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
             raise DocumentError(
                 f"{path!r} is damaged or truncated after line {number} ({type(error).__name__}: {error}). "
                 "Write or download the file again."
@@ -89,16 +94,44 @@ def require_expansion(path: str, decompressed: int, compressed: int) -> None:
 
 
 def _decompressed(path: str, raw: IO[bytes]) -> Iterator[bytes]:
-    if path.endswith((".gz", ".zst")):
+    compression = compression_of(path)
+    if compression:
         if not raw.read(1):  # a failed upload: a compressed file without lines still has about 20 bytes
             raise EOFError("the file is empty")
         raw.seek(0)
-    if path.endswith(".zst"):
+    if compression == ".zst":
         yield from _zstd_chunks(raw)
-        return
-    stream = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
-    while chunk := stream.read(CHUNK_BYTES):
-        yield chunk
+    elif compression == ".bz2":
+        yield from _stream_chunks(raw, bz2.BZ2Decompressor)
+    elif compression == ".xz":
+        yield from _stream_chunks(raw, lambda: lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES), padding=b"\0")
+    else:
+        stream = gzip.GzipFile(fileobj=raw) if compression == ".gz" else raw
+        while chunk := stream.read(CHUNK_BYTES):
+            yield chunk
+
+
+def _stream_chunks(
+    raw: IO[bytes], new: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor], padding: bytes = b""
+) -> Iterator[bytes]:
+    """Decompress stream by stream: the standard library's file objects ignore what follows the first one if it is none.
+
+    `padding` may stand between streams, and after the last one.
+    """
+    stream = None
+    while data := raw.read(CHUNK_BYTES):
+        while data:
+            if stream is None and not (data := data.lstrip(padding)):
+                break
+            stream = stream or new()
+            if chunk := stream.decompress(data, CHUNK_BYTES):
+                yield chunk
+            while not stream.eof and not stream.needs_input:
+                yield stream.decompress(b"", CHUNK_BYTES)
+            data = stream.unused_data if stream.eof else b""
+            stream = None if stream.eof else stream
+    if stream is not None:
+        raise EOFError("the last stream is incomplete")
 
 
 def _zstd_chunks(raw: IO[bytes]) -> Iterator[bytes]:

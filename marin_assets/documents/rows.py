@@ -1,4 +1,4 @@
-"""Read and write the rows of a file, JSONL (plain, gz, zst) or parquet, in bounded memory.
+"""Read and write the rows of a file, lines of JSON (plain or compressed) or parquet, in bounded memory.
 
 A line that is not a row is yielded as a BadRow, with its number and reason, never skipped: the caller counts it or
 fails.
@@ -14,31 +14,17 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from marin_assets.documents.document import BadRow, DocumentError
+from marin_assets.documents.formats import check_format, compression_of, format_of
 from marin_assets.documents.json_line import LineParser, RepeatedKeys
 from marin_assets.documents.lines import TooLong, read_lines
 from marin_assets.documents.parquet import read_parquet, write_parquet
 from marin_resources.storage.files import open_atomic
 
-FORMATS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 ZSTD_LEVEL = 3
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 log = logging.getLogger(__name__)
-
-
-def format_of(path: str) -> str:
-    """Return the format of a file by its name. Raises DocumentError for a name without one of FORMATS."""
-    for suffix in sorted(FORMATS, key=len, reverse=True):
-        if path.endswith(suffix):
-            return suffix
-    raise DocumentError(f"{path!r} has an unknown format, expected one of {', '.join(FORMATS)}. Rename or convert it.")
-
-
-def check_format(output_format: str) -> None:
-    """Raise DocumentError for a format that cannot be written."""
-    if output_format not in FORMATS:
-        raise DocumentError(f"output_format is {output_format!r}, expected one of {', '.join(FORMATS)}.")
 
 
 def read_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
@@ -71,7 +57,9 @@ def write_rows(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool = 
 
     A function of `map_shards` passes `replace=False`: an existing file was written by a newer writer and is kept.
     """
-    if format_of(path) == ".parquet":
+    written = format_of(path)
+    check_format(written)
+    if written == ".parquet":
         return write_parquet(path, rows, replace=replace)
     count = 0
     with open_atomic(path, replace=replace) as raw, _compressed(path, raw) as out:
@@ -97,12 +85,13 @@ def _line(path: str, number: int, row: Mapping[str, Any]) -> bytes:
 
 @contextmanager
 def _compressed(path: str, raw: IO[bytes]) -> Iterator[Any]:
-    if path.endswith(".zst"):
+    compression = compression_of(path)
+    if compression == ".zst":
         import zstandard
 
         with zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).stream_writer(raw, closefd=False) as out:
             yield out
-    elif path.endswith(".gz"):
+    elif compression == ".gz":
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:  # no name, no time: the same bytes
             yield out
     else:

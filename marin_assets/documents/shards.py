@@ -1,23 +1,30 @@
 """Shards of documents: name, list, read and write them, and group them into work for `map_shards`.
 
-Stages write JSONL compressed with zstd, one document a line and one frame a shard. They read any of FORMATS.
+Stages write JSONL compressed with zstd, one document a line and one frame a shard. They read any of READABLE.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents.document import BadRow, Document, DocumentError
-from marin_assets.documents.rows import FORMATS, format_of, read_rows, write_rows
+from marin_assets.documents.formats import READABLE, is_readable, without_format
+from marin_assets.documents.rows import read_rows, write_rows
 from marin_resources.ray_tpu.shards.file_shards import FileShard, file_shards
-from marin_resources.storage.files import StoredFile, list_files, stored_files
+from marin_resources.storage.files import StoredFile, stored_files
 from marin_resources.storage.paths import join
 
 SUFFIX = ".jsonl.zst"
 """The suffix of shards that stages write."""
+NAMED = 5
+"""Names of ignored files in a log line or an error."""
+
+log = logging.getLogger(__name__)
 
 
 def shard_name(index: int, of: int) -> str:
@@ -25,37 +32,68 @@ def shard_name(index: int, of: int) -> str:
     return f"part-{index:05d}-of-{of:05d}{SUFFIX}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class DocumentFiles:
+    """The files below a folder: shards of documents, and others. A stage lists once, for all its phases."""
+
+    path: str
+    shards: tuple[StoredFile, ...]
+    """In order, in the state in which they must be read."""
+    ignored: tuple[str, ...]
+    """Names of the files that are no shards by their names, such as README.md."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The entry of a stage's result: ignored_files, if there are any."""
+        return {"ignored_files": len(self.ignored)} if self.ignored else {}
+
+
+def document_files(path: str, *, allow_none: bool = False) -> DocumentFiles:
+    """List the files below `path`, and log the names of those that are ignored.
+
+    Raises FileNotFoundError if no shard exists, unless `allow_none`; SpecialFileError for a FIFO, a socket or a device.
+    """
+    files = stored_files(path)
+    shards = tuple(file for file in files if is_readable(file.name))
+    ignored = tuple(file.name for file in files if not is_readable(file.name))
+    if not shards and not allow_none:
+        found = f", only {_some(ignored)}" if ignored else ""
+        raise FileNotFoundError(
+            f"No shard of documents exists below {path!r}{found}. Expected names that end with one of "
+            f"{', '.join(READABLE)}. Correct the path, or rename the files."
+        )
+    if ignored:
+        log.info("%d files below %r are ignored, as their names are not those of documents: %s",
+                 len(ignored), path, _some(ignored))  # fmt: skip
+    return DocumentFiles(path=path, shards=shards, ignored=ignored)
+
+
 def list_shards(path: str) -> list[str]:
     """Return the paths of the shards below `path`, of any format, in order. Raises FileNotFoundError for none."""
-    shards = [file for file in list_files(path) if file.endswith(FORMATS)]
-    if not shards:
-        raise _no_shards(path)
-    return shards
+    return [file.path for file in document_files(path).shards]
 
 
-def shard_files(path: str) -> list[StoredFile]:
-    """Return the shards below `path` as the store lists them, in order. Raises FileNotFoundError for none."""
-    shards = [file for file in stored_files(path) if file.path.endswith(FORMATS)]
-    if not shards:
-        raise _no_shards(path)
-    return shards
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(repr, names[:NAMED])) + more
 
 
 def document_shards(
-    documents_path: str,
+    documents: str | DocumentFiles,
     output_path: str,
     config: Any,
     *,
     suffix: str = SUFFIX,
     also_read: Sequence[StoredFile] = (),
 ) -> list[FileShard]:
-    """Return work for `map_shards`: the shards below `documents_path` in groups, with one output file for each.
+    """Return work for `map_shards`: the shards of `documents` in groups, with one output file for each.
 
-    An output file has the name of its input below `output_path`, with the format `suffix`. `also_read` is what the
-    function reads beside the documents. Raises FileNotFoundError if no shard exists, DocumentError if two names differ
-    only in their format.
+    A stage with several phases passes the files that it listed once, so that all phases read the same. An output file
+    has the name of its input below `output_path`, with the format `suffix`. `also_read` is what the function reads
+    beside the documents. Raises FileNotFoundError if no shard exists, DocumentError if two names differ only in their
+    format.
     """
-    files = shard_files(documents_path)
+    files = (document_files(documents) if isinstance(documents, str) else documents).shards
     named: dict[str, StoredFile] = {}
     for file in files:
         twin = named.setdefault(output_name(file, suffix), file)
@@ -69,11 +107,7 @@ def document_shards(
 
 def output_name(file: StoredFile, suffix: str) -> str:
     """Return the file's name below its folder, with its format replaced by `suffix`."""
-    return file.name.removesuffix(format_of(file.name)) + suffix
-
-
-def _no_shards(path: str) -> FileNotFoundError:
-    return FileNotFoundError(f"No shard of documents (*{', *'.join(FORMATS)}) exists below {path!r}. Correct the path.")
+    return without_format(file.name) + suffix
 
 
 def write_documents(path: str, documents: Iterable[Document], *, replace: bool = True) -> int:

@@ -19,7 +19,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import SUFFIX, Document, check_format, document_shards, read_documents, write_documents
+from marin_assets.documents import (
+    SUFFIX,
+    Document,
+    DocumentFiles,
+    check_format,
+    document_files,
+    document_shards,
+    read_documents,
+    write_documents,
+)
 from marin_assets.documents.attributes import KEPT, Verdict
 from marin_assets.documents.shards import output_name
 from marin_assets.documents.tokens import token_counter
@@ -87,7 +96,8 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
     attributes = tuple(config.attributes)
     check_applied(attributes)
     check_format(config.output_format)
-    shards = _shards(config, attributes)
+    documents = document_files(config.documents_path)
+    shards = _shards(config, documents, attributes)
     counts = map_shards(consolidate_shard, shards, output_path=config.output_path)
     samples = RejectedSample(config.rejected_per_reason, config.rejected_characters)
     for shard in shards:
@@ -97,18 +107,15 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
     write_json(join(config.output_path, "waterfall.json"), waterfall)
     write_json(join(config.output_path, "rejected.json"), rejected)
     write_bytes(join(config.output_path, "rejected.html"), render_rejected(waterfall, rejected).encode())
-    return _result(counts, waterfall)
+    return {**_result(counts, waterfall), **documents.counts}
 
 
-def _shards(config: ConsolidateConfig, attributes: tuple[Applied, ...]) -> list[FileShard]:
+def _shards(config: ConsolidateConfig, documents: DocumentFiles, attributes: tuple[Applied, ...]) -> list[FileShard]:
     """Return the documents' shards, each with the attributes' files and, as its last output, the file of its sample."""
     tokenizer = [] if config.tokenizer_path is None else [folder_state(config.tokenizer_path)]
-    shards = document_shards(
-        config.documents_path, config.output_path, None, suffix=config.output_format, also_read=tokenizer
-    )
-    documents = [file for shard in shards for file in shard.inputs]
-    by_attribute = [attribute_files(applied, documents) for applied in attributes]
-    files = dict(zip((file.path for file in documents), zip(*by_attribute, strict=True), strict=False))
+    shards = document_shards(documents, config.output_path, None, suffix=config.output_format, also_read=tokenizer)
+    by_attribute = [attribute_files(applied, documents.shards) for applied in attributes]
+    files = dict(zip((file.path for file in documents.shards), zip(*by_attribute, strict=True), strict=False))
     return [
         dataclasses.replace(
             shard,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from marin_assets.documents import FORMATS, SUFFIX, read_documents
+from marin_assets.documents import SUFFIX, document_files, read_documents
 from marin_assets.documents.attributes import Verdict, read_attributes
 from marin_assets.documents.shards import output_name
 from marin_assets.stages.consolidate.applied import ERROR, Applied, ConsolidateError, decide
-from marin_resources.storage.files import StoredFile, stored_files
+from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
 Row = tuple[str, Verdict]
@@ -24,7 +24,7 @@ def attribute_files(applied: Applied, documents: Sequence[StoredFile]) -> list[S
     Names must match; formats may differ. Raises ConsolidateError for a file without a counterpart on either side,
     FileNotFoundError if the attribute has no files.
     """
-    found = {output_name(file, ""): file for file in stored_files(applied.path) if file.path.endswith(FORMATS)}
+    found = {output_name(file, ""): file for file in document_files(applied.path, allow_none=True).shards}
     names = [output_name(file, "") for file in documents]
     lacking = [name for name in names if name not in found]
     if lacking and (applied.missing == ERROR or len(lacking) == len(names)):

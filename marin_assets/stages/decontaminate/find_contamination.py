@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import Document, document_shards, read_documents
+from marin_assets.documents import Document, DocumentFiles, document_files, document_shards, read_documents
 from marin_assets.documents.attributes import KEPT, Verdict, write_verdicts
 from marin_assets.documents.split import TRAIN, check_fraction, split_of
 from marin_assets.stages.decontaminate.arrays import load_array, save_array, sha256_of
@@ -85,8 +85,9 @@ def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
     ngrams_ignored. Raises ContaminationError, QuestionError.
     """
     _check(config)
+    documents = document_files(config.documents_path)
     index, match = _index(config)
-    ignored = _ignored(config, index, match)
+    ignored = _ignored(config, documents, index, match)
     judge = JudgeConfig(
         match=match,
         ignored_path=join(config.output_path, IGNORED),
@@ -94,8 +95,8 @@ def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
         min_matches=config.min_matches,
         min_share=config.min_share,
     )
-    shards = document_shards(config.documents_path, config.output_path, judge)
-    findings = document_shards(config.documents_path, join(config.output_path, FINDINGS), judge, suffix=".json")
+    shards = document_shards(documents, config.output_path, judge)
+    findings = document_shards(documents, join(config.output_path, FINDINGS), judge, suffix=".json")
     merged = [replace(s, outputs=s.outputs + f.outputs) for s, f in zip(shards, findings, strict=True)]
     counts = map_shards(find_shard, merged, output_path=config.output_path)
     rule = {name: getattr(config, name) for name in RULE}
@@ -106,7 +107,7 @@ def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
         f"questions_contaminated_{name}": one["questions_contaminated"] for name, one in report["evaluations"].items()
     }
     log.info("%d of %d questions occur in documents", totals["questions_contaminated"], totals["questions"])
-    return {"rejected_contaminated": 0, **counts, **totals, **by_evaluation}
+    return {"rejected_contaminated": 0, **counts, **totals, **by_evaluation, **documents.counts}
 
 
 def _check(config: FindContaminationConfig) -> None:
@@ -145,7 +146,9 @@ def _index(config: FindContaminationConfig) -> tuple[NgramIndex, MatchConfig]:
     return index, match
 
 
-def _ignored(config: FindContaminationConfig, index: NgramIndex, match: MatchConfig) -> np.ndarray:
+def _ignored(
+    config: FindContaminationConfig, documents: DocumentFiles, index: NgramIndex, match: MatchConfig
+) -> np.ndarray:
     """Return the numbers of the n-grams to ignore, int64, and write their hashes to `ignored.npy`."""
     import numpy as np  # 0.1 s to import
 
@@ -157,7 +160,7 @@ def _ignored(config: FindContaminationConfig, index: NgramIndex, match: MatchCon
             raise ContaminationError(f"{earlier!r} does not exist. Pass the output of find_contamination.")
         ignored = np.flatnonzero(np.isin(hashes, load_array(earlier)))
     elif config.ignore_more_than is not None:
-        shards = document_shards(config.documents_path, join(config.output_path, COUNTS), match, suffix=".npy")
+        shards = document_shards(documents, join(config.output_path, COUNTS), match, suffix=".npy")
         map_shards(count_shard, shards, output_path=config.output_path)
         counts = np.zeros(index.ngrams, np.int64)
         for path in (path for shard in shards for path in shard.outputs):

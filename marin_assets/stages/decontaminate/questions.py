@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import BadRow, list_shards, read_rows
+from marin_assets.documents import BadRow, document_files, read_rows
 
 MULTIPLE_CHOICE = ("ctx", "choices", "gold")
 
@@ -34,10 +34,11 @@ def read_questions(evaluations: Mapping[str, str], fields: Mapping[str, Sequence
             raise QuestionError(f"fields has {name!r}, expected one of the evaluations {sorted(evaluations)}.")
     for name, path in evaluations.items():
         empty = True
-        for file in list_shards(path):
-            for number, row in read_rows(file):
+        files = document_files(path).shards
+        for file in files:
+            for number, row in read_rows(file.path):
                 empty = False
-                where = f"{file!r} line {number}"
+                where = f"{file.path!r} line {number}"
                 if isinstance(row, BadRow):
                     raise QuestionError(f"{where} is no question ({row.reason}: {row.detail}). Make the file again.")
                 text = _joined(row, fields[name], where) if name in fields else _multiple_choice(row, where)

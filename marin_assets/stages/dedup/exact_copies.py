@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import document_shards
+from marin_assets.documents import document_files, document_shards
 from marin_assets.stages.dedup.exact_groups import RANGE_RECORDS, RangeConfig, copy_record, group_range
 from marin_assets.stages.dedup.exact_hashes import PARTITIONS
 from marin_assets.stages.dedup.exact_records import read_records
@@ -74,7 +74,8 @@ def judge_copies(
     judge_units: Callable[[FileShard], Counts],
 ) -> Counts:
     """Run the three phases and write attributes below `output_path`. Returns the counts of all phases."""
-    judged = document_shards(documents_path, output_path, config)
+    documents = document_files(documents_path)
+    judged = document_shards(documents, output_path, config)
     firsts = [0, *accumulate(len(group.inputs) for group in judged)][:-1]
     hashed = [
         FileShard(
@@ -92,7 +93,7 @@ def judge_copies(
     judged = [dataclasses.replace(group, config=own) for group, own in zip(judged, configs, strict=True)]
     counts |= map_shards(judge_units, judged, output_path=output_path)
     remove_folder(join(output_path, FOLDER))
-    return counts
+    return {**counts, **documents.counts}
 
 
 def _ranges(output_path: str, records: StoredFile, units: int) -> list[FileShard]:

@@ -16,14 +16,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import FORMATS, SUFFIX, BadRow, document_shards, output_name, read_documents, read_rows
+from marin_assets.documents import (
+    SUFFIX,
+    BadRow,
+    DocumentFiles,
+    document_files,
+    document_shards,
+    output_name,
+    read_documents,
+    read_rows,
+)
 from marin_assets.documents.attributes import KEPT, Verdict, read_attributes, write_verdicts
 from marin_assets.stages.dedup.by_shard import read_of_shard, write_by_shard
 from marin_assets.stages.dedup.keep_policy import KeepPolicy, best, candidate, in_chunks, record
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import open_atomic, read_bytes, remove_folder, stored_files
+from marin_resources.storage.files import open_atomic, read_bytes, remove_folder
 from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
@@ -71,29 +80,29 @@ def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | 
     (in a ShardError, from a shard) if the table or the attributes belong to other documents.
     """
     policy = KeepPolicy(keep=config.keep, sources=tuple(config.sources), attributes_path=config.attributes_path)
-    hidden = join(config.output_path, HIDDEN)
+    hidden, documents = join(config.output_path, HIDDEN), document_files(config.documents_path)
     attributes = [] if config.attributes_path is None else [folder_state(config.attributes_path)]
     ranking = document_shards(
         config.clusters_path, join(hidden, "candidates"), policy, suffix=".candidates", also_read=attributes
     )
     map_shards(write_candidates, ranking, output_path=config.output_path)
     kept = best(_candidates(output) for shard in ranking for output in shard.outputs)
-    names = _names(config, len([file for shard in ranking for file in shard.inputs]))
+    names = _names(config, documents, len([file for shard in ranking for file in shard.inputs]))
     verdict_config = VerdictConfig(
         clusters_path=config.clusters_path,
         kept_path=join(hidden, "kept"),
         digest=write_by_shard(join(hidden, "kept"), names, kept, {}),
     )
     tables = folder_state(config.clusters_path)
-    judged = document_shards(config.documents_path, config.output_path, verdict_config, also_read=[tables])
+    judged = document_shards(documents, config.output_path, verdict_config, also_read=[tables])
     counts = map_shards(judge_shard, judged, output_path=config.output_path)
     remove_folder(hidden)
-    return {f"rejected_{REASON}": 0, **counts, "clusters": len(kept)}
+    return {f"rejected_{REASON}": 0, **counts, "clusters": len(kept), **documents.counts}
 
 
-def _names(config: JudgeNearDuplicatesConfig, tables: int) -> list[str]:
+def _names(config: JudgeNearDuplicatesConfig, documents: DocumentFiles, tables: int) -> list[str]:
     """Return the names of the documents' shards, in order. Raises ClusterTableError unless as many tables exist."""
-    names = [file.name for file in stored_files(config.documents_path) if file.path.endswith(FORMATS)]
+    names = [file.name for file in documents.shards]
     if len(names) != tables:
         raise _mismatch(f"{config.clusters_path!r} has {tables} shards, {config.documents_path!r} has {len(names)}")
     return names

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from marin_assets.documents import Document, document_shards, read_documents, write_rows
+from marin_assets.documents import Document, document_files, document_shards, read_documents, write_rows
 from marin_assets.stages.dedup import bands
 from marin_assets.stages.dedup.by_shard import read_of_shard, write_by_shard
 from marin_assets.stages.dedup.clusters import clusters_of
@@ -67,9 +67,8 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
     """
     require_sound(config.minhash)
     hidden, minhash = join(config.output_path, HIDDEN), config.minhash
-    signed = document_shards(
-        config.documents_path, join(hidden, "bands"), SignConfig(minhash=minhash), suffix=bands.SUFFIX
-    )
+    documents = document_files(config.documents_path)
+    signed = document_shards(documents, join(hidden, "bands"), SignConfig(minhash=minhash), suffix=bands.SUFFIX)
     counts = map_shards(sign_shard, signed, output_path=config.output_path)
     linking = link_shards(minhash, hidden, signed, int(counts["documents"]))
     counts |= map_shards(link_band, linking, output_path=config.output_path)
@@ -83,7 +82,7 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
             {"cluster": clusters.clusters, "size": clusters.sizes},
         ),
     )
-    table = document_shards(config.documents_path, config.output_path, table_config)
+    table = document_shards(documents, config.output_path, table_config)
     counts |= map_shards(write_table, table, output_path=config.output_path)
     remove_folder(hidden)
     found = int((clusters.documents == clusters.clusters).sum())
@@ -92,6 +91,7 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
         "clusters": found,
         "duplicates": len(clusters.documents) - found,
         "largest_cluster": int(clusters.sizes.max(initial=0)),
+        **documents.counts,
     }
 
 

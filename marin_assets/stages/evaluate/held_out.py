@@ -23,8 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import Document, page_of, read_documents, shard_name, write_documents
-from marin_assets.documents.shards import shard_files
+from marin_assets.documents import Document, document_files, page_of, read_documents, shard_name, write_documents
 from marin_assets.documents.split import VALIDATION, check_fraction, split_of
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -77,7 +76,8 @@ def make_held_out_set(config: HeldOutConfig) -> dict[str, Any]:
     held-out documents give fewer questions than `config.questions`.
     """
     check_fraction(config.validation_fraction)
-    sources = shard_files(config.documents_path)
+    files = document_files(config.documents_path)
+    sources = files.shards
     targets = [join(config.output_path, "documents", shard_name(i, len(sources))) for i in range(len(sources))]
     shards = [
         HeldOutShard(
@@ -110,6 +110,7 @@ def make_held_out_set(config: HeldOutConfig) -> dict[str, Any]:
         "bytes": sum(len(d.text.encode()) for d in documents),
         "documents": counts["documents"],
         "documents_held_out": counts["documents_held_out"],
+        **files.counts,
     }
 
 

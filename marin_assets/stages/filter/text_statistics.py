@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import SUFFIX, document_shards, read_documents, read_rows, write_rows
+from marin_assets.documents import SUFFIX, document_files, document_shards, read_documents, read_rows, write_rows
 from marin_assets.stages.filter import fineweb, gopher_quality, gopher_repetition
 from marin_assets.stages.filter.family import Measure
 from marin_assets.stages.filter.named import named
@@ -47,7 +47,8 @@ class TextStatisticsConfig:
 def text_statistics(config: TextStatisticsConfig) -> dict[str, int | float]:
     """Measure documents. Returns documents, and each statistic's median as median_<statistic>. Raises SplitterError."""
     splitter_named(config.words)
-    shards = document_shards(config.documents_path, config.output_path, config)
+    documents = document_files(config.documents_path)
+    shards = document_shards(documents, config.output_path, config)
     counts = map_shards(measure_shard, shards, output_path=config.output_path)
     sampled = [_sample_path(target) for shard in shards for target in shard.outputs]
     rows = heapq.nsmallest(SAMPLE, _rows_of(sampled), key=lambda row: row["hash"])
@@ -55,7 +56,7 @@ def text_statistics(config: TextStatisticsConfig) -> dict[str, int | float]:
     quantiles = {name: _quantiles([row[name] for row in rows]) for name in names}
     write_json(join(config.output_path, "quantiles.json"), quantiles)
     medians = {f"median_{name}": values[STEPS // 2] for name, values in quantiles.items()}
-    return {"documents": counts["documents"], **medians}
+    return {"documents": counts["documents"], **medians, **documents.counts}
 
 
 def measure_shard(shard: FileShard) -> dict[str, int]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import document_shards, read_documents, read_rows, write_rows
+from marin_assets.documents import document_files, document_shards, read_documents, read_rows, write_rows
 from marin_assets.documents.attributes import Verdict, write_verdicts
 from marin_assets.stages.quality.classifier import Classifier, ClassifierError, find_model, load_classifier
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -88,7 +88,8 @@ def judge_quality(config: JudgeQualityConfig) -> dict[str, Any]:
     score_config = ScoreConfig(model_path=config.model_path, model_sha256=sha256, label=config.label)
     _classifier(score_config)  # raises for an unknown label before any shard runs
     scores_path = join(config.output_path, SCORES)
-    scored = document_shards(config.documents_path, scores_path, score_config, suffix=".parquet")
+    documents = document_files(config.documents_path)
+    scored = document_shards(documents, scores_path, score_config, suffix=".parquet")
     map_shards(score_shard, scored, output_path=config.output_path)
     table = _table([path for shard in scored for path in shard.outputs])
     if not table.any():
@@ -100,7 +101,7 @@ def judge_quality(config: JudgeQualityConfig) -> dict[str, Any]:
     )
     remove_folder(scores_path)
     log.info("%d of %d documents have a score of at least %.6f", counts["kept"], counts["documents"], threshold)
-    return {"rejected_low_quality": 0, **counts, "threshold": threshold, **_quantiles(table)}
+    return {"rejected_low_quality": 0, **counts, "threshold": threshold, **_quantiles(table), **documents.counts}
 
 
 def _check(config: JudgeQualityConfig) -> None:

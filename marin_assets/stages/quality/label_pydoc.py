@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marin_assets.documents import Document, document_shards, read_documents, write_documents
+from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
@@ -64,13 +64,14 @@ def label_pydoc(config: LabelPydocConfig) -> dict[str, int | float]:
             f"min_words is {config.min_words!r} and max_words {config.max_words!r}, expected min_words of at least 1 "
             "and max_words no smaller. Pass for example 20 and 60."
         )
-    shards = document_shards(config.documents_path, join(config.output_path, POSITIVE), config)
-    negative = document_shards(config.documents_path, join(config.output_path, NEGATIVE), config)
+    documents = document_files(config.documents_path)
+    shards = document_shards(documents, join(config.output_path, POSITIVE), config)
+    negative = document_shards(documents, join(config.output_path, NEGATIVE), config)
     both = [
         dataclasses.replace(one, outputs=one.outputs + other.outputs)
         for one, other in zip(shards, negative, strict=True)
     ]
-    return map_shards(label_shard, both, output_path=config.output_path)
+    return {**map_shards(label_shard, both, output_path=config.output_path), **documents.counts}
 
 
 def label_shard(shard: FileShard) -> dict[str, int]:

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import document_shards
+from marin_assets.documents import DocumentFiles, document_files, document_shards
 from marin_assets.documents.split import check_fraction
 from marin_assets.stages.quality.classifier import (
     ABOUT,
@@ -90,7 +90,8 @@ def train_fasttext(config: TrainFastTextConfig) -> dict[str, Any]:
     predicting the most common label), precision_<label>, recall_<label>, words, bytes. Raises TrainingError.
     """
     _check(config)
-    counts = map_shards(sample_shard, _sample_shards(config), output_path=config.output_path)
+    listed = {label: document_files(path) for label, path in config.examples.items()}
+    counts = map_shards(sample_shard, _sample_shards(config, listed), output_path=config.output_path)
     folders = {label: _samples(config, label) for label in config.examples}
     examples = sorted(sampled_examples(folders, config.max_examples, config.validation_fraction))
     train = [example for example in examples if not example.held_out]
@@ -109,7 +110,8 @@ def train_fasttext(config: TrainFastTextConfig) -> dict[str, Any]:
     }
     write_json(join(config.output_path, METRICS), result)
     log.info("accuracy %.4f on %d held-out examples", result["accuracy"], len(held_out))
-    return result
+    ignored = sum(len(documents.ignored) for documents in listed.values())
+    return {**result, "ignored_files": ignored} if ignored else result
 
 
 def _check(config: TrainFastTextConfig) -> None:
@@ -127,12 +129,12 @@ def _check(config: TrainFastTextConfig) -> None:
             raise TrainingError(f"{name} is {getattr(config, name)!r}, expected a number above 0. Raise it.")
 
 
-def _sample_shards(config: TrainFastTextConfig) -> list[FileShard]:
+def _sample_shards(config: TrainFastTextConfig, listed: Mapping[str, DocumentFiles]) -> list[FileShard]:
     sampling = SampleConfig(max_examples=config.max_examples, lowercase=config.lowercase, seed=config.seed)
     return [
         shard
-        for label, path in config.examples.items()
-        for shard in document_shards(path, _samples(config, label), sampling)
+        for label, documents in listed.items()
+        for shard in document_shards(documents, _samples(config, label), sampling)
     ]
 
 

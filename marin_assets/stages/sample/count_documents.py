@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from marin_assets.documents import Document, document_shards, read_documents
+from marin_assets.documents import Document, document_files, document_shards, read_documents
 from marin_assets.documents.tokens import token_counter
 from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
@@ -51,7 +51,8 @@ def count_documents(config: CountDocumentsConfig) -> dict[str, int | float]:
     """
     tokenizer = [] if config.tokenizer_path is None else [folder_state(config.tokenizer_path)]
     counting = Counting(tokenizer_path=config.tokenizer_path)
-    shards = document_shards(config.documents_path, config.output_path, counting, also_read=tokenizer)
+    documents = document_files(config.documents_path)
+    shards = document_shards(documents, config.output_path, counting, also_read=tokenizer)
     # The shards have no output files: their counts are in their notes.
     without_outputs = [dataclasses.replace(shard, outputs=()) for shard in shards]
     found = map_shards(count_shard, without_outputs, output_path=config.output_path)
@@ -63,8 +64,7 @@ def count_documents(config: CountDocumentsConfig) -> dict[str, int | float]:
     total = {key: number for key, number in found.items() if SEPARATOR not in key}
     counts = {"format_version": FORMAT_VERSION, "total": total, "by_source": dict(sorted(by_source.items()))}
     write_json(join(config.output_path, "counts.json"), counts)
-    files = sum(len(shard.inputs) for shard in shards)
-    return {**total, "sources": len(by_source), "shards": files, **_rates(total)}
+    return {**total, "sources": len(by_source), "shards": len(documents.shards), **_rates(total), **documents.counts}
 
 
 def count_shard(shard: FileShard) -> Counts:

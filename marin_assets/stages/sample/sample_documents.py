@@ -17,7 +17,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from marin_assets.documents import BadRow, Document, document_shards, read_documents, read_rows, write_documents
+from marin_assets.documents import (
+    BadRow,
+    Document,
+    document_files,
+    document_shards,
+    read_documents,
+    read_rows,
+    write_documents,
+)
 from marin_assets.documents.position import ID, POSITIONS, SampleError, key_of, position
 from marin_assets.documents.rows import write_rows
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -68,21 +76,22 @@ def sample_documents(config: SampleDocumentsConfig) -> Counts:
     Raises SampleError for an invalid fraction or count, and for fewer documents than `count`.
     """
     _check(config)
+    documents = document_files(config.documents_path)
     sampling = Sampling(key=config.key, seed=config.seed)
     if config.fraction is not None:
         sampling = dataclasses.replace(sampling, fraction=config.fraction)
-        shards = document_shards(config.documents_path, config.output_path, sampling)
-        return map_shards(sample_share, shards, output_path=config.output_path)
+        shards = document_shards(documents, config.output_path, sampling)
+        return {**map_shards(sample_share, shards, output_path=config.output_path), **documents.counts}
     sampling = dataclasses.replace(sampling, count=config.count or 0)
-    first = document_shards(config.documents_path, join(config.output_path, SMALLEST), sampling)
+    first = document_shards(documents, join(config.output_path, SMALLEST), sampling)
     found = map_shards(find_smallest, first, output_path=config.output_path)
     if found["documents"] < sampling.count:
         raise SampleError(
             f"{config.documents_path!r} has {found['documents']} documents, expected at least "
             f"count={sampling.count}. Lower the count."
         )
-    second = document_shards(config.documents_path, config.output_path, sampling)
-    return map_shards(take_smallest, _with_shares(second, first, sampling), output_path=config.output_path)
+    second = _with_shares(document_shards(documents, config.output_path, sampling), first, sampling)
+    return {**map_shards(take_smallest, second, output_path=config.output_path), **documents.counts}
 
 
 def _check(config: SampleDocumentsConfig) -> None:

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marin_assets.documents import document_shards, read_documents, shard_name
+from marin_assets.documents import document_files, document_shards, read_documents, shard_name
 from marin_assets.documents.position import SampleError
 from marin_assets.stages.sample.runs import INDEX, RUNS, read_index, read_range, row_line, write_lines, write_run_file
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -62,12 +62,10 @@ def shuffle_documents(config: ShuffleDocumentsConfig) -> Counts:
     """
     if isinstance(config.shards, bool) or not isinstance(config.shards, int) or config.shards < 1:
         raise SampleError(f"A shuffle has shards={config.shards!r}, expected a whole number of at least 1.")
-    folder = join(config.output_path, FOLDER)
+    folder, documents = join(config.output_path, FOLDER), document_files(config.documents_path)
     first = [
         dataclasses.replace(shard, outputs=(*shard.outputs, *(path + INDEX for path in shard.outputs)))
-        for shard in document_shards(
-            config.documents_path, folder, Scatter(shards=config.shards, seed=config.seed), suffix=RUNS
-        )
+        for shard in document_shards(documents, folder, Scatter(shards=config.shards, seed=config.seed), suffix=RUNS)
     ]
     read = map_shards(scatter_shard, first, output_path=config.output_path)
     written = map_shards(write_shard, list(_shards(config, folder)), output_path=config.output_path)
@@ -78,6 +76,7 @@ def shuffle_documents(config: ShuffleDocumentsConfig) -> Counts:
         "shards": config.shards,
         "shards_empty": written["shards_empty"],
         "documents_unaccounted": read["documents"] - written["documents"],
+        **documents.counts,
     }
 
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from marin_assets.documents import Document, document_shards, read_documents, write_documents
+from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.documents.position import PAGE, POSITIONS, SampleError, key_of, position
 from marin_assets.documents.shards import output_name
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -67,6 +67,7 @@ def split_documents(config: SplitDocumentsConfig) -> Counts:
     """
     split = Split(parts=tuple(map(tuple, config.parts)), key=config.key, seed=config.seed)  # type: ignore[arg-type]
     check_parts(split.parts)
+    documents = document_files(config.documents_path)
     shards = [
         dataclasses.replace(
             shard,
@@ -76,11 +77,11 @@ def split_documents(config: SplitDocumentsConfig) -> Counts:
                 for part, _ in split.parts
             ),
         )
-        for shard in document_shards(config.documents_path, config.output_path, split)
+        for shard in document_shards(documents, config.output_path, split)
     ]
     counts = map_shards(split_shard, shards, output_path=config.output_path)
     written = sum(counts[f"documents_{part}"] for part, _ in split.parts)
-    return {**counts, "documents_unaccounted": counts["documents"] - written}
+    return {**counts, "documents_unaccounted": counts["documents"] - written, **documents.counts}
 
 
 def check_parts(parts: Sequence[tuple[str, float]]) -> None:

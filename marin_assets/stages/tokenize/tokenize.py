@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import Document, page_of, read_documents
-from marin_assets.documents.shards import shard_files
+from marin_assets.documents import Document, document_files, page_of, read_documents
 from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fraction, split_of
 from marin_assets.stages.tokenize.cache import LEDGER, Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -84,8 +83,8 @@ def tokenize(config: TokenizeConfig) -> dict[str, Any]:
     check_fraction(config.validation_fraction)
     loaded, bos, _ = _load_tokenizer(config.tokenizer_path)
     metadata = _metadata(loaded, bos, config.tokenizer_path)
-    files, tokenizer = shard_files(config.documents_path), folder_state(config.tokenizer_path)
-    names = [f"{i:05d}" for i in range(len(files))]
+    documents, tokenizer = document_files(config.documents_path), folder_state(config.tokenizer_path)
+    names = [f"{i:05d}" for i in range(len(documents.shards))]
     shards = [
         DocumentShard(
             inputs=(file, tokenizer),
@@ -93,7 +92,7 @@ def tokenize(config: TokenizeConfig) -> dict[str, Any]:
             name=name,
             validation_fraction=config.validation_fraction,
         )
-        for name, file in zip(names, files, strict=True)
+        for name, file in zip(names, documents.shards, strict=True)
     ]
     counts = map_shards(tokenize_shard, shards, output_path=config.output_path)
     splits = SPLITS if config.validation_fraction else (TRAIN,)
@@ -117,6 +116,7 @@ def tokenize(config: TokenizeConfig) -> dict[str, Any]:
         "token_mismatches": counts["token_mismatches"],
         "checked_documents": counts["checked_documents"],
         "shards": len(names),
+        **documents.counts,
     }
 
 

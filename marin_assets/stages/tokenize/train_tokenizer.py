@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import list_shards, read_documents
+from marin_assets.documents import document_files, read_documents
 from marin_assets.documents.split import TRAIN, check_fraction, split_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.storage.files import read_bytes, write_bytes, write_json
@@ -82,7 +82,8 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
             f"vocab_size is {config.vocab_size!r}, expected at least {BYTES + 3}: {BYTES} bytes and 3 special tokens."
         )
     started = time.monotonic()
-    shards = list_shards(config.documents_path)
+    files = document_files(config.documents_path)
+    shards = [file.path for file in files.shards]
     seen = {"documents": 0, "bytes": 0}
     tokenizer = _train(_train_texts(shards, config.validation_fraction, seen), config.vocab_size)
     if tokenizer.get_vocab_size() != config.vocab_size:
@@ -94,7 +95,7 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
     _write_folder(tokenizer, config.output_path)
     written = Tokenizer.from_str(read_bytes(join(config.output_path, "tokenizer.json")).decode())
     checked = _check_roundtrip(written, shards, config.roundtrip_documents)
-    return {"vocab_size": written.get_vocab_size(), **seen, **checked}
+    return {"vocab_size": written.get_vocab_size(), **seen, **checked, **files.counts}
 
 
 def _train_texts(shards: list[str], validation_fraction: float, seen: dict[str, int]) -> Iterator[str]:

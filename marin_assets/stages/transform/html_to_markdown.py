@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from marin_assets.documents import Document, document_shards, read_documents, write_documents
+from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.stages.transform.html_bounds import has_too_many_attributes, is_too_deep
 from marin_assets.stages.transform.pieces import pieces
 from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
@@ -70,9 +70,11 @@ def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
             f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
             f"({config.min_characters!r}), so every piece is long enough. Pass a larger max_characters, or None."
         )
-    shards = document_shards(config.pages_path, config.output_path, config)
+    pages = document_files(config.pages_path)
+    shards = document_shards(pages, config.output_path, config)
     counts = map_shards(convert_shard, shards, output_path=config.output_path)
-    return {**counts, "pages_unaccounted": counts["pages"] - counts["pages_kept"] - counts["rejected"]}
+    unaccounted = counts["pages"] - counts["pages_kept"] - counts["rejected"]
+    return {**counts, "pages_unaccounted": unaccounted, **pages.counts}
 
 
 def convert_shard(shard: FileShard) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Convert rows with any columns to documents.
 
-In:  files of .jsonl, .jsonl.gz, .jsonl.zst or .parquet below a folder, with columns of any names.
+In:  files of lines of JSON, plain or compressed, or of parquet below a folder, with columns of any names.
 Out: documents, file for file under the same names. Without an id column a document's id is the xxh3 of its text (128
      bits, 32 hexadecimal digits), so equal texts have equal ids.
 
@@ -24,6 +24,7 @@ from marin_assets.documents import (
     DocumentError,
     RepeatedKeys,
     check_format,
+    document_files,
     document_shards,
     read_rows,
     write_documents,
@@ -70,12 +71,13 @@ class IngestConfig:
 def ingest(config: IngestConfig) -> dict[str, int | float]:
     """Convert rows to documents.
 
-    Returns documents (rows), kept, rejected, each rejected_<reason>, bytes (of text), whitespace_runs_cut, and
-    rows_with_repeated_keys, if there are any. Raises IngestError, and ShardError with file and line for a bad row or a
-    damaged file.
+    Returns documents (rows), kept, rejected, each rejected_<reason>, bytes (of text), whitespace_runs_cut, and, if
+    there are any, rows_with_repeated_keys and ignored_files. Raises IngestError, and ShardError with file and line for
+    a bad row or a damaged file.
     """
     _check(config)
-    shards = document_shards(config.input_path, config.output_path, config, suffix=config.output_format)
+    files = document_files(config.input_path)
+    shards = document_shards(files, config.output_path, config, suffix=config.output_format)
     counts = map_shards(ingest_shard, shards, output_path=config.output_path)
     if not counts["documents"]:
         raise IngestError(f"The files of {config.input_path!r} have no rows. Correct input_path or the files.")
@@ -86,7 +88,7 @@ def ingest(config: IngestConfig) -> dict[str, int | float]:
             f"({reasons}), more than max_bad_fraction {config.max_bad_fraction:g}. Check text_column "
             f"{config.text_column!r} and the files, or raise max_bad_fraction."
         )
-    return counts
+    return {**counts, **files.counts}
 
 
 def _check(config: IngestConfig) -> None:
