@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
+from marin_resources.ray_tpu.shards.unchanged import require_unchanged
 
 MULTIPLE_CHOICE = ("ctx", "choices", "gold")
 
@@ -43,6 +44,7 @@ def read_questions(evaluations: Mapping[str, str], fields: Mapping[str, Sequence
                     raise QuestionError(f"{where} is no question ({row.reason}: {row.detail}). Make the file again.")
                 text = _joined(row, fields[name], where) if name in fields else _multiple_choice(row, where)
                 yield Question(evaluation=name, id=str(row.get("id", number)), text=text)
+        require_unchanged(files)
         if empty:
             raise QuestionError(f"The evaluation {name!r} has no question at {path!r}. Pass another file.")
 

@@ -81,6 +81,7 @@ def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | 
     """
     policy = KeepPolicy(keep=config.keep, sources=tuple(config.sources), attributes_path=config.attributes_path)
     hidden, documents = join(config.output_path, HIDDEN), document_files(config.documents_path)
+    tables = folder_state(config.clusters_path)
     attributes = [] if config.attributes_path is None else [folder_state(config.attributes_path)]
     ranking = document_shards(
         config.clusters_path, join(hidden, "candidates"), policy, suffix=".candidates", also_read=attributes
@@ -93,7 +94,6 @@ def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | 
         kept_path=join(hidden, "kept"),
         digest=write_by_shard(join(hidden, "kept"), names, kept, {}),
     )
-    tables = folder_state(config.clusters_path)
     judged = document_shards(documents, config.output_path, verdict_config, also_read=[tables])
     counts = map_shards(judge_shard, judged, output_path=config.output_path)
     remove_folder(hidden)

@@ -31,6 +31,8 @@ class LinkFileError(ValueError):
 class LinkConfig:
     """The config of `link_band`: the keys of one band whose first byte is in first_slot .. end_slot - 1."""
 
+    index_path: str
+    """The list of all band files with their sizes."""
     minhash: MinHash
     band: int
     first_slot: int
@@ -46,13 +48,13 @@ def ranges_for(documents: int) -> list[range]:
 
 
 def link_band(shard: FileShard) -> dict[str, int]:
-    """Write the links of one range of one band. The input is the list of all band files. Returns links.
+    """Write the links of one range of one band. The input is the folder of all band files. Returns links.
 
     Raises BandFileError.
     """
     config: LinkConfig = shard.config
-    [index], [target] = shard.inputs, shard.outputs
-    files = [StoredFile(path=path, name="", size_bytes=size, stamp="") for path, size in read_json(index.path)]
+    [target] = shard.outputs
+    files = [StoredFile(path=path, name="", size_bytes=size, stamp="") for path, size in read_json(config.index_path)]
     links = links_among(*band_of(files, config))
     with open_atomic(target, replace=False) as out:
         out.write(links.astype("<u8").tobytes())

@@ -19,7 +19,7 @@ Until the end the output has hidden files: 12 bytes a band for each document, an
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,9 +33,9 @@ from marin_assets.stages.dedup.links import LinkConfig, link_band, ranges_for, r
 from marin_assets.stages.dedup.minhash import FINEWEB, MinHash, require_sound
 from marin_assets.stages.dedup.signatures import SignConfig, sign_shard
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import StoredFile, remove_folder, sizes_below, write_json
+from marin_resources.storage.files import remove_folder, sizes_below, write_json
 from marin_resources.storage.paths import join
 
 HIDDEN = ".marin/near_duplicates"
@@ -97,18 +97,18 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
 
 def link_shards(minhash: MinHash, hidden: str, signed: Sequence[FileShard], documents: int) -> list[FileShard]:
     """Write the list of all band files, and return work for `link_band`: each range of each band."""
-    inputs = [file for shard in signed for file in shard.inputs]
     sizes = sizes_below(join(hidden, "bands"))
     outputs = [output for shard in signed for output in shard.outputs]
     index = join(hidden, "bands.json")
     write_json(index, [[path, sizes[path.removeprefix(join(hidden, "bands") + "/")]] for path in outputs])
-    stamp = hashlib.sha256(repr([(file.name, file.size_bytes, file.stamp) for file in inputs]).encode()).hexdigest()
-    ranges = ranges_for(documents)
+    ranges, state = ranges_for(documents), folder_state(join(hidden, "bands"))
     return [
         FileShard(
-            inputs=(StoredFile(path=index, name="bands.json", size_bytes=12 * documents // len(ranges), stamp=stamp),),
+            inputs=(dataclasses.replace(state, size_bytes=12 * documents // len(ranges)),),
             outputs=(join(hidden, "links", f"band-{band:04d}-{slots.start:03d}-{slots.stop:03d}"),),
-            config=LinkConfig(minhash=minhash, band=band, first_slot=slots.start, end_slot=slots.stop),
+            config=LinkConfig(
+                index_path=index, minhash=minhash, band=band, first_slot=slots.start, end_slot=slots.stop
+            ),
         )
         for band in range(minhash.bands)
         for slots in ranges

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.documents import document_files, read_documents
 from marin_assets.documents.split import TRAIN, check_fraction, split_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.unchanged import require_unchanged
 from marin_resources.storage.files import read_bytes, write_bytes, write_json
 from marin_resources.storage.paths import join
 
@@ -72,7 +73,8 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
     """Train a byte-level BPE tokenizer on the train side, write its folder, and read it back to check it.
 
     Returns vocab_size, documents and bytes trained on, roundtrip_documents, roundtrip_failures, and bytes_per_token
-    (of the checked documents). Raises TokenizerError if the text is too short to fill the vocabulary.
+    (of the checked documents). Raises TokenizerError if the text is too short to fill the vocabulary,
+    InputChangedError if the documents change meanwhile.
     """
     from tokenizers import Tokenizer
 
@@ -95,6 +97,7 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
     _write_folder(tokenizer, config.output_path)
     written = Tokenizer.from_str(read_bytes(join(config.output_path, "tokenizer.json")).decode())
     checked = _check_roundtrip(written, shards, config.roundtrip_documents)
+    require_unchanged(files.shards)
     return {"vocab_size": written.get_vocab_size(), **seen, **checked, **files.counts}
 
 

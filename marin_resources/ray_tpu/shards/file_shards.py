@@ -52,14 +52,19 @@ def file_shards(
     ]
 
 
-def folder_state(path: str) -> StoredFile:
-    """Return a folder as one file, with a digest of its listing as the stamp: what a shard reads of many files.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FolderState(StoredFile):
+    """A folder as one file: its stamp is a digest of its listing."""
+
+
+def folder_state(path: str) -> FolderState:
+    """Return the state of a folder of which a shard reads many files.
 
     Raises FileNotFoundError if nothing exists at `path`.
     """
     files = stored_files(path)
     digest = hashlib.sha256(repr([(file.name, file.size_bytes, file.stamp) for file in files]).encode()).hexdigest()
-    return StoredFile(path=path, name="", size_bytes=sum(file.size_bytes for file in files), stamp=digest)
+    return FolderState(path=path, name="", size_bytes=sum(file.size_bytes for file in files), stamp=digest)
 
 
 def _groups(sizes: Sequence[int], target_bytes: int) -> Iterator[tuple[int, int]]:

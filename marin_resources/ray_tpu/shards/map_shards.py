@@ -22,6 +22,7 @@ from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.ray_tpu.shards.notes import Counts, ShardNotes
 from marin_resources.ray_tpu.shards.progress import Progress
 from marin_resources.ray_tpu.shards.tasks import ShardError, run_here, run_on_ray
+from marin_resources.ray_tpu.shards.unchanged import inputs_of, require_unchanged_folders
 from marin_resources.storage import fault_points
 from marin_resources.storage.files import StoredFile
 from marin_resources.wire.config_json import encode
@@ -47,7 +48,8 @@ def map_shards(
     A shard's function creates its own outputs, whole or not at all (`replace=False`), so a late worker changes nothing.
     Partial outputs of unfinished shards are removed first. If it counts "documents" and "kept", they must add up with
     "rejected" and each "rejected_<reason>". A shard whose worker is lost is retried three times. Raises ShardError for
-    the first shard that fails, TypeError for one that does not declare its inputs.
+    the first shard that fails, also because one of its inputs changed since it was listed; InputChangedError for a
+    folder that changed; TypeError for a shard that does not declare its inputs.
     """
     reference = reference_to(fn)
     for shard in shards:
@@ -68,6 +70,7 @@ def map_shards(
         progress.advance(index, counts)
     if largest_first:
         notes.close()
+    require_unchanged_folders(file for shard in shards for file in inputs_of(shard))
     return _sum(done[index] for index in range(len(encoded)))
 
 

@@ -13,6 +13,7 @@ from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.shards.connection import connect
 from marin_resources.ray_tpu.shards.in_flight import InFlight
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
+from marin_resources.ray_tpu.shards.unchanged import InputChangedError, inputs_of, require_unchanged
 from marin_resources.ray_tpu.shards.worker_context import (
     AwaitRemoteOutput,
     activate,
@@ -82,9 +83,21 @@ def run_on_ray(
 
 
 def run_shard(reference: str, shard: str) -> tuple[dict[str, int | float], float]:
-    """Return the counts of one encoded shard, and its seconds."""
-    started_s = time.monotonic()
-    counts = dict(load(reference)(decode(json.loads(shard))))
+    """Return the counts of one encoded shard, and its seconds. Raises InputChangedError if an input changed meanwhile.
+
+    A function that fails may have failed because of the change.
+    """
+    started_s, decoded = time.monotonic(), decode(json.loads(shard))
+    inputs = list(inputs_of(decoded))
+    try:
+        counts = dict(load(reference)(decoded))
+    except Exception as error:
+        try:
+            require_unchanged(inputs)
+        except InputChangedError as changed:
+            raise changed from error
+        raise
+    require_unchanged(inputs)
     _require_conserved(counts)
     return counts, time.monotonic() - started_s
 

@@ -1,4 +1,7 @@
-"""A stage that starts again after its inputs changed reads all that changed, and keeps the rest."""
+"""A stage that starts again after its inputs changed reads all that changed, and keeps the rest.
+
+Inputs that change while it works are an error: it would mix two states of them.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_gcs.bucket_for_tests import BucketForTests
 from near_duplicate_texts import find
 
-from marin_assets.documents import Document, shard_name, write_documents
+from marin_assets.documents import Document, read_rows, shard_name, write_documents, write_rows
 from marin_assets.documents.attributes import Verdict, write_attributes
 from marin_assets.stages.consolidate.consolidate import ConsolidateConfig, consolidate
+from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
 from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
+from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
 from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
+from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
+from marin_assets.stages.tokenize import train_tokenizer as train_tokenizer_module
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.ray_tpu.shards.map_shards import ShardError, map_shards
+from marin_resources.ray_tpu.shards.unchanged import InputChangedError, require_unchanged
+from marin_resources.storage.files import stored_files
 
 SHARDS = 3
 
@@ -153,6 +163,111 @@ def test_attributes_that_changed_are_read_again(inputs: Inputs, tmp_path: Path) 
     inputs.score(-1)
     require_as_if_new(judged, inputs, tmp_path)
     assert data_files(tmp_path / "out") != before
+
+
+def sampled(inputs: Inputs, output: str) -> Mapping[str, Any]:
+    config = SampleDocumentsConfig(documents_path=str(inputs.documents), output_path=output, count=7)
+    return sample_documents(unwrap_versioned_value(config))
+
+
+def deduplicated(inputs: Inputs, output: str) -> Mapping[str, Any]:
+    return exact_duplicates(
+        unwrap_versioned_value(ExactDuplicatesConfig(documents_path=str(inputs.documents), output_path=output))
+    )
+
+
+def clustered(inputs: Inputs, output: str) -> Mapping[str, Any]:
+    return find_near_duplicates(
+        unwrap_versioned_value(FindNearDuplicatesConfig(documents_path=str(inputs.documents), output_path=output))
+    )
+
+
+@pytest.fixture
+def after_shards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], object]], None]:
+    """Run something once, after the stage has finished so many shards: a first phase has SHARDS."""
+
+    def arrange(count: int, change: Callable[[], object]) -> None:
+        finished: list[str] = []
+
+        def reach(point: str) -> None:
+            if point == "shard noted":
+                finished.append(point)
+                if len(finished) == count:
+                    change()
+
+        monkeypatch.setattr("marin_resources.storage.fault_points.reach", reach)
+
+    return arrange
+
+
+@pytest.mark.parametrize("run", [sampled, deduplicated, clustered])
+def test_documents_that_change_between_two_phases_are_an_error(
+    run: Callable[[Inputs, str], Any], inputs: Inputs, tmp_path: Path, after_shards: Any
+) -> None:
+    after_shards(SHARDS, lambda: inputs.write_documents(only=0, ending="and a little more"))
+    with pytest.raises(
+        ShardError,
+        match=r"The input '.*part-00000-of-00003\.jsonl\.zst' changed .*: it had .* bytes",
+    ):
+        run(inputs, str(tmp_path / "out"))
+    require_as_if_new(run, inputs, tmp_path)
+
+
+def test_documents_that_are_removed_between_listing_and_reading_are_an_error(
+    inputs: Inputs, tmp_path: Path, after_shards: Any
+) -> None:
+    after_shards(1, lambda: [path.unlink() for path in inputs.documents.iterdir()])
+    with pytest.raises(ShardError, match=r"part-0000\d-of-00003\.jsonl\.zst' changed .*: it was removed"):
+        counted(inputs, str(tmp_path / "out"))
+
+
+def test_a_tokenizer_that_changes_while_a_stage_reads_it_is_an_error(
+    inputs: Inputs, tmp_path: Path, after_shards: Any
+) -> None:
+    after_shards(SHARDS, lambda: inputs.train(280))
+    with pytest.raises(InputChangedError, match=r"The input '.*tokenizer' changed .*: files below it were written"):
+        counted(inputs, str(tmp_path / "out"))
+
+
+def test_a_cluster_table_that_changes_between_two_phases_is_an_error(
+    inputs: Inputs, tmp_path: Path, after_shards: Any
+) -> None:
+    find(str(inputs.documents), inputs.clusters)
+    inputs.score(1)
+
+    def write_again() -> None:
+        table = inputs.clusters / shard_name(0, SHARDS)
+        write_rows(str(table), [row for _, row in read_rows(str(table)) if isinstance(row, dict)])
+
+    after_shards(SHARDS, write_again)
+    with pytest.raises(InputChangedError, match=r"The input '.*clusters' changed"):
+        judged(inputs, str(tmp_path / "out"))
+
+
+def test_documents_that_change_while_a_tokenizer_is_trained_are_an_error(
+    inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = train_tokenizer_module._write_folder
+
+    def and_change_the_documents(*arguments: Any) -> None:
+        write(*arguments)
+        inputs.write_documents(only=1, ending="and a little more")
+
+    monkeypatch.setattr(train_tokenizer_module, "_write_folder", and_change_the_documents)
+    with pytest.raises(InputChangedError, match="part-00001-of-00003"):
+        inputs.train(280)
+
+
+def test_the_check_of_an_input_in_a_bucket_takes_one_request(gcs_bucket: BucketForTests) -> None:
+    path = f"{gcs_bucket.prefix}/a.jsonl"
+    write_documents(path, [Document(id="a", text="b")])
+    files = stored_files(gcs_bucket.prefix)
+    before = len(gcs_bucket.requests())
+    require_unchanged([*files, *files])
+    assert len(gcs_bucket.requests()) == before + 1
+    write_documents(path, [Document(id="a", text="c")])
+    with pytest.raises(InputChangedError, match=r"a\.jsonl' changed while the stage read it: it was written again"):
+        require_unchanged(files)
 
 
 @dataclass(frozen=True, kw_only=True)
