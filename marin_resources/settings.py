@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from pathlib import Path
 
 
@@ -50,16 +51,28 @@ def normalize_prefix(prefix: str) -> str:
 def ensure_dagster_home() -> str:
     """DAGSTER_HOME or its default, as an absolute path. Also sets the variable, for all child processes.
 
-    A missing folder is created, with a copy of the project's dagster.yaml.
+    A missing folder is created. An unused one gets a copy of the project's dagster.yaml. Several processes may do this
+    at the same moment, and one that is killed here leaves nothing that the next one does not complete.
     """
     home = os.path.abspath(os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster"))
-    if not os.path.exists(home):
-        os.makedirs(home)
-        settings = project_root() / ".dagster" / "dagster.yaml"
-        if settings.exists():
-            shutil.copy(settings, home)
+    os.makedirs(home, exist_ok=True)
+    settings = project_root() / ".dagster" / "dagster.yaml"
+    if settings.exists() and not any(os.path.exists(f"{home}/{name}") for name in ("dagster.yaml", "history")):
+        _copy_whole(settings, f"{home}/dagster.yaml")
     os.environ["DAGSTER_HOME"] = home
     return home
+
+
+def _copy_whole(source: Path, target: str) -> None:
+    """Copy a file, whole or not at all. Does nothing if the target exists."""
+    temporary = f"{target}.{uuid.uuid4().hex[:8]}.tmp"
+    shutil.copy(source, temporary)
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        pass  # by another process that starts now
+    finally:
+        os.unlink(temporary)
 
 
 def _check_scheme(scheme: str, prefix: str) -> None:

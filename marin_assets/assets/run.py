@@ -11,6 +11,7 @@ import dagster as dg
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.step.graph import Graph, Node
 from marin_resources.orchestrator.console import failure_sentence
+from marin_resources.orchestrator.databases import open_instance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ def run_graph(
     asked = {"store": {"wait_for_others": wait_for_others}, "ray_tpu": {"ctrl_c_stops_jobs": True}}
     resource_config = {"resources": {name: {"config": fields} for name, fields in asked.items()}}
     config = {**execution, **resource_config, "loggers": {"console": {"config": {}}}}
-    with dg.DagsterInstance.get() as instance:
+    with open_instance() as instance:
         run = instance.create_run_for_job(job, run_config=config, execution_plan=create_execution_plan(job, config))
         result = execute_run(InMemoryJob(job), run, instance)
         return _run_result(instance, run.run_id, result)

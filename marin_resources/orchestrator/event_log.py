@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dagster import StringSource
-from dagster._config import Field
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, create_engine, event
+
+from marin_resources.orchestrator.databases import OPTIONAL_BASE_DIR, ensure_database
 
 KEPT = 8
 """Open databases: one for each run, and the index. A web server reads more runs than this, one after the other."""
@@ -34,11 +34,12 @@ class KeptSqliteEventLogStorage(SqliteEventLogStorage):
 
     @classmethod
     def config_type(cls) -> Any:
-        return {"base_dir": Field(StringSource, is_required=False)}
+        return OPTIONAL_BASE_DIR
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> KeptSqliteEventLogStorage:
         base_dir = config_value.get("base_dir") or os.path.join(os.environ["DAGSTER_HOME"], "history", "runs")
+        ensure_database("SqliteEventLogStorage", base_dir)
         return cls(base_dir, inst_data)
 
     @contextmanager

@@ -74,3 +74,20 @@ def test_dagsters_home_is_created_and_absolute(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("DAGSTER_HOME", "home/of/dagster")
     assert ensure_dagster_home() == os.environ["DAGSTER_HOME"] == str(tmp_path / "home/of/dagster")
     assert (tmp_path / "home/of/dagster").is_dir()
+
+
+def test_an_unused_home_gets_the_projects_settings_and_a_used_one_keeps_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))  # as a process leaves it that is killed after it made the folder
+    ensure_dagster_home()
+    project = (project_root() / ".dagster/dagster.yaml").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["dagster.yaml"]
+    assert (tmp_path / "dagster.yaml").read_text() == project
+    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    ensure_dagster_home()
+    assert (tmp_path / "dagster.yaml").read_text() == "telemetry: {enabled: false}\n"
+    (tmp_path / "dagster.yaml").unlink()
+    (tmp_path / "history").mkdir()
+    ensure_dagster_home()
+    assert [path.name for path in tmp_path.iterdir()] == ["history"]
