@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.drift.config import differing_fields
+from marin_resources.drift.source_modules import is_plumbing
 
-PLUMBING_PACKAGE = "marin_resources"
-"""Stages read, write and share work through it. Its own tests make sure that its changes do not change data."""
 MAX_NAMED = 4
 
 
@@ -105,15 +104,27 @@ def _code(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift
         yield Drift(
             kind=Kind.FUNCTION, what=record.get("name") or now["function"], was=was["function"], now=now["function"]
         )
-    changed = _changed_modules(was["modules"], now["modules"])
-    plumbing = [name for name in changed if name.partition(".")[0] == PLUMBING_PACKAGE]
+    known_was, known_now = _comparable(was, now)
+    changed = _changed_modules(known_was, known_now)
+    plumbing = [name for name in changed if is_plumbing(name)]
     for name in changed:
-        before, after = was["modules"].get(name), now["modules"].get(name)
+        before, after = known_was.get(name), known_now.get(name)
         # another function imports other modules: that is no further change
         if name not in plumbing and not (another and None in (before, after)):
             yield Drift(kind=Kind.SOURCE, what=name, was=before, now=after)
     if plumbing and not another:
         yield Drift(kind=Kind.PLUMBING, what=_named(plumbing), was=was["digest"], now=now["digest"])
+
+
+def _comparable(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The digests of what the function uses, and of the plumbing; of whole modules for an older record."""
+    if was.get("used") is None or was.get("used_format") != now.get("used_format"):
+        return was["modules"], now["modules"]
+    return _used_and_plumbing(was), _used_and_plumbing(now)
+
+
+def _used_and_plumbing(source: Mapping[str, Any]) -> Mapping[str, str]:
+    return {**{name: digest for name, digest in source["modules"].items() if is_plumbing(name)}, **source["used"]}
 
 
 def _changed_modules(was: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -1,10 +1,12 @@
 """The source of a step's function as a record holds it, to detect later changes by module.
 
     {"function": "package.module:name",
-     "digest": <of all below>, "modules": {<module>: <digest of its code>}, "files_digest": <of the same files' bytes>}
+     "digest": <of all modules>, "modules": {<module>: <digest of its code>}, "files_digest": <of their files' bytes>,
+     "used": {<module>: <digest of what the function uses in it>}, "used_format": 1}
 
-Only code counts, not comments and layout (see source_file). Not detected: imports by a computed name, and files other
-than Python.
+Only code counts, not comments and layout (see source_file). `used` decides; `modules` is for records without it, and
+for the check of an image. The plumbing counts by module, so only `modules` has it. Not detected: imports by a computed
+name, and files other than Python.
 """
 
 from __future__ import annotations
@@ -14,7 +16,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from marin_resources.drift.source_file import bytes_digest, read_code
-from marin_resources.drift.source_modules import Module, Modules, module_of, name_of_file
+from marin_resources.drift.source_modules import Module, Modules, is_plumbing, module_of, name_of_file
+from marin_resources.drift.source_used import used_source
+
+USED_FORMAT = 1
+"""Raised when the same code gets another digest in `used`. Records of different formats are compared by `modules`."""
 
 
 def read_source(references: Sequence[str], counts: Callable[[Module], bool]) -> dict[str, Any] | None:
@@ -25,13 +31,26 @@ def read_source(references: Sequence[str], counts: Callable[[Module], bool]) -> 
     start = _start(references)
     if start is None:
         return None
-    closure = Modules(start).closure(counts)
+    key = (*references, counts)
+    known = _READ.get(key)
+    if known is None or not _is_unchanged(known, start, references[0]):
+        known = _READ[key] = _read(start, references, counts)
+    return known
+
+
+def _read(start: Sequence[Module], references: Sequence[str], counts: Callable[[Module], bool]) -> dict[str, Any]:
+    found = Modules(start)
+    # first, as it parses what the next two lines need too
+    used = used_source(found, _definitions(references), lambda module: counts(module) and not is_plumbing(module.name))
+    closure = found.closure(counts)
     modules = {module.name: read_code(module.file).digest for module in closure}
     return {
         "function": _function(references[0], start[0]),
         "digest": _digest_of(modules.items()),
         "files_digest": files_digest(closure),
         "modules": modules,
+        "used": {name: digest for name, digest in used.items() if not is_plumbing(name)},
+        "used_format": USED_FORMAT,
     }
 
 
@@ -65,6 +84,11 @@ def _start(references: Sequence[str]) -> list[Module] | None:
     return None if own is None else [own, *(module for module in others if module is not None)]
 
 
+def _definitions(references: Sequence[str]) -> list[tuple[Module, str]]:
+    found = ((module_of(reference), reference.rpartition(":")[2]) for reference in references)
+    return [(module, name) for module, name in found if module is not None]
+
+
 def _function(reference: str, module: Module) -> str:
     """The function's name; equal for a module and for the same file started as a script."""
     return f"{name_of_file(module.file)}:{reference.rpartition(':')[2]}"
@@ -77,3 +101,7 @@ def files_digest(modules: Iterable[Module]) -> str:
 
 def _digest_of(named: Iterable[tuple[str, str]]) -> str:
     return hashlib.sha256("".join(f"{name} {digest}\n" for name, digest in sorted(named)).encode()).hexdigest()
+
+
+_READ: dict[tuple[Any, ...], dict[str, Any]] = {}
+"""References and `counts` -> their source: many steps have the same function."""

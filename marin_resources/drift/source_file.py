@@ -1,4 +1,4 @@
-"""One Python file for drift: a digest of its bytes, a digest of its code, and its imports.
+"""One Python file for drift: a digest of its bytes, a digest of its code, its imports and its parts.
 
 Comments, blank lines, line breaks and docstrings do not change the computation, so the digest of the code is of the
 syntax tree without them. Parsing takes milliseconds and reading bytes microseconds, hence both digests: a file with the
@@ -15,6 +15,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from marin_resources.drift.source_names import BLOCKS
+from marin_resources.drift.source_parts import Part, is_type_checking, split
 
 T = TypeVar("T")
 
@@ -37,6 +40,8 @@ class Code:
 
     digest: str
     imports: tuple[Import, ...]
+    parts: tuple[Part, ...] | None = None
+    """None if they were not asked for, or the code cannot be split."""
 
 
 def bytes_digest(file: str) -> str:
@@ -49,7 +54,13 @@ def read_code(file: str) -> Code:
 
     A file that does not parse, for example during an edit, has the digest of its bytes and no imports.
     """
-    return _cached(_CODE, file, _parse)
+    known, parse = (_SPLIT, _parse_and_split) if file in _SPLIT else (_CODE, _parse)
+    return _cached(known, file, parse)
+
+
+def read_parts(file: str) -> tuple[Part, ...] | None:
+    """The parts of the file's code; None for a file that cannot be split. Raises FileNotFoundError."""
+    return _cached(_SPLIT, file, _parse_and_split).parts
 
 
 def _cached(known: dict[str, tuple[tuple[int, int], T]], file: str, read: Callable[[bytes], T]) -> T:
@@ -63,35 +74,63 @@ def _cached(known: dict[str, tuple[tuple[int, int], T]], file: str, read: Callab
 
 
 def _parse(data: bytes) -> Code:
-    try:
-        with _ONE_AT_A_TIME, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python warns when the file is imported
-            tree = ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = _tree(data)
+    if tree is None:
         return Code(digest=_digest(data), imports=())
     return Code(digest=_digest("\0".join(_tokens(tree)).encode()), imports=tuple(_imports(tree)))
 
 
-def _tokens(tree: ast.AST) -> Iterator[str]:
+def _parse_and_split(data: bytes) -> Code:
+    tree = _tree(data)
+    if tree is None:
+        return Code(digest=_digest(data), imports=())
+    body = [(part, "\0".join(_tokens(part))) for part in tree.body if not _is_docstring(part)]
+    inside = ["body", *(code for _, code in body), END] if tree.body else []
+    digest = _digest("\0".join(["Module", *inside, END]).encode())
+    try:
+        parts = split(body)
+    except RecursionError:  # an expression of a thousand operators
+        parts = None
+    return Code(digest=digest, imports=tuple(_imports(tree)), parts=parts)
+
+
+def _tree(data: bytes) -> ast.Module | None:
+    try:
+        with _ONE_AT_A_TIME, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns when the file is imported
+            return ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _tokens(tree: ast.AST) -> list[str]:
     """The tree as a sequence of tokens, the same in every Python version that parses it alike.
 
     `ast.dump` is not: it names fields that only some versions have, even if they are empty.
     """
+    found: list[str] = []
     waiting: list[Any] = [tree]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, ast.AST):
-            yield type(item).__name__
-            waiting.append(_END)
+        if item.__class__ is str:
+            found.append(item)
+        elif item.__class__ is list:
+            waiting.append(END)
+            waiting += [_token(part) for part in reversed(item) if not _is_docstring(part)]
+        else:
+            found.append(item.__class__.__name__)
+            waiting.append(END)
             for field in reversed(item._fields):
                 value = getattr(item, field, None)
-                if value is not None and value != [] and field not in ("ctx", "kind"):  # both follow from the rest
-                    waiting += [value, _Token(field)]
-        elif isinstance(item, list):
-            waiting.append(_END)
-            waiting += [part for part in reversed(item) if not _is_docstring(part)]
-        else:
-            yield item.text if isinstance(item, _Token) else repr(item)
+                if (
+                    value is not None and value != [] and field != "ctx" and field != "kind"
+                ):  # both follow from the rest
+                    waiting += (_token(value), field)
+    return found
+
+
+def _token(value: Any) -> Any:
+    return value if isinstance(value, ast.AST) or value.__class__ is list else repr(value)
 
 
 def _is_docstring(part: Any) -> bool:
@@ -109,29 +148,18 @@ def _imports(tree: ast.Module) -> Iterator[Import]:
         elif isinstance(statement, ast.ImportFrom):
             names = tuple(alias.name for alias in statement.names)
             yield Import(level=statement.level, module=statement.module or "", names=names)
-        fields = ("orelse",) if _is_type_checking(statement) else _BLOCKS
+        fields = ("orelse",) if is_type_checking(statement) else BLOCKS
         for field in fields:
             waiting += getattr(statement, field, [])
-
-
-def _is_type_checking(statement: Any) -> bool:
-    """Whether a statement is `if TYPE_CHECKING:`, whose body is never executed."""
-    test = statement.test if isinstance(statement, ast.If) else None
-    return "TYPE_CHECKING" in (getattr(test, "id", None), getattr(test, "attr", None))
 
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:DIGITS]
 
 
-@dataclass(frozen=True)
-class _Token:
-    text: str
-
-
 _ONE_AT_A_TIME = threading.Lock()
 """Warning filters are global: two threads that restore them concurrently may leave the wrong ones."""
-_END = _Token(")")
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+END = ")"
 _BYTES: dict[str, tuple[tuple[int, int], str]] = {}
 _CODE: dict[str, tuple[tuple[int, int], Code]] = {}
+_SPLIT: dict[str, tuple[tuple[int, int], Code]] = {}

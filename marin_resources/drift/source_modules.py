@@ -17,7 +17,9 @@ from functools import cache
 import marin_resources
 from marin_resources.drift.source_file import Import, read_code
 
-OUR_PACKAGES = frozenset({"marin_assets", "marin_resources"})
+PLUMBING_PACKAGE = "marin_resources"
+"""Stages read, write and share work through it. Its own tests make sure that its changes do not change data."""
+OUR_PACKAGES = frozenset({"marin_assets", PLUMBING_PACKAGE})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,7 @@ class Modules:
     def closure(self, counts: Callable[[Module], bool]) -> list[Module]:
         """The start and all its imports for which `counts` is true, sorted by name."""
         reached: dict[str, Module] = {}
-        met = {part for name in self.start for part in _with_parents(name)}
+        met = {part for name in self.start for part in with_parents(name)}
         waiting = sorted(met)
         while waiting:
             name = waiting.pop()
@@ -66,14 +68,14 @@ class Modules:
                 continue
             reached[name] = module
             for statement in read_code(module.file).imports:
-                new = {part for target in self._targets(module, statement) for part in _with_parents(target)} - met
+                new = {part for target in self._targets(module, statement) for part in with_parents(target)} - met
                 met |= new
                 waiting += new
         return [reached[name] for name in sorted(reached)]
 
     def _targets(self, module: Module, statement: Import) -> Iterator[str]:
         """The modules that an import may name. In `from a import b`, b may be a module or an attribute."""
-        target = _imported_module(module, statement)
+        target = imported_module(module, statement.level, statement.module)
         if target:
             yield target
         found = self.find(target) if target else None
@@ -93,6 +95,10 @@ class Modules:
             allowed = (root.folder for root in self.roots if root.packages is None or top in root.packages)
             self._folders[top] = [f for f in allowed if os.path.isdir(f"{f}/{top}") or os.path.isfile(f"{f}/{top}.py")]
         return self._folders[top]
+
+
+def is_plumbing(name: str) -> bool:
+    return name.partition(".")[0] == PLUMBING_PACKAGE
 
 
 def module_of(reference: str) -> Module | None:
@@ -124,7 +130,7 @@ def _file_of_loaded(name: str) -> str:
 
 def _roots(module: Module) -> Iterator[Root]:
     folder = _folder_of_imports(module)
-    if _is_installed(folder):
+    if is_installed(folder):
         yield Root(folder=folder, packages=frozenset({module.name.partition(".")[0]}))
     else:
         yield Root(folder=folder)
@@ -145,13 +151,14 @@ def _folder_of_imports(module: Module) -> str:
 
 def _others_of_checkout(folder: str) -> list[str]:
     """The other `sys.path` folders in the same checkout: a repository may have several source folders."""
-    checkout = _checkout_of(folder)
+    checkout = checkout_of(folder)
     paths = [os.path.abspath(path) for path in sys.path] if checkout else []
-    return [path for path in paths if f"{path}/".startswith(f"{checkout}/") and not _is_installed(path)]
+    return [path for path in paths if f"{path}/".startswith(f"{checkout}/") and not is_installed(path)]
 
 
 @cache
-def _checkout_of(folder: str) -> str | None:
+def checkout_of(folder: str) -> str | None:
+    """The root of the git checkout that holds the folder; None for none."""
     while not os.path.exists(f"{folder}/.git"):
         folder, above = os.path.dirname(folder), folder
         if folder == above:
@@ -160,22 +167,23 @@ def _checkout_of(folder: str) -> str | None:
 
 
 @cache
-def _is_installed(folder: str) -> bool:
+def is_installed(folder: str) -> bool:
+    """Whether a folder belongs to installed packages or to the standard library."""
     if {"site-packages", "dist-packages"}.intersection(folder.split("/")):
         return True
     library = sysconfig.get_paths()["stdlib"]
     return f"{folder}/".startswith(f"{library}/")
 
 
-def _imported_module(module: Module, statement: Import) -> str:
+def imported_module(module: Module, level: int, name: str) -> str:
     """The full module name after `from`; "" if it is above the top-level package."""
     package = module.name if module.is_package else module.name.rpartition(".")[0]
-    for _ in range(statement.level - 1):
+    for _ in range(level - 1):
         package = package.rpartition(".")[0]
-    return ".".join(filter(None, (package if statement.level else "", statement.module)))
+    return ".".join(filter(None, (package if level else "", name)))
 
 
-def _with_parents(name: str) -> list[str]:
+def with_parents(name: str) -> list[str]:
     """The name and its parent packages, which are executed on import."""
     parts = name.split(".")
     return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
