@@ -59,7 +59,9 @@ def materialization_metadata(
         shown["transfers"] = dg.MetadataValue.json(list(transfers["transfers"]))
     shown["results"] = dg.MetadataValue.json(dict(observed.result))
     shown["config"] = dg.MetadataValue.json(config if isinstance(config, dict | list) else {"config": config})
-    shown["made_by"] = dg.MetadataValue.json({k: record.get(k) for k in ("user", "host", "git", "dagster_run_id")})
+    shown["made_by"] = dg.MetadataValue.json(
+        {k: record.get(k) for k in ("user", "host", "git", "project", "dagster_run_id")}
+    )
     return shown
 
 

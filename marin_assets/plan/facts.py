@@ -48,7 +48,7 @@ def describe_node(
         **_placed(node, store, config),
         "inputs": {name: manifest_digest(observed) for name, observed in inputs.items()},
         "source_digest": read_source(_references(node, config), counts),
-        **provenance(),
+        **provenance(reference_to(node.step.fn)),
     }
 
 
