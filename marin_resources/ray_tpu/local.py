@@ -146,7 +146,7 @@ class LocalBackend:
         import ray  # late, for its weight, and after the variables
 
         if not ray.is_initialized():
-            context = ray.init(
+            context: Any = ray.init(
                 address="local",
                 num_cpus=self._cpus or os.cpu_count(),
                 include_dashboard=False,

@@ -69,8 +69,4 @@ def table(output: Path | str) -> list[dict[str, Any]]:
 def data(output: Path | str, hidden: bool = False) -> dict[str, bytes]:
     """Name -> bytes, of what a reader of the output sees, or of the hidden files of near-duplicates too."""
     files = [*Path(output).glob("*.zst"), *(Path(output).glob(".marin/near_duplicates/**/*") if hidden else ())]
-    return {
-        str(file.relative_to(output)): file.read_bytes()
-        for file in files
-        if file.is_file() and file.name != "bands.json"
-    }
+    return {str(file.relative_to(output)): file.read_bytes() for file in files if file.is_file()}

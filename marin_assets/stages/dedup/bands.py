@@ -2,12 +2,12 @@
 
 A file consists of blocks of at most 65,536 documents, a block of one section for each band. A section is
 
-    digest    u64           of the settings and the band: a file with another digest is refused
     starts    u32 [257]     the first record of the keys that begin with the byte 0, 1, … 255, and the end
     records   [documents]   (key u64, row u32), sorted by key, then row
 
 All numbers are little-endian. The file's size determines the offset of each section, so one band, or a range of its
-keys, is read without the others.
+keys, is read without the others: of `starts` too, only those of the range. They are masked (XOR) with a digest of the
+settings and the band, so the starts of other settings are out of order, and the file is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ BLOCK_DOCUMENTS = 1 << 16
 """Documents held in memory while a shard is signed: 7 MB for 14 bands, whatever the size of the shard."""
 SLOTS = 256
 """A slot is the first byte of a key."""
-HEADER_BYTES = 8 + 4 * (SLOTS + 1)
+FORMAT_VERSION = 2
+START_BYTES = 4
+HEADER_BYTES = START_BYTES * (SLOTS + 1)
 RECORD_BYTES = 12
 
 
@@ -47,11 +49,10 @@ def write_block(file: IO[bytes], keys: NDArray[np.uint64], rows: NDArray[np.uint
         order = np.argsort(keys[:, band], kind="stable")
         records = np.empty(len(rows), _record())
         records["key"], records["row"] = keys[order, band], rows[order]
-        header = np.zeros((), _header())
-        header["digest"] = section_digest(minhash, band)
-        header["starts"][1:-1] = np.searchsorted(records["key"], slot_bounds)
-        header["starts"][-1] = len(rows)
-        file.write(header.tobytes())
+        starts = np.zeros(SLOTS + 1, "<u4")
+        starts[1:-1] = np.searchsorted(records["key"], slot_bounds)
+        starts[-1] = len(rows)
+        file.write((starts ^ _mask(minhash, band)).tobytes())
         file.write(records.tobytes())
 
 
@@ -61,33 +62,39 @@ def read_band(
     """Yield (keys, rows) of one band, block by block, for keys whose first byte is in `slots`. Raises BandFileError."""
     import numpy as np
 
-    fs, path = filesystem_of(file.path)
     for offset, documents in _sections(file, minhash.bands, band):
         whole = len(slots) == SLOTS
-        end = offset + HEADER_BYTES + (RECORD_BYTES * documents if whole else 0)
-        data = fs.cat_file(path, start=offset, end=end)
-        if len(data) != end - offset:
-            raise _invalid(file, f"it ends before byte {end:,}")
-        header = np.frombuffer(data, _header(), count=1)[0]
-        first, last = (int(header["starts"][slot]) for slot in (slots.start, slots.stop))
-        if header["digest"] != section_digest(minhash, band) or not 0 <= first <= last <= documents:
+        length = START_BYTES * (len(slots) + 1)
+        data = _read(file, offset + START_BYTES * slots.start, length + (RECORD_BYTES * documents if whole else 0))
+        starts = np.frombuffer(data[:length], "<u4") ^ _mask(minhash, band)
+        if (starts[1:] < starts[:-1]).any() or starts[-1] > documents:
             raise _invalid(file, f"its section for band {band} has another header")
-        records = offset + HEADER_BYTES
-        data = data[HEADER_BYTES:] if whole else b""
+        first, last = int(starts[0]), int(starts[-1])
+        data = data[length:]
         if not whole and last > first:
-            data = fs.cat_file(path, start=records + RECORD_BYTES * first, end=records + RECORD_BYTES * last)
+            data = _read(file, offset + HEADER_BYTES + RECORD_BYTES * first, RECORD_BYTES * (last - first))
         keys, rows = _records(data)
-        if len(keys) != last - first or (keys[1:] < keys[:-1]).any():
+        sorted_slots = not len(keys) or slots.start <= keys[0] >> 56 <= keys[-1] >> 56 < slots.stop
+        if len(keys) != last - first or (keys[1:] < keys[:-1]).any() or not sorted_slots:
             raise _invalid(file, f"its section for band {band} is not sorted or not complete")
         yield keys, rows
 
 
-def section_digest(minhash: MinHash, band: int) -> int:
-    """Return a digest of all settings that the keys of a band depend on."""
+def _read(file: StoredFile, start: int, length: int) -> bytes:
+    fs, path = filesystem_of(file.path)
+    data: bytes = fs.cat_file(path, start=start, end=start + length)
+    if len(data) != length:
+        raise _invalid(file, f"it ends before byte {start + length:,}")
+    return data
+
+
+def _mask(minhash: MinHash, band: int) -> np.uint32:
+    """Return the low half of a digest of all settings that the keys of a band depend on."""
+    import numpy as np
     import xxhash
 
     settings = f"minhash 1: {minhash.ngram} {minhash.bands} {minhash.rows} {minhash.seed} {band}"
-    return xxhash.xxh3_64_intdigest(settings.encode())
+    return np.uint32(xxhash.xxh3_64_intdigest(settings.encode()) & 0xFFFFFFFF)
 
 
 def _records(data: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
@@ -112,12 +119,6 @@ def _invalid(file: StoredFile, found: str) -> BandFileError:
     return BandFileError(
         f"{file.path!r} is not a band file of these settings: {found}. Remove it, and run the step again."
     )
-
-
-def _header() -> Any:
-    import numpy as np
-
-    return np.dtype([("digest", "<u8"), ("starts", "<u4", (SLOTS + 1,))])
 
 
 def _record() -> Any:

@@ -12,14 +12,13 @@ the attributes, with 8 bytes of memory for each kept document of a cluster.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import (
     SUFFIX,
     BadRow,
-    DocumentFiles,
     document_files,
     document_shards,
     output_name,
@@ -27,7 +26,7 @@ from marin_assets.documents import (
     read_rows,
 )
 from marin_assets.documents.attributes import KEPT, Verdict, read_attributes, write_verdicts
-from marin_assets.stages.dedup.by_shard import read_of_shard, write_by_shard
+from marin_assets.stages.dedup.by_shard import ShardRecords, read_by_shard, write_by_shard
 from marin_assets.stages.dedup.keep_policy import KeepPolicy, best, candidate, in_chunks, record
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
@@ -67,10 +66,8 @@ class VerdictConfig:
     """The config of `judge_shard`."""
 
     clusters_path: str
-    kept_path: str
-    """The kept documents, written by `write_by_shard`."""
-    digest: str
-    """Digest of the files at kept_path."""
+    kept: ShardRecords
+    """The numbers of these shards' documents that are kept, of those in a cluster."""
 
 
 def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | float]:
@@ -86,26 +83,26 @@ def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | 
     ranking = document_shards(
         config.clusters_path, join(hidden, "candidates"), policy, suffix=".candidates", also_read=attributes
     )
+    judged = document_shards(documents, config.output_path, None, also_read=[tables])
+    _require_as_many_tables(config, ranking, judged)
     map_shards(write_candidates, ranking, output_path=config.output_path)
     kept = best(_candidates(output) for shard in ranking for output in shard.outputs)
-    names = _names(config, documents, len([file for shard in ranking for file in shard.inputs]))
-    verdict_config = VerdictConfig(
-        clusters_path=config.clusters_path,
-        kept_path=join(hidden, "kept"),
-        digest=write_by_shard(join(hidden, "kept"), names, kept, {}),
-    )
-    judged = document_shards(documents, config.output_path, verdict_config, also_read=[tables])
+    found = write_by_shard(join(hidden, "kept.bin"), [len(shard.inputs) for shard in judged], kept, {})
+    judged = [
+        replace(shard, config=VerdictConfig(clusters_path=config.clusters_path, kept=own))
+        for shard, own in zip(judged, found, strict=True)
+    ]
     counts = map_shards(judge_shard, judged, output_path=config.output_path)
     remove_folder(hidden)
     return {f"rejected_{REASON}": 0, **counts, "clusters": len(kept), **documents.counts}
 
 
-def _names(config: JudgeNearDuplicatesConfig, documents: DocumentFiles, tables: int) -> list[str]:
-    """Return the names of the documents' shards, in order. Raises ClusterTableError unless as many tables exist."""
-    names = [file.name for file in documents.shards]
-    if len(names) != tables:
-        raise _mismatch(f"{config.clusters_path!r} has {tables} shards, {config.documents_path!r} has {len(names)}")
-    return names
+def _require_as_many_tables(
+    config: JudgeNearDuplicatesConfig, ranking: Sequence[FileShard], judged: Sequence[FileShard]
+) -> None:
+    tables, documents = (sum(len(shard.inputs) for shard in shards) for shards in (ranking, judged))
+    if tables != documents:
+        raise _mismatch(f"{config.clusters_path!r} has {tables} shards, {config.documents_path!r} has {documents}")
 
 
 def write_candidates(shard: FileShard) -> dict[str, int]:
@@ -123,10 +120,9 @@ def write_candidates(shard: FileShard) -> dict[str, int]:
 def judge_shard(shard: FileShard) -> dict[str, int]:
     """Returns documents, kept, rejected, rejected_near_duplicate."""
     counts: Counter[str] = Counter(documents=0, kept=0, rejected=0)
-    for file, target in zip(shard.inputs, shard.outputs, strict=True):
+    for file, target, kept in zip(shard.inputs, shard.outputs, read_by_shard(shard.config.kept), strict=True):
         table = join(shard.config.clusters_path, output_name(file, SUFFIX))
-        kept = read_of_shard(shard.config.kept_path, file.name)["document"]
-        write_verdicts(target, _verdicts(file.path, table, iter(kept.tolist())), counts)
+        write_verdicts(target, _verdicts(file.path, table, iter(kept["document"].tolist())), counts)
     return dict(counts)
 
 

@@ -6,19 +6,24 @@ documents with the same hash. A link is two little-endian u64: (first, other).
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from marin_assets.stages.dedup.bands import SLOTS, read_band
 from marin_assets.stages.dedup.minhash import MinHash
 from marin_resources.ray_tpu.shards.file_shards import FileShard
-from marin_resources.storage.files import StoredFile, open_atomic, read_bytes, read_json
+from marin_resources.storage.files import StoredFile, open_atomic, read_bytes, write_bytes
+from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 LINK_BYTES = 16
+LISTING = "bands.json.zst"
+"""Every range of every band reads it. Compressed, it takes some bytes for each band file."""
 RANGE_DOCUMENTS = 1 << 22
 """Documents of a band that are sorted at once, in about 300 MB. This holds up to a billion documents."""
 
@@ -31,7 +36,7 @@ class LinkFileError(ValueError):
 class LinkConfig:
     """The config of `link_band`: the keys of one band whose first byte is in first_slot .. end_slot - 1."""
 
-    index_path: str
+    listing_path: str
     """The list of all band files with their sizes."""
     minhash: MinHash
     band: int
@@ -54,11 +59,29 @@ def link_band(shard: FileShard) -> dict[str, int]:
     """
     config: LinkConfig = shard.config
     [target] = shard.outputs
-    files = [StoredFile(path=path, name="", size_bytes=size, stamp="") for path, size in read_json(config.index_path)]
-    links = links_among(*band_of(files, config))
+    links = links_among(*band_of(read_listing(config.listing_path), config))
     with open_atomic(target, replace=False) as out:
         out.write(links.astype("<u8").tobytes())
     return {"links": len(links)}
+
+
+def write_listing(path: str, files: Sequence[tuple[str, int]]) -> None:
+    """Write the list of all band files: (name below `bands` beside the list, size in bytes)."""
+    import zstandard
+
+    write_bytes(path, zstandard.compress(json.dumps(list(zip(*files, strict=True))).encode()))
+
+
+def read_listing(path: str) -> list[StoredFile]:
+    """Return the band files that `write_listing` listed, without their stamps."""
+    import zstandard
+
+    names, sizes = json.loads(zstandard.decompress(read_bytes(path)))
+    folder = join(path.rpartition("/")[0], "bands")
+    return [
+        StoredFile(path=join(folder, name), name=name, size_bytes=size, stamp="")
+        for name, size in zip(names, sizes, strict=True)
+    ]
 
 
 def band_of(files: list[StoredFile], config: LinkConfig) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

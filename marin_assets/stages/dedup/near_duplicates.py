@@ -25,17 +25,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from marin_assets.documents import Document, document_files, document_shards, read_documents, write_rows
+from marin_assets.documents import (
+    SUFFIX,
+    Document,
+    DocumentError,
+    document_files,
+    document_shards,
+    output_name,
+    read_documents,
+    write_rows,
+)
 from marin_assets.stages.dedup import bands
-from marin_assets.stages.dedup.by_shard import read_of_shard, write_by_shard
+from marin_assets.stages.dedup.by_shard import ShardRecords, read_by_shard, write_by_shard
 from marin_assets.stages.dedup.clusters import clusters_of
-from marin_assets.stages.dedup.links import LinkConfig, link_band, ranges_for, read_links
+from marin_assets.stages.dedup.links import LISTING, LinkConfig, link_band, ranges_for, read_links, write_listing
 from marin_assets.stages.dedup.minhash import FINEWEB, MinHash, require_sound
 from marin_assets.stages.dedup.signatures import SignConfig, sign_shard
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import remove_folder, sizes_below, write_json
+from marin_resources.storage.files import remove_folder, sizes_below
 from marin_resources.storage.paths import join
 
 HIDDEN = ".marin/near_duplicates"
@@ -53,10 +62,8 @@ class FindNearDuplicatesConfig:
 class ClusterTableConfig:
     """The config of `write_table`."""
 
-    members_path: str
-    """The documents of all clusters, written by `write_by_shard`."""
-    digest: str
-    """Digest of the files at members_path."""
+    members: ShardRecords
+    """Those of these shards' documents that are in a cluster: number, cluster, size."""
 
 
 def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | float]:
@@ -73,16 +80,13 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
     linking = link_shards(minhash, hidden, signed, int(counts["documents"]))
     counts |= map_shards(link_band, linking, output_path=config.output_path)
     clusters = clusters_of([partial(read_links, shard.outputs[0]) for shard in linking])
-    table_config = ClusterTableConfig(
-        members_path=join(hidden, "members"),
-        digest=write_by_shard(
-            join(hidden, "members"),
-            [file.name for shard in signed for file in shard.inputs],
-            clusters.documents,
-            {"cluster": clusters.clusters, "size": clusters.sizes},
-        ),
+    members = write_by_shard(
+        join(hidden, "members.bin"),
+        [len(shard.inputs) for shard in signed],
+        clusters.documents,
+        {"cluster": clusters.clusters, "size": clusters.sizes},
     )
-    table = document_shards(documents, config.output_path, table_config)
+    table = table_shards(config.output_path, signed, members)
     counts |= map_shards(write_table, table, output_path=config.output_path)
     remove_folder(hidden)
     found = int((clusters.documents == clusters.clusters).sum())
@@ -98,16 +102,16 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
 def link_shards(minhash: MinHash, hidden: str, signed: Sequence[FileShard], documents: int) -> list[FileShard]:
     """Write the list of all band files, and return work for `link_band`: each range of each band."""
     sizes = sizes_below(join(hidden, "bands"))
-    outputs = [output for shard in signed for output in shard.outputs]
-    index = join(hidden, "bands.json")
-    write_json(index, [[path, sizes[path.removeprefix(join(hidden, "bands") + "/")]] for path in outputs])
+    names = [output.removeprefix(join(hidden, "bands") + "/") for shard in signed for output in shard.outputs]
+    listing = join(hidden, LISTING)
+    write_listing(listing, [(name, sizes[name]) for name in names])
     ranges, state = ranges_for(documents), folder_state(join(hidden, "bands"))
     return [
         FileShard(
             inputs=(dataclasses.replace(state, size_bytes=12 * documents // len(ranges)),),
             outputs=(join(hidden, "links", f"band-{band:04d}-{slots.start:03d}-{slots.stop:03d}"),),
             config=LinkConfig(
-                index_path=index, minhash=minhash, band=band, first_slot=slots.start, end_slot=slots.stop
+                listing_path=listing, minhash=minhash, band=band, first_slot=slots.start, end_slot=slots.stop
             ),
         )
         for band in range(minhash.bands)
@@ -115,11 +119,22 @@ def link_shards(minhash: MinHash, hidden: str, signed: Sequence[FileShard], docu
     ]
 
 
+def table_shards(output_path: str, signed: Sequence[FileShard], members: Sequence[ShardRecords]) -> list[FileShard]:
+    """Return work for `write_table`: the signed documents, with those of them that are in a cluster."""
+    return [
+        FileShard(
+            inputs=shard.inputs,
+            outputs=tuple(join(output_path, output_name(file, SUFFIX)) for file in shard.inputs),
+            config=ClusterTableConfig(members=own),
+        )
+        for shard, own in zip(signed, members, strict=True)
+    ]
+
+
 def write_table(shard: FileShard) -> dict[str, int]:
     """Write the rows of one group of shards. Returns documents_in_clusters."""
     count = 0
-    for file, target in zip(shard.inputs, shard.outputs, strict=True):
-        members = read_of_shard(shard.config.members_path, file.name)
+    for file, target, members in zip(shard.inputs, shard.outputs, read_by_shard(shard.config.members), strict=True):
         count += write_rows(target, _rows(file.path, members), replace=False)
     return {"documents_in_clusters": count}
 
@@ -130,7 +145,9 @@ def _rows(documents_path: str, members: Any) -> Iterator[dict[str, Any]]:
     documents = enumerate(read_documents(documents_path))
     for number, cluster, size in members.tolist():
         shard, row = number >> 32, number & (2**32 - 1)
-        document = next(d for at, d in documents if at == row)
+        document = next((d for at, d in documents if at == row), None)
+        if document is None:
+            raise DocumentError(f"{documents_path!r} has lost its row {row} since it was signed. Run the step again.")
         yield {
             "id": document.id,
             "shard": shard,

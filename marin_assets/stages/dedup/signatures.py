@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from marin_assets.documents import Document, read_documents
-from marin_assets.stages.dedup.bands import BLOCK_DOCUMENTS, write_block
+from marin_assets.stages.dedup.bands import BLOCK_DOCUMENTS, FORMAT_VERSION, write_block
 from marin_assets.stages.dedup.minhash import MinHash, Signer
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.storage.files import open_atomic
@@ -26,6 +26,8 @@ class SignConfig:
     """The config of `sign_shard`."""
 
     minhash: MinHash
+    format_version: int = FORMAT_VERSION
+    """Of band files: files of another format are written again."""
 
 
 def sign_shard(shard: FileShard) -> dict[str, int]:

@@ -82,8 +82,8 @@ class Tables:
             if match[6]:
                 self.write(DROPPED)
             else:
-                spans = {"columns": min(int(match[4]), MAX_COLSPAN), "rows": min(int(match[5]), MAX_ROWSPAN)}
-                self.open[-1].cells.append(Cell(kind=match[3], row=int(match[2]), **spans))
+                columns, rows = min(int(match[4]), MAX_COLSPAN), min(int(match[5]), MAX_ROWSPAN)
+                self.open[-1].cells.append(Cell(kind=match[3], row=int(match[2]), columns=columns, rows=rows))
         self.write(minimal[done:])
         while self.open:
             self.close()

@@ -4,14 +4,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from counted_reads import counted_reads
 from hypothesis import given
 from hypothesis import strategies as st
 
 from marin_assets.stages.dedup import bands, links
 from marin_assets.stages.dedup.bands import BLOCK_DOCUMENTS, BandFileError, read_band, write_block
-from marin_assets.stages.dedup.by_shard import read_of_shard, write_by_shard
+from marin_assets.stages.dedup.by_shard import ShardRecordsError, read_by_shard, write_by_shard
 from marin_assets.stages.dedup.clusters import Clusters, clusters_of
-from marin_assets.stages.dedup.links import LinkFileError, links_among, ranges_for, read_links
+from marin_assets.stages.dedup.links import (
+    LISTING,
+    LinkFileError,
+    links_among,
+    ranges_for,
+    read_links,
+    read_listing,
+    write_listing,
+)
 from marin_assets.stages.dedup.minhash import FINEWEB, MinHash
 from marin_resources.storage.files import StoredFile, open_atomic
 
@@ -123,10 +132,51 @@ def test_a_damaged_file_of_links_is_refused(tmp_path: Path) -> None:
 def test_records_are_read_back_by_shard(tmp_path: Path) -> None:
     documents = np.array([3, (2 << 32) + 1, (2 << 32) + 5], np.uint64)
     columns = {"size": np.array([7, 8, 9], np.uint32)}
-    digest = write_by_shard(f"{tmp_path}/records", ["a", "b", "c"], documents, columns)
-    found = [read_of_shard(f"{tmp_path}/records", name).tolist() for name in "abc"]
-    assert found == [[(3, 7)], [], [((2 << 32) + 1, 8), ((2 << 32) + 5, 9)]]
-    assert digest == write_by_shard(f"{tmp_path}/again", ["a", "b", "c"], documents, columns)
-    assert digest != write_by_shard(f"{tmp_path}/other", ["a", "b", "d"], documents, columns)
+    groups = write_by_shard(f"{tmp_path}/records", [2, 1], documents, columns)
+    found = [[shard.tolist() for shard in read_by_shard(group)] for group in groups]
+    assert found == [[[(3, 7)], []], [[((2 << 32) + 1, 8), ((2 << 32) + 5, 9)]]]
+    again = write_by_shard(f"{tmp_path}/records", [2, 1], documents, columns)
+    assert again == groups
+    columns["size"][2] = 10
+    other = write_by_shard(f"{tmp_path}/records", [2, 1], documents, columns)
+    assert (other[0], other[1].digests) != (groups[0], groups[1].digests)
+    assert other[0] == groups[0]
     with pytest.raises(ValueError, match="only 2 shards exist"):
-        write_by_shard(f"{tmp_path}/fewer", ["a", "b"], documents, columns)
+        write_by_shard(f"{tmp_path}/fewer", [1, 1], documents, columns)
+
+
+def test_records_that_were_written_for_another_run_are_refused(tmp_path: Path) -> None:
+    documents = np.array([3, 5], np.uint64)
+    [group] = write_by_shard(f"{tmp_path}/records", [1], documents, {})
+    write_by_shard(f"{tmp_path}/records", [1], documents + np.uint64(1), {})
+    with pytest.raises(ShardRecordsError, match=r"Records 0 to 2 of .*records' are not those that this stage wrote"):
+        list(read_by_shard(group))
+
+
+def test_a_shard_reads_its_own_records_alone_however_many_shards_exist(tmp_path: Path) -> None:
+    read = {}
+    for shards in (10, 1000):
+        documents = np.arange(shards, dtype=np.uint64) << np.uint64(32)
+        groups = write_by_shard(f"{tmp_path}/{shards}", [1] * shards, documents, {})
+        with counted_reads() as counts:
+            [[found]] = (list(read_by_shard(group)) for group in groups[7:8])
+        assert found["document"].tolist() == [7 << 32]
+        read[shards] = sum(counts.values())
+    assert read == {10: 8, 1000: 8}
+
+
+def test_a_range_of_a_band_reads_its_own_starts_and_records_alone(tmp_path: Path) -> None:
+    file, _ = band_file(tmp_path, 1000)
+    with counted_reads() as counts:
+        records = [len(keys) for slot in range(256) for keys, _ in read_band(file, TWO_BANDS, 0, range(slot, slot + 1))]
+    assert sum(records) == 1000
+    assert sum(counts.values()) == 1000 * bands.RECORD_BYTES + 256 * 2 * bands.START_BYTES
+
+
+def test_the_list_of_band_files_takes_some_bytes_for_each(tmp_path: Path) -> None:
+    files = [(f"part-{i:05d}-of-10000.bands", 2_000 + 12 * (i * i % 977)) for i in range(10_000)]
+    write_listing(f"{tmp_path}/{LISTING}", files)
+    with counted_reads() as counts:
+        listed = read_listing(f"{tmp_path}/{LISTING}")
+    assert [(file.path, file.size_bytes) for file in listed] == [(f"{tmp_path}/bands/{name}", s) for name, s in files]
+    assert sum(counts.values()) < 10 * len(files)

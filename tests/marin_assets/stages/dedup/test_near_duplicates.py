@@ -149,6 +149,31 @@ def test_a_failed_stage_resumes(here: None, tmp_path: Path) -> None:
     assert finished.items() <= stamps(out).items()
 
 
+def test_documents_that_change_after_a_kill_are_in_the_table_as_they_are_now(
+    here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = corpus(clusters=6, alone=3)[0]
+    documents, out, write_rows = (
+        write_shards(tmp_path / "documents", planted),
+        tmp_path / "out",
+        near_duplicates.write_rows,
+    )
+
+    def killed(path: str, *rest: Any, **named: Any) -> int:
+        if "part-00002" in path:
+            raise ValueError("killed")
+        return write_rows(path, *rest, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(near_duplicates, "write_rows", killed)
+        with pytest.raises(ShardError, match="killed"):
+            find(documents, out)
+    assert len(data(out)) == 2
+    write_shards(documents, [planted[-1], *planted[1:-1], planted[0]])
+    assert find(documents, out) == find(documents, tmp_path / "fresh")
+    assert data(out) == data(tmp_path / "fresh")
+
+
 @pytest.mark.usefixtures("killed_at_the_end")
 @pytest.mark.parametrize("lost", ["links/band-0003-000-256", "bands/part-00001-of-00003.bands", "members.bin"])
 def test_lost_files_are_computed_again(here: None, tmp_path: Path, lost: str) -> None:
