@@ -19,7 +19,7 @@ different ones have the same hash is 1.5e-19.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.documents import document_files, document_shards
 from marin_assets.stages.dedup.exact_groups import RANGE_RECORDS, RangeConfig, copy_record, group_range
 from marin_assets.stages.dedup.exact_hashes import PARTITIONS
-from marin_assets.stages.dedup.exact_records import read_records
+from marin_assets.stages.dedup.exact_records import listed_records, read_records, record_listing, record_name
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile, exists, read_json, remove_folder, stored_files, write_json
@@ -61,6 +61,7 @@ class JudgeConfig:
     """Number of the group's first shard in the documents' order."""
     group: int
     """Number of the group of shards."""
+    groups: int
     copies: StoredFile
     """The list of the second phase's files."""
 
@@ -86,10 +87,14 @@ def judge_copies(
         for i, (group, first) in enumerate(zip(judged, firsts, strict=True))
     ]
     counts = map_shards(hash_units, hashed, output_path=output_path)
-    ranges = _ranges(output_path, _listed(output_path, "records", hashed, firsts), int(counts.pop("units")))
+    records = _listed(output_path, "records", hashed, {"firsts": firsts})
+    ranges = _ranges(output_path, records, int(counts.pop("units")))
     counts |= map_shards(group_range, ranges, output_path=output_path)
-    copies = _listed(output_path, "copies", ranges, firsts)
-    configs = [JudgeConfig(config=config, first_shard=f, group=i, copies=copies) for i, f in enumerate(firsts)]
+    copies = _listed(output_path, "copies", ranges, {})
+    configs = [
+        JudgeConfig(config=config, first_shard=first, group=i, groups=len(firsts), copies=copies)
+        for i, first in enumerate(firsts)
+    ]
     judged = [dataclasses.replace(group, config=own) for group, own in zip(judged, configs, strict=True)]
     counts |= map_shards(judge_units, judged, output_path=output_path)
     remove_folder(join(output_path, FOLDER))
@@ -109,33 +114,30 @@ def _ranges(output_path: str, records: StoredFile, units: int) -> list[FileShard
     ]
 
 
-def _hidden(output_path: str, kind: str, index: int) -> str:
-    return join(output_path, FOLDER, kind, f"{index:06d}.bin")
-
-
-def _listed(output_path: str, kind: str, shards: Sequence[FileShard], firsts: Sequence[int]) -> StoredFile:
+def _listed(output_path: str, kind: str, shards: Sequence[FileShard], more: Mapping[str, Any]) -> StoredFile:
     """Write the list of a phase's files, for the workers of the next phase, and return the list's file.
 
-    It is written again only if it changed: its stamp is part of the next phase's key.
+    It is written again only if a file or `more` changed: its stamp is part of the next phase's key.
     """
-    folder, path = join(output_path, FOLDER, kind), join(output_path, FOLDER, f"{kind}.json")
-    stored = {file.name: file for file in stored_files(folder)}
-    files = [dataclasses.asdict(stored[shard.outputs[0].rpartition("/")[2]]) for shard in shards]
-    listing = {"files": files, "firsts": list(firsts)}
+    path = join(output_path, FOLDER, f"{kind}.json")
+    stored = {file.name: file for file in stored_files(join(output_path, FOLDER, kind))}
+    listing = {**record_listing([stored[shard.outputs[0].rpartition("/")[2]] for shard in shards]), **more}
     if not exists(path) or read_json(path) != listing:
         write_json(path, listing)
     return stored_files(path)[0]
+
+
+def _hidden(output_path: str, kind: str, index: int) -> str:
+    return join(output_path, FOLDER, kind, record_name(index))
 
 
 class Copies:
     """The second phase's results for the units of one group of shards: 5 bytes a unit."""
 
     def __init__(self, config: JudgeConfig) -> None:
-        listing = read_json(config.copies.path)
         self._found: dict[int, tuple[Array, Array]] = {}
-        for file in listing["files"]:
-            groups = len(listing["firsts"])
-            for block in read_records(StoredFile(**file), copy_record(), config.group, config.group + 1, groups):
+        for file in listed_records(config.copies.path, read_json(config.copies.path)):
+            for block in read_records(file, copy_record(), config.group, config.group + 1, config.groups):
                 self._add(block)
 
     def of(self, shard: int, ordinal: int) -> tuple[int, bool]:

@@ -8,10 +8,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.dedup.exact_hashes import MAX_ORDINAL, MAX_SHARDS, PARTITIONS, hash_partition, hash_record
-from marin_assets.stages.dedup.exact_records import RecordsError, in_runs, read_records, write_records
+from marin_assets.stages.dedup.exact_records import RecordsError, in_runs, listed_records, read_records, write_records
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts
-from marin_resources.storage.files import StoredFile, read_json
+from marin_resources.storage.files import read_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ def group_range(shard: FileShard) -> Counts:
     import numpy as np
 
     listing = read_json(shard.inputs[0].path)
-    files = [StoredFile(**file) for file in listing["files"]]
+    files = listed_records(shard.inputs[0].path, listing)
     firsts, config = np.array(listing["firsts"]), shard.config
 
     def blocks() -> Iterator[Array]:

@@ -10,12 +10,14 @@ never yields a part of a partition.
 
 from __future__ import annotations
 
+import hashlib
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from marin_resources.storage.files import StoredFile, open_atomic
 from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,6 +90,26 @@ def in_runs(blocks: Iterable[Array], records: int = RUN_RECORDS) -> Iterator[Arr
             held, count = [], 0
     if held:
         yield np.concatenate(held)
+
+
+def record_name(index: int) -> str:
+    """Return the name of a phase's file: it is not in the listing, which so takes some bytes for each file."""
+    return f"{index:06d}.bin"
+
+
+def record_listing(files: Sequence[StoredFile]) -> dict[str, Any]:
+    """Return what the next phase needs of a phase's files, in their order, and a digest of their state."""
+    state = repr([(file.name, file.size_bytes, file.stamp) for file in files])
+    return {"sizes": [file.size_bytes for file in files], "state": hashlib.sha256(state.encode()).hexdigest()}
+
+
+def listed_records(path: str, listing: Mapping[str, Any]) -> list[StoredFile]:
+    """Return the files of a `record_listing` stored at `path`: "records.json" lists those in "records"."""
+    folder = path.removesuffix(".json")
+    return [
+        StoredFile(path=join(folder, record_name(i)), name=record_name(i), size_bytes=size, stamp="")
+        for i, size in enumerate(listing["sizes"])
+    ]
 
 
 def _trailer(file: StoredFile, record_bytes: int, partitions: int) -> tuple[int, int]:

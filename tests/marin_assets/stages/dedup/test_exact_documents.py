@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from counted_reads import counted_reads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
 from marin_assets.documents.attributes import Verdict, read_attributes
-from marin_assets.stages.dedup import exact_groups, exact_records
+from marin_assets.stages.dedup import exact_copies, exact_groups, exact_records
 from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.storage.files import stored_files, write_json
 
 TEXTS = st.sampled_from(["a", "b", "A ", "b\n", "", "ß", "SS", "long " * 50])
 SOURCES = st.sampled_from(["web", "books", ""])
@@ -147,6 +149,26 @@ def test_the_finished_work_of_a_killed_run_is_not_done_again(tmp_path: Path, mon
     assert len(before) == 2 + 16
     assert [[verdict.keep for verdict in shard] for shard in judged] == [[True, True], [False]]
     assert not (tmp_path / "attributes/.marin/exact").exists()
+
+
+def test_a_group_reads_its_own_copies_alone_however_many_groups_exist(tmp_path: Path) -> None:
+    import numpy as np
+
+    read = {}
+    for groups in (10, 1000):
+        block = np.zeros(groups, exact_groups.copy_record())
+        block["shard"], block["copies"], block["kept"] = np.arange(groups), 2, 1
+        folder = tmp_path / str(groups)
+        exact_records.write_records(f"{folder}/copies/000000.bin", [block], groups, lambda block: block["shard"])
+        listing = exact_records.record_listing(stored_files(f"{folder}/copies"))
+        write_json(f"{folder}/copies.json", listing)
+        [listed] = stored_files(f"{folder}/copies.json")
+        config = exact_copies.JudgeConfig(config=None, first_shard=7, group=7, groups=groups, copies=listed)
+        with counted_reads() as counts:
+            copies = exact_copies.Copies(config)
+        assert (copies.of(7, 0), copies.of(8, 0)) == ((2, True), (1, True))
+        read[groups] = sum(counts.values())
+    assert read[1000] <= read[10] + 2  # digits of the file's size
 
 
 def test_truncated_records_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
