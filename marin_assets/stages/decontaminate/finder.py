@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import Document
@@ -46,6 +47,31 @@ def question_sizes(index: NgramIndex, counts: np.ndarray) -> np.ndarray:
     return np.bincount(holders, minlength=len(index.names))
 
 
+@dataclass(frozen=True)
+class Rule:
+    """What documents are compared with. Never changed, so all files of a process share it."""
+
+    index: NgramIndex
+    counts: np.ndarray
+    """bool (n-grams,), False for those to ignore."""
+    sizes: np.ndarray
+    """int64 (questions,), of `question_sizes`."""
+    least: np.ndarray
+    """int64 (questions,), n-grams that a document must contain."""
+
+
+@lru_cache(maxsize=1)
+def load_rule(config: JudgeConfig) -> Rule:
+    """Load the index and the n-grams to ignore, once a process while the config, with their SHA-256, stays the same."""
+    import numpy as np
+
+    index = load_index(config.match.index_path, config.match.index_sha256)
+    counts = np.ones(index.ngrams, bool)
+    counts[np.isin(np.concatenate(index.keys), load_array(config.ignored_path))] = False
+    sizes = question_sizes(index, counts)
+    return Rule(index=index, counts=counts, sizes=sizes, least=np.minimum(config.min_matches, sizes))
+
+
 class Finder:
     """Judge documents, and collect the findings, in memory as large as the evaluations."""
 
@@ -53,11 +79,8 @@ class Finder:
         import numpy as np
 
         self.config = config
-        self.index = load_index(config.match.index_path, config.match.index_sha256)
-        self.counts = np.ones(self.index.ngrams, bool)
-        self.counts[np.isin(np.concatenate(self.index.keys), load_array(config.ignored_path))] = False
-        self.sizes = question_sizes(self.index, self.counts)
-        self.least = np.minimum(config.min_matches, self.sizes)
+        rule = load_rule(config)
+        self.index, self.counts, self.sizes, self.least = rule.index, rule.counts, rule.sizes, rule.least
         self.seen = np.zeros(self.index.ngrams, bool)
         self.documents = np.zeros(len(self.sizes), np.int64)
         self.best = np.zeros(len(self.sizes))

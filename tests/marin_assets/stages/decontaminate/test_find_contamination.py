@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from counted_reads import counted_reads
 
 from marin_assets.documents import Document, list_shards, shard_name, write_documents
 from marin_assets.documents.attributes import Verdict, read_attributes
@@ -77,6 +78,19 @@ def test_thirteen_words_in_a_row_are_found_and_twelve_are_not(tmp_path: Path) ->
     assert (result["documents"], result["kept"], result["rejected"], result["rejected_contaminated"]) == (2, 1, 1, 1)
     assert (result["questions"], result["questions_contaminated"], result["contaminated_share"]) == (1, 1, 1.0)
     assert (result["ngrams"], result["documents_held_out"]) == (18, 0)
+
+
+def test_what_every_shard_needs_is_read_once_a_process_however_many_shards_exist(tmp_path: Path) -> None:
+    documents = texts(*[noise(60, seed) for seed in range(6)])
+    read = {}
+    for shards in (2, 6):
+        with counted_reads() as counts:
+            find(tmp_path / str(shards), documents, shards=shards, ignore_more_than=1)
+        read[shards] = {
+            name: counts[f"{tmp_path}/{shards}/found/{name}"] for name in ("ignored.npy", ".marin/ngrams.npz")
+        }
+    assert read[2] == read[6]
+    assert all(read[2].values())
 
 
 def test_letters_case_and_punctuation_do_not_matter_and_order_does(tmp_path: Path) -> None:
