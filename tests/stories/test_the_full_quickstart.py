@@ -12,7 +12,7 @@ from running import ROOT
 @pytest.mark.long
 def test_it_ends_with_an_evaluated_model_and_is_then_done(prefix: Path, dagster_home: Path) -> None:
     command = [sys.executable, "-m", "marin_assets.experiments.quickstart"]
-    first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert first.returncode == 0, first.stderr
     assert "21 computed, 0 reused, 0 failed" in first.stderr
     report = Path(first.stdout.strip().splitlines()[-1].removeprefix("report: "))
@@ -21,6 +21,6 @@ def test_it_ends_with_an_evaluated_model_and_is_then_done(prefix: Path, dagster_
     result = json.loads(scores.read_text())["result"]
     assert result["questions"] >= 500
     assert result["acc_mutual_info_lower95"] > 0.35
-    second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert second.returncode == 0, second.stderr
     assert "0 computed, 21 reused, 0 failed" in second.stderr
