@@ -7,7 +7,9 @@ case or nothing removable is left, then split at infixes. Afterwards special cas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any
 
@@ -16,6 +18,15 @@ Tokens = tuple[str, ...]
 MAX_SEARCHED = 200_000
 """Characters that are searched for suffixes in one chunk, 0.05 s. Brackets are removed one by one and the rest is
 searched again each time, which takes spaCy 1 s for 4,000 brackets; 600 brackets stay within this limit."""
+
+MAX_ENDS = 10_000
+"""Ends of words, of two letters and a dot, that are remembered."""
+ONE_WORD = re.compile(r"""(["'(\[“‘]?)([^\W\d_]+)([.,;:!?)\]"'”’]?)""")
+"""Letters, which no rule splits, with at most one mark at each end. spaCy removes each such mark; only a dot depends on
+the letters before it."""
+
+ENDS_IN_LETTERS = re.compile("[0-9'’°]")
+"""What is in every suffix that ends in a letter, or before it: units such as "5km", "'s", "°C"."""
 
 
 class TooManyAffixes(Exception):
@@ -32,6 +43,7 @@ class ChunkSplitter:
         self._find_suffix = tokenizer.suffix_search
         self._find_infixes = tokenizer.infix_finditer
         self._is_url = tokenizer.url_match
+        self._is_suffix = lru_cache(MAX_ENDS)(lambda end: _length(tokenizer.suffix_search(end)) == 1)
         self._cases: Mapping[str, Tokens] = {
             case: tuple(token[ORTH] for token in tokens) for case, tokens in tokenizer.rules.items()
         }
@@ -78,23 +90,37 @@ class ChunkSplitter:
     def _split(self, chunk: str, cases: Mapping[str, Tokens]) -> Tokens:
         if chunk in cases:
             return cases[chunk]
-        if _is_letters(chunk):
+        if chunk.isalpha():
             return (chunk,)
+        if (tokens := self._split_of_one_word(chunk, cases)) is not None:
+            return tokens
         prefixes, middle, suffixes = self._without_affixes(chunk, cases)
         return (*prefixes, *self._middle_tokens(middle, cases), *reversed(suffixes))
+
+    def _split_of_one_word(self, chunk: str, cases: Mapping[str, Tokens]) -> Tokens | None:
+        """Return the tokens of letters with a mark before or after them, the most frequent chunks, or None."""
+        match = ONE_WORD.fullmatch(chunk)
+        if match is None:
+            return None
+        before, word, after = match.groups()
+        if (before and word + after in cases) or (after and before + word in cases) or not word.isalpha():
+            return None
+        if after == "." and not self._is_suffix(word[-2:] + after):
+            return None
+        return (*filter(None, (before,)), *cases.get(word, (word,)), *filter(None, (after,)))
 
     def _without_affixes(self, text: str, cases: Mapping[str, Tokens]) -> tuple[Sequence[str], str, Sequence[str]]:
         prefixes: list[str] = []
         suffixes: list[str] = []
         searched = 0
-        while text and text not in cases and not _is_letters(text):
+        while text and text not in cases and not text.isalpha():
             searched += len(text)
             if searched > MAX_SEARCHED:
                 raise TooManyAffixes
-            before = _length(self._find_prefix(text))
+            before = self._prefix_length(text)
             if before and text[before:] in cases:
                 return [*prefixes, text[:before]], text[before:], suffixes
-            after = _length(self._find_suffix(text[before:]))
+            after = self._suffix_length(text[before:])
             if after and text[:-after] in cases:
                 return prefixes, text[:-after], [*suffixes, text[-after:]]
             if not before and not after:
@@ -108,12 +134,22 @@ class ChunkSplitter:
                 text = text[before:]
         return prefixes, text, suffixes
 
+    def _prefix_length(self, text: str) -> int:
+        if text[0].isalpha() and "$" not in text:  # only "US$" and its like begin with a letter
+            return 0
+        return _length(self._find_prefix(text))
+
+    def _suffix_length(self, text: str) -> int:
+        if text[-1:].isalpha() and ENDS_IN_LETTERS.search(text) is None:
+            return 0
+        return _length(self._find_suffix(text))
+
     def _middle_tokens(self, text: str, cases: Mapping[str, Tokens]) -> Sequence[str]:
         if not text:
             return ()
         if text in cases:
             return cases[text]
-        if _is_letters(text) or self._is_url(text):
+        if text.isalpha() or ("." in text and self._is_url(text)):
             return (text,)
         tokens: list[str] = []
         done = 0
@@ -124,11 +160,6 @@ class ChunkSplitter:
             tokens += [part for part in (text[done:start], text[start:end]) if part]
             done = end
         return [*tokens, text[done:]] if done < len(text) else tokens
-
-
-def _is_letters(text: str) -> bool:
-    """Whether no rule splits the text, special cases aside."""
-    return text.isascii() and text.isalpha()
 
 
 def _length(match: Any) -> int:

@@ -1,15 +1,18 @@
 import time
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_assets.stages.filter.words import SplitterError, spacy_splitter, splitter_named
+from marin_assets.stages.filter.words import SplitterError, spacy_splitter, splitter, splitter_named
 
 TRICKY = """ : ) ( ' " - / . ... … ! ? ; , 's it don't Mr. a.m. 10a.m. e.g. U.S. :-) :D ^_^ <3 xD ° C. 8 km 3.5kg $5
-http://a.b/c?d x@y.z foo—bar and/or I.S.A. cannot 。 ？ ” ’"""
+http://a.b/c?d x@y.z foo—bar and/or I.S.A. cannot 。 ？ ” ’ US$5 C$ A$b
+it’s 5°C. 10km km² a.b.c b.com:80 x=y 1,5 1-2 a-b .5 #1 ~/x --help "(a)", x') ['y']: ,b"""
 BLANKS = [" ", "  ", "\n", "\t", "\u00a0", "\x1c"]
+WORDS = "a A I U s D x p o Ab no NO don can cannot im Mr etc vs am pm ß é naïve wörter слово НЕТ 日本 ไทย x² Ⅷ"
 TEXTS = st.lists(st.sampled_from([*TRICKY.split(), *BLANKS, " "]) | st.text(max_size=4), max_size=25).map("".join)
 
 
@@ -55,14 +58,42 @@ def test_spacy_words_and_sentences_are_those_of_spacy(spacy_itself: Any, text: s
     assert splitter.count_sentences(text) == len(sentences)
 
 
+def test_words_between_marks_are_those_of_spacy(spacy_itself: Any) -> None:
+    befores, afters = ["", *"\"'([“‘«:"], ["", *".,;:!?)]\"'”’»…。"]
+    chunks = ["".join(parts) for parts in product(befores, WORDS.split(), afters)]
+    splitter = splitter_named("spacy")
+    for chunk in chunks:
+        assert splitter.words(chunk) == [token.text for token in spacy_itself(chunk)], chunk
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One. Two",
+        "One.  Two",
+        "One.\nTwo.\n\n) Three",
+        "One. ",
+        "One.  ",
+        "One.\n",
+        " \n One! ) Two",
+        "",
+        " ",
+        "One.\u00a0Two",
+        "。 ！\t1",
+    ],
+)
+def test_whitespace_beyond_one_space_begins_a_sentence_as_in_spacy(spacy_itself: Any, text: str) -> None:
+    assert splitter_named("spacy").count_sentences(text) == max(1, len(list(spacy_itself(text).sents)))
+
+
 def test_what_spacy_remembers_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     remembering, forgetting = spacy_splitter.SpacySplitter(), spacy_splitter.SpacySplitter()
     texts = [f"It's {i} o'clock ( : x ) {'long' * 20}{i}." for i in range(50)]
     expected = [remembering.words(text) for text in texts]
-    monkeypatch.setattr(spacy_splitter, "MAX_REMEMBERED", 10)
+    monkeypatch.setattr(splitter, "MAX_REMEMBERED", 10)
     assert [forgetting.words(text) for text in texts] == expected
-    assert len(forgetting._tokens) <= 16
-    assert not any(len(chunk) > spacy_splitter.MAX_REMEMBERED_CHARACTERS for chunk in remembering._tokens)
+    assert len(forgetting._tokens) + len(forgetting._tokens._older) <= 16 + 10
+    assert not any(len(chunk) > splitter.MAX_REMEMBERED_CHARACTERS for chunk in remembering._tokens)
 
 
 @pytest.mark.parametrize("text", ["x(" * 2_500_000, ": ) " * 200_000, "." * 3_000_000], ids=["line", "cases", "dots"])
