@@ -64,6 +64,8 @@ class ChunkSplitter:
         was not replaced, is ignored. A match that crosses chunks is found but not replaced, since it contains a space.
         """
         tokens = [token for chunk in chunks for token in chunk]
+        if self._patterns.keys().isdisjoint(tokens):
+            return tuple(tokens)
         found = sorted(self._found(tokens), key=lambda span: (span[0] - span[1], span[0]))
         if not found:
             return tuple(tokens)

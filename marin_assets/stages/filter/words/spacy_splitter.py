@@ -18,7 +18,7 @@ import re
 import unicodedata
 from collections import deque
 from collections.abc import Iterator
-from itertools import chain, compress
+from itertools import chain, compress, pairwise
 from typing import Any
 
 from marin_assets.stages.filter.words.fast import WORD
@@ -44,6 +44,7 @@ class SpacySplitter:
         self._tokens: Remembered[Tokens] = Remembered(self._split)
         self._has_mark: Remembered[bool] = Remembered(lambda piece: mark.search(piece) is not None)
         self._steps: Remembered[Step] = Remembered(self._step)
+        self._borders: Remembered[tuple[str, str]] = Remembered(self._border)
         self._before: dict[str, Tokens] = {}
         """Tokens of a chunk before its special cases were replaced, for chunks that have any."""
 
@@ -70,17 +71,34 @@ class SpacySplitter:
     def count_sentences(self, text: str) -> int:
         chunks = text.split()
         deque(map(self._tokens.__getitem__, chunks), maxlen=0)  # learns which of them have special cases
-        count = len(self.sentences(text)) if self._joins(chunks) else self._count_of_pieces(text.split(" "))
+        pieces = text.split(" ")
+        if not pieces[-1]:
+            pieces.pop()  # one space at the end is no token
+        count = self._count_of_pieces(self._joined_pieces(pieces) if self._joins(chunks) else pieces)
         self._forget()
         return count
 
+    def _joined_pieces(self, pieces: list[str]) -> list[str]:
+        """Return the pieces; neighbours that join become one piece with spaces inside."""
+        joins = [
+            (last, first) in self._chunks.neighbours for (_, last), (first, _) in pairwise(self._borders_of(pieces))
+        ]
+        joined = [[pieces[0]]]
+        for piece, join in zip(pieces[1:], joins, strict=True):
+            if join:
+                joined[-1].append(piece)
+            else:
+                joined.append([piece])
+        return [" ".join(several) for several in joined]
+
+    def _borders_of(self, pieces: list[str]) -> Iterator[tuple[str, str]]:
+        return map(self._borders.__getitem__, pieces)
+
     def _count_of_pieces(self, pieces: list[str]) -> int:
-        """Count the sentences of a text without joined chunks, from its pieces between single spaces.
+        """Count the sentences of a text from its pieces between single spaces.
 
         Whitespace beyond one space is a token: it is in a piece, or an empty piece.
         """
-        if not pieces[-1]:
-            pieces.pop()  # one space at the end is no token
         count, at = 1, 0
         for marked in compress(range(len(pieces)), map(self._has_mark.__getitem__, pieces)):
             if marked < at:
@@ -114,6 +132,7 @@ class SpacySplitter:
             self._before.pop(chunk, None)
         self._has_mark.forget()
         self._steps.forget()
+        self._borders.forget()
 
     def _joins(self, chunks: list[str]) -> list[int]:
         """Return the indices of chunks that join the chunk before if one space separates them.
@@ -122,10 +141,19 @@ class SpacySplitter:
         """
         if self._before.keys().isdisjoint(chunks):
             return []
-        return [i for i in range(1, len(chunks)) if self._are_neighbours(chunks[i - 1], chunks[i])]
+        neighbours, borders = self._chunks.neighbours, pairwise(self._borders_of(chunks))
+        return [i for i, ((_, last), (first, _)) in enumerate(borders, start=1) if (last, first) in neighbours]
+
+    def _border(self, piece: str) -> tuple[str, str]:
+        """Return the first and the last token of a piece before special cases are replaced, "" for whitespace."""
+        chunks = piece.split()
+        if not chunks:
+            return "", ""
+        first = "" if piece[0].isspace() else self._tokens_before(chunks[0])[0]
+        return first, "" if piece[-1].isspace() else self._tokens_before(chunks[-1])[-1]
 
     def _are_neighbours(self, first: str, second: str) -> bool:
-        return (self._tokens_before(first)[-1], self._tokens_before(second)[0]) in self._chunks.neighbours
+        return (self._borders[first][1], self._borders[second][0]) in self._chunks.neighbours
 
     def _tokens_before(self, chunk: str) -> Tokens:
         tokens = self._tokens[chunk]  # which learns its special cases
