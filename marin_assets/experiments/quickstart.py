@@ -150,6 +150,7 @@ def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> 
         FilterDocumentsConfig,
         documents,
         filters=[named("gopher_repetition@reference")],
+        words=versioned("fast"),  # its thresholds were set with these words
     )
     examples = Step(
         name=f"examples/{name}",

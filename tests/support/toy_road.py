@@ -91,7 +91,7 @@ def steps() -> list[Step]:
     documents = step("documents", make_text, TextConfig())
     exact = judged("exact", exact_duplicates, ExactDuplicatesConfig, documents)
     paragraphs = judged("paragraphs", duplicate_paragraphs, DuplicateParagraphsConfig, documents)
-    filters = judged("filters", filter_documents, FilterDocumentsConfig, documents, filters=lenient())
+    filters = judged("filters", filter_documents, FilterDocumentsConfig, documents, filters=lenient(), words="fast")
     clusters = judged("clusters", find_near_duplicates, FindNearDuplicatesConfig, documents)
     near = judged("near", judge_near_duplicates, JudgeNearDuplicatesConfig, documents, clusters_path=out(clusters))
     examples = {

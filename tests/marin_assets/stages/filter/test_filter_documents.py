@@ -111,7 +111,31 @@ def test_the_values_of_thresholds_are_in_the_version_and_their_name_is_not() -> 
     renamed = [dataclasses.replace(spec, name="ours") for spec in fineweb_filters()]
     assert version_of(filters=renamed) == default
     assert version_of(filters=fineweb_filters()[::-1]) != default
-    assert version_of(words=versioned("spacy")) != default
+    assert version_of(words=versioned("fast")) != default
+
+
+OPTIONS = "With -a --all the program lists all files that begin with a dot and -q --quiet hides the rest. " * 4
+OPTIONEN = "Mit -a --alle zeigt the command of the shell alle Dateien and -q --still keine. " * 5
+LIST = "これは、説明、です、と、思います。\n" * 20
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "reason", "reason_of_fast"),
+    [
+        (OPTIONS, "gopher_quality@datatrove", "", "gopher_quality_min_alphabetic_word_ratio"),
+        (OPTIONEN, "gopher_quality@datatrove", "", "gopher_quality_min_alphabetic_word_ratio"),
+        (LIST, "fineweb@0.01", "fineweb_list_ratio", ""),
+    ],
+    ids=["English options", "German options", "Japanese list"],
+)
+def test_by_default_mixed_texts_are_judged_as_by_datatrove(
+    text: str, name: str, reason: str, reason_of_fast: str, tmp_path: Path
+) -> None:
+    lenient = {"char_dup_ratio": None, "short_line_ratio": None} if name.startswith("fineweb") else {}
+    filters = [named(name, **lenient)]
+    for changes, expected in (({}, reason), ({"words": "fast"}, reason_of_fast)):
+        judge = judge_of(config("", tmp_path, filters=filters, **changes))
+        assert judge(Document(id="0", text=text)).reason == expected
 
 
 @pytest.mark.parametrize("name", filter_names())
