@@ -9,7 +9,7 @@ from toy_steps import toy
 from marin_assets import expect
 from marin_assets.assets.checks import check_results
 from marin_resources.output import Observed, Output
-from marin_resources.storage.files import remove, write_bytes
+from marin_resources.storage.files import remove, remove_folder, write_bytes
 from marin_resources.storage.manifest.manifest import NAME
 from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.store import Store
@@ -80,6 +80,7 @@ def test_an_output_of_marins_passes_and_the_check_says_why(path: str) -> None:
     remove(join(path, NAME))
     assert not complete(path).passed, "the record names a manifest"
     remove(join(path, RECORD))
+    remove_folder(join(path, ".marin"))
     result = complete(path)
     assert (result.passed, shown(result, "compared")) == (
         True,

@@ -269,13 +269,27 @@ def test_a_worker_killed_at_any_point_leaves_an_output_that_the_next_completes(
     assert seen.record["attempt"] == attempts.latest_attempt(path)  # type: ignore[index]
 
 
-def test_a_failure_after_success_changes_nothing(store: Store, path: str) -> None:
+def test_a_mark_that_was_damaged_does_not_keep_an_output_from_its_publication(store: Store, path: str) -> None:
     held = claim(store)
     write(path, "data.txt", "data")
-    write(path, ".marin/attempts/1.json", "not JSON")  # the end of the attempt cannot be recorded after SUCCESS
-    with pytest.raises(ValueError, match="is not JSON"):
+    write(path, ".marin/attempts/1.json", "not JSON")
+    store.publish(held, {"name": X.name}, {"documents": 3})
+    assert store.look([X])[X].done
+
+
+def test_a_failure_after_success_changes_nothing(store: Store, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = claim(store)
+    write(path, "data.txt", "data")
+
+    def fail_there(point: str) -> None:
+        if point == "commit published":
+            raise OSError("the store is away")
+
+    monkeypatch.setattr(fault_points, "reach", fail_there)
+    with pytest.raises(OSError, match="away"):
         store.publish(held, {"name": X.name}, {"documents": 3})
-    store.fail(held, {"name": X.name}, "ValueError: is not JSON", "")
+    monkeypatch.undo()
+    assert not store.fail(held, {"name": X.name}, "OSError: the store is away", "")
     seen = store.look([X])[X]
     assert seen.done
     assert seen.result == {"documents": 3}
