@@ -1,7 +1,7 @@
 """The guard of a worker: a process beside it that kills it, and its children, when its lease is lost.
 
-A step's function cannot be interrupted from another thread, and a process with busy threads or C code takes its time
-for anything. The guard stops the worker's process at once, so that a worker without a lease writes at most what is on
+A step's function cannot be interrupted from another thread, and a process with busy threads or C code acts late. The
+guard stops the worker's process at once, so that a worker without a lease writes at most what is on
 its way already. It knows the deadline of the lease, so the worker need not be able to run. Its shards on Ray end too:
 Ray cancels the tasks of a dead owner.
 
@@ -51,9 +51,9 @@ class Guard:
 
     def released(self) -> None:
         with self._using:
-            self._ended = True
-            if self._process is not None:
+            if self._process is not None and not self._ended:
                 self._try_to_send({"released": True})
+            self._ended = True
 
     def _try_to_send(self, message: dict[str, object]) -> bool:
         try:

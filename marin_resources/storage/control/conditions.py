@@ -19,7 +19,8 @@ from marin_resources.storage.paths import StoreKind, join, kind_of
 
 NOTE = ".marin/conditional-writes.json"
 """Below the prefix."""
-NO_SUCH_GENERATION = '"00000000000000000000000000000000"'
+REFUSED = {"If-None-Match": None, "If-Match": '"00000000000000000000000000000000"'}
+"""Header -> the generation that a writer expects. The object exists with another one, so both writes must fail."""
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ def require_conditions(prefix: str) -> None:
     probe = join(prefix, f".marin/probe-{uuid.uuid4().hex}")
     try:
         control.put(probe, b"the first writer")
-        ignored = [name for name, expected in _REFUSED.items() if _accepts(probe, name, expected)]
+        ignored = [name for name, expected in REFUSED.items() if _accepts(probe, name, expected)]
     finally:
         _remove(probe)
     if ignored:
@@ -48,10 +49,6 @@ def require_conditions(prefix: str) -> None:
             "no proxy that removes these headers."
         )
     control.put(join(prefix, NOTE), json.dumps({"endpoint": endpoint}).encode())
-
-
-_REFUSED = {"If-None-Match": None, "If-Match": NO_SUCH_GENERATION}
-"""Header -> the generation that a writer expects which must be refused, as the object exists."""
 
 
 def _accepts(probe: str, header: str, expected: str | None) -> bool:
@@ -77,4 +74,4 @@ def _remove(probe: str) -> None:
         if found is not None:
             control.delete(probe, expected=found.generation)
     except (ConflictError, UnavailableError) as error:
-        log.warning("%r cannot be removed, and can be by hand (%s)", probe, error)
+        log.warning("%r cannot be removed (%s). Remove it by hand.", probe, error)

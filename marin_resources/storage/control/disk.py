@@ -6,7 +6,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from marin_resources.storage.control.protocol import ConflictError, Snapshot
 from marin_resources.storage.disk import describe_type, write_on_disk
@@ -45,8 +45,9 @@ def open_regular(path: str, flags: int) -> int:
     Raises ControlFileError for what is not a readable regular file, FileNotFoundError and NotADirectoryError.
     """
     place = absolute(path)
-    if os.path.exists(place) and not os.path.isfile(place):  # a socket cannot be opened, not even to look at it
-        raise _not_a_file(path, os.stat(place).st_mode)
+    with suppress(FileNotFoundError, NotADirectoryError):  # one look: another process may remove the file at any moment
+        if not stat.S_ISREG(mode := os.stat(place).st_mode):  # a socket cannot be opened, not even to look at it
+            raise _not_a_file(path, mode)
     try:
         fd = os.open(place, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     except (FileNotFoundError, NotADirectoryError):

@@ -28,16 +28,16 @@ def texts(count: int, seed: int = 0) -> list[str]:
 
 def _pieces() -> Iterator[str]:
     for topic in pydoc_data.topics.topics.values():
-        yield from _cut(topic)
+        yield from cut(topic)
     for distribution in sorted(importlib.metadata.distributions(), key=lambda d: str(d.metadata["Name"]).lower()):
-        yield from _cut(distribution.metadata.get_payload() or "")
+        yield from cut(distribution.metadata.get_payload() or "")
     for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
         source = path.read_text(errors="replace")
         yield from (inspect.cleandoc(found) for found in re.findall(r'"""(.{200,}?)"""', source, re.DOTALL))
-        yield from _cut(source)
+        yield from cut(source)
 
 
-def _cut(text: str) -> Iterator[str]:
+def cut(text: str) -> Iterator[str]:
     """Pieces of whole paragraphs."""
     piece = ""
     for paragraph in text.split("\n\n"):

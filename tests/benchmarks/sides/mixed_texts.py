@@ -20,6 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from filters_texts import cut
+
 MANUALS = {
     "man, English": ("manpages", "manpages-dev"),
     "man, German": ("manpages-de",),
@@ -42,7 +44,6 @@ FORTUNES = {
     "fortunes, Chinese": "fortunes-zh",
 }
 KERNEL = {"kernel, English": "Documentation", "kernel, translated": "translations"}
-MAX_CHARACTERS = 8000
 SEED = 0
 
 
@@ -81,7 +82,7 @@ def _manuals(folder: str, names: tuple[str, ...], count: int) -> Iterator[str]:
                 capture_output=True,
                 check=False,
             )
-            pieces += list(_cut(done.stdout.decode(errors="replace")))[:3]
+            pieces += list(cut(done.stdout.decode(errors="replace")))[:3]
     yield from pieces[:count]
 
 
@@ -89,7 +90,7 @@ def _fortunes(folder: str, name: str, count: int) -> Iterator[str]:
     paths = _shuffled(path for path in Path(folder, name).rglob("games/fortunes/**/*") if path.is_file())
     texts = (path.read_text(errors="replace") for path in paths if path.suffix not in (".dat", ".u8"))
     joined = "\n\n".join("\n\n".join(re.split(r"\n%+\n", text)) for text in texts)
-    pieces = list(_cut(re.sub(r"\x1b\[[0-9;]*m", "", joined)))
+    pieces = list(cut(re.sub(r"\x1b\[[0-9;]*m", "", joined)))
     yield from _shuffled(pieces)[:count]
 
 
@@ -106,20 +107,8 @@ def _kernel(folder: str, source: str, count: int) -> Iterator[str]:
             break
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode(errors="replace")
-        pieces += list(_cut(text))[:3]
+        pieces += list(cut(text))[:3]
     yield from pieces[:count]
-
-
-def _cut(text: str) -> Iterator[str]:
-    """Pieces of whole paragraphs."""
-    piece = ""
-    for paragraph in text.split("\n\n"):
-        piece += paragraph + "\n\n"
-        if len(piece) > MAX_CHARACTERS // 2:
-            yield piece[:MAX_CHARACTERS]
-            piece = ""
-    if len(piece) > 200:
-        yield piece[:MAX_CHARACTERS]
 
 
 def _shuffled(found: Iterable[Any]) -> list[Any]:

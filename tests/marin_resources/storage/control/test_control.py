@@ -15,6 +15,7 @@ from one_sentence import one_sentence
 
 from marin_resources.settings import SettingError
 from marin_resources.storage.control import control
+from marin_resources.storage.control.disk import open_regular
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
 from marin_resources.versioned_json import ControlFileError
 
@@ -139,3 +140,21 @@ def test_a_file_in_the_place_of_their_folder_is_one_sentence(tmp_path: Path) -> 
     assert one_sentence(raised).startswith(
         f"The folder '{tmp_path}/.marin' of control files cannot be created, as a file"
     )
+
+
+def test_a_control_file_that_is_removed_while_it_is_opened_is_no_other_kind_of_file(tmp_path: Path) -> None:
+    path, stop = tmp_path / "lock", threading.Event()
+
+    def write_and_remove() -> None:
+        while not stop.is_set():
+            path.touch()
+            path.unlink(missing_ok=True)
+
+    other = threading.Thread(target=write_and_remove)
+    other.start()
+    try:
+        for _ in range(5000):
+            os.close(open_regular(str(path), os.O_RDWR | os.O_CREAT))
+    finally:
+        stop.set()
+        other.join()

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from lease_reports import Reports
+from manual_clock import ManualClock
 from running import wait_until
 
 from marin_resources.output import Holder
@@ -21,7 +23,7 @@ from marin_resources.storage.control import control
 from marin_resources.storage.files import exists, remove
 from marin_resources.storage.lease import heartbeat
 from marin_resources.storage.lease import text as lease_text
-from marin_resources.storage.lease.heartbeat import RENEWALS_IN_A_LIFE, Clock
+from marin_resources.storage.lease.heartbeat import RENEWALS_IN_A_LIFE
 from marin_resources.storage.lease.lease import NAME, acquire, holder_of
 from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.watch import LeaseWatch
@@ -78,34 +80,6 @@ def bucket_path(request: pytest.FixtureRequest) -> str:
     return join(fresh[request.param](), "raw/x-abc123")
 
 
-class ManualClock(Clock):
-    """Stands still until a test advances it."""
-
-    def __init__(self) -> None:
-        self._now_s = 1000.0
-        self._others = set(threading.enumerate())
-        self._waiting: set[int | None] = set()
-
-    def advance(self, seconds: float, *, hung: int = 0) -> None:
-        """Go on by `seconds` once all threads of leases, but for `hung` ones, wait for a time to come."""
-        wait_until(lambda: len(self._waiting) == self._threads() - hung, "the leases' threads to wait")
-        self._now_s += seconds
-
-    def now_s(self) -> float:
-        return self._now_s
-
-    def wait(self, ended: threading.Event, timeout_s: float) -> bool:
-        ends_s, us = self._now_s + timeout_s, threading.get_ident()
-        self._waiting.add(us)
-        while self._now_s < ends_s and not ended.wait(0.005):
-            pass
-        self._waiting.discard(us)
-        return ended.is_set()
-
-    def _threads(self) -> int:
-        return sum(thread.name.startswith("lease-") for thread in set(threading.enumerate()) - self._others)
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
     """The clock of the leases of this process. Their time to live is 90 s."""
@@ -123,24 +97,6 @@ def held_by(path: str) -> Holder:
 def renewed_after(path: str, generation: str) -> str | None:
     latest = held_by(path).generation
     return latest if latest != generation else None
-
-
-class Reports:
-    """What a lease has reported."""
-
-    def __init__(self) -> None:
-        self.deadlines_s: list[float] = []
-        self.losses: list[str] = []
-        self.releases = 0
-
-    def renewed(self, deadline_s: float) -> None:
-        self.deadlines_s.append(deadline_s)
-
-    def lost(self, reason: str) -> None:
-        self.losses.append(reason)
-
-    def released(self) -> None:
-        self.releases += 1
 
 
 def lost_reason(lease: Lease) -> str:
