@@ -3,7 +3,8 @@
 A verb is a module with `add_options(parser)` and `run(options) -> exit code`, or a package with its own `VERBS`.
 It is imported only when it is called, so no verb waits for the imports of another.
 
-Exit codes: 0 success, 1 the verb found something wrong, 2 wrong arguments or settings, 130 stopped by Ctrl-C.
+Exit codes: 0 success, 1 the verb found something wrong, 2 wrong arguments or settings, 3 `verify` could not compare
+everything, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,14 @@ class Verified:
         return State.UNVERIFIED if self.verdict.unverified else State.RIGHT
 
 
+def exit_code(verified: Iterable[Verified]) -> int:
+    """1 if an output is wrong, 3 if none is and one could not be verified, else 0."""
+    states = {each.state for each in verified}
+    if State.WRONG in states:
+        return 1
+    return 3 if State.UNVERIFIED in states else 0
+
+
 def lines_of(verified: Sequence[Verified], prefix: str) -> Iterator[str]:
     """Lines for missing outputs, then unverified ones, and last, to be seen, wrong ones."""
     for each in verified:
@@ -74,7 +82,7 @@ def summary_of(verified: Sequence[Verified], sampled: str) -> str:
 
 
 def to_json(verified: Sequence[Verified]) -> dict[str, Any]:
-    return {"ok": all(each.state is not State.WRONG for each in verified), "outputs": [_as_json(e) for e in verified]}
+    return {"ok": exit_code(verified) == 0, "outputs": [_as_json(e) for e in verified]}
 
 
 def rerun_commands(verified: Verified, prefix: str) -> tuple[str, str]:

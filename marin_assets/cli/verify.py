@@ -3,7 +3,8 @@
 Names, sizes and checksums of all files are compared. The checksum is the store's own of the current object; on a disk
 it is computed from the bytes. Each wrong output is printed with the step to rerun.
 
-Exit code 0: no finding. 1: findings. 2: wrong arguments, or no selected output is complete.
+Exit code 0: everything that was asked for was compared, without a finding. 1: findings. 2: wrong arguments, or no
+selected output is complete. 3: no finding, and an output could not be verified, or not wholly.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 
 from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of, share
 from marin_assets.cli.output import print_line, print_stderr
-from marin_assets.cli.verified import State, Verified, lines_of, summary_of, to_json
+from marin_assets.cli.verified import State, Verified, exit_code, lines_of, summary_of, to_json
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import Graph, Node
 from marin_resources.storage.control.control import require_reachable
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
             "Give another --prefix, or compute them first."
         )
     _print_results(verified, store, options)
-    return 1 if any(each.state is State.WRONG for each in verified) else 0
+    return exit_code(verified)
 
 
 def verify_nodes(

@@ -119,9 +119,19 @@ def test_an_output_that_is_being_made_is_not_there(location: Location, marin: Ma
 def test_an_output_of_marins_is_not_verified_and_that_is_reported(location: Location, marin: Marin) -> None:
     put(join(location.path("toy/data"), ".executor_status"), b"SUCCESS")
     code, out, _ = marin("verify", "toy/data")
-    assert code == 0
+    assert code == 3
     assert "not verified: toy/data: no manifest exists to compare with, as Marin writes none" in out
     assert "1 outputs: 1 not verified." in out
+
+
+def test_what_could_not_be_compared_never_leaves_the_exit_code_at_0(made: Location, marin: Marin) -> None:
+    put(join(made.path("toy/database"), ".executor_status"), b"SUCCESS")
+    assert marin("verify", "data", "database")[0] == 3
+    code, out, _ = marin("verify", "--json", "data", "database")
+    told = json.loads(out)
+    assert (code, told["ok"], [each["state"] for each in told["outputs"]]) == (3, False, ["right", "not verified"])
+    remove(join(made.path("toy/data"), "value.txt"))
+    assert marin("verify", "data", "database")[0] == 1  # a finding weighs more
 
 
 def test_a_sample_is_reproducible_and_its_share_is_reported(made: Location, marin: Marin) -> None:
