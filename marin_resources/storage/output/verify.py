@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -166,7 +166,7 @@ def _published(path: str, listed: Iterable[Listed]) -> tuple[Manifest | None, tu
     except ControlFileError as error:
         return manifest, (_unreadable(RECORD, "a record", error),)
     digest = recorded.get("digest")
-    if digest is None and manifest is None and any(file.name.startswith(OURS) for file in listed):
+    if digest is None and manifest is None and _has_lost_manifest({file.name for file in listed}):
         return None, (Finding(name=NAME, problem=Problem.MISSING, expected="a manifest", found=NOTHING),)
     if digest is None or (manifest is not None and manifest.digest == digest):
         return manifest, ()
@@ -174,6 +174,12 @@ def _published(path: str, listed: Iterable[Listed]) -> tuple[Manifest | None, tu
     found = NOTHING if manifest is None else f"the digest {manifest.digest!r}"
     expected = f"a manifest with the digest {digest!r}, as recorded"
     return manifest, (Finding(name=NAME, problem=problem, expected=expected, found=found),)
+
+
+def _has_lost_manifest(names: Set[str]) -> bool:
+    """Whether this software has written the output, and its manifest is gone. Where it only claimed the output and was
+    killed, and Marin has completed it, the manifest is there, uncommitted."""
+    return NAME not in names and any(name.startswith(OURS) for name in names)
 
 
 def _differences(manifest: Manifest, now: Mapping[str, DataFile], irregular: Mapping[str, str]) -> Iterator[Finding]:

@@ -195,6 +195,17 @@ def test_a_lost_manifest_is_a_finding(any_prefix: str) -> None:
     assert finding == Finding(name=NAME, problem=Problem.MISSING, expected=expected, found="nothing")
 
 
+def test_what_we_claimed_and_marin_completed_has_no_manifest_and_nothing_is_wrong_with_it(any_prefix: str) -> None:
+    claim = Store(any_prefix).claim(
+        Output(name="x", version="1", identity="i"), attempt=1, resumable=False, run_id=None
+    )
+    claim.lease.release()
+    write_bytes(join(claim.path, "data.txt"), b"marin's")
+    put(join(claim.path, ".executor_status"), b"SUCCESS")
+    verdict = verify_output(claim.path)
+    assert (verdict.findings, verdict.unverified) == ((), NO_MANIFEST)
+
+
 def test_a_manifest_of_another_output_is_found(tmp_path: Path) -> None:
     path, other = publish(str(tmp_path)), publish(str(tmp_path), "y", {"part-00.txt": b"other"})
     write_bytes(join(path, NAME), Path(other, NAME).read_bytes())
