@@ -27,9 +27,9 @@ NODE_TIMEOUT_S = 600.0
 without limit."""
 FIRST_LOG_S, LOG_EVERY_S = 5.0, 60.0
 POLL_S = 0.5
-STOP_TIMEOUT_S = 1.2
+STOP_TIMEOUT_S = 2.0
 """Time limit for a cancelled worker to record the stop beside the output. Ray kills the job 3 s after SIGTERM."""
-KILL_TIMEOUT_S = 1.0
+KILL_TIMEOUT_S = 0.5
 
 
 def run_on_device(note: JobNote, *, node_timeout_s: float = NODE_TIMEOUT_S) -> Outcome:
@@ -79,7 +79,7 @@ def _waiting(ray: Any, task: Task, waited_s: float) -> str:
 
 
 def _stop(ray: Any, worker: Any) -> None:
-    """Cancel the worker, which has 1.2 s to record the stop beside the output, then kill it. Wait until it is gone."""
+    """Cancel the worker, which has 2 s to record the stop beside the output, then kill it. Wait until it is gone."""
     ended = [worker.completed()]
     for force, timeout_s in ((False, STOP_TIMEOUT_S), (True, KILL_TIMEOUT_S)):
         if ray.wait(ended, timeout=0, fetch_local=False)[0]:

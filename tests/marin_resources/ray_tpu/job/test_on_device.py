@@ -184,6 +184,8 @@ def test_what_shards_on_another_machine_print_is_in_the_log_of_the_attempt_once(
     )
     assert job.ended().status is JobStatus.SUCCEEDED, job.logs()
     lines = [line for line in log_of(job.job) if "says something" in line]
-    assert sorted(line.rpartition(")")[2] for line in lines) == [f" shard {n} says something" for n in range(3)]
+    assert len(set(lines)) == len(lines)
+    # a shard that is recalled when it has just begun runs again, in another process
+    assert {line.rpartition(")")[2] for line in lines} == {f" shard {n} says something" for n in range(3)}
     assert "\x1b" not in "".join(lines)
     assert "\n".join(log_of(job.job)) in job.logs()

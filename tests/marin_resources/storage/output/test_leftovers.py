@@ -8,6 +8,7 @@ import pytest
 from one_output import X, claim, make, output, read, snapshot, stale_lease, work, write
 
 from marin_resources.storage.control import control
+from marin_resources.storage.control.conditions import NOTE
 from marin_resources.storage.files import exists, sizes_below, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.manifest.manifest import read_manifest, take_manifest
@@ -112,7 +113,8 @@ def test_foreign_files_are_refused_and_untouched(store: Store, path: str) -> Non
     before = snapshot(store.prefix)
     with pytest.raises(StoreError, match=r"holds 'thesis.txt' and no mark of an attempt, so it is not touched"):
         claim(store)
-    assert {n: s for n, s in snapshot(store.prefix).items() if not n.endswith(lease.NAME)} == before
+    ours = (lease.NAME, NOTE)  # the lease, and the note that the store keeps conditions
+    assert {n: s for n, s in snapshot(store.prefix).items() if not n.endswith(ours)} == before
     assert store.look([X])[X].status is None
 
 
