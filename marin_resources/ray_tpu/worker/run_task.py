@@ -28,6 +28,7 @@ from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.deadline import deadline
 from marin_resources.ray_tpu.worker.end_process import end_process
 from marin_resources.ray_tpu.worker.guard import Guard
+from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, kill_descendants
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
@@ -82,6 +83,7 @@ def run(task: Task, placement: Placement) -> Outcome:
     """Compute a task's output in this process. Raises Stopped after recording beside the output that it was stopped."""
     store, redactor = Store(task.prefix), Redactor(secrets_of(task.env))
     stop_signal.block()  # until the attempt can clean up
+    adopt_orphans()
     try:
         claim = store.claim(
             task.output,
@@ -168,6 +170,7 @@ class _Attempt:
                 finally:
                     self.compute_s = time.monotonic() - self.call_started_s
                     stop_signal.reinstall_handler()
+                    kill_descendants()  # before the manifest is taken: they may write
 
     def _lost_lease(self, error: str) -> Outcome:
         """Another writer has the lease, unless the attempt's own mark is gone too: a writer would have left it."""

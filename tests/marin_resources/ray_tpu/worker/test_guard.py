@@ -127,7 +127,7 @@ def test_a_worker_whose_lease_is_taken_stops_within_a_heartbeat_and_publishes_no
     taken_at_s = time.monotonic()
     assert worker.wait(timeout=30) == -signal.SIGKILL
     assert time.monotonic() - taken_at_s < HEARTBEAT_S + SLACK_S
-    assert not any(map(alive, pids))
+    wait_until(lambda: not any(map(alive, pids)), "the killed child to be gone", timeout_s=SLACK_S)
     note = recorded_loss(taker.path)
     assert note["error"] in log_of(taker.path)
     assert "This worker stops at once and publishes nothing" in log_of(taker.path)
