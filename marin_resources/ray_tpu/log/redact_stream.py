@@ -2,7 +2,8 @@
 
 In:  the printed forms of secrets (`redact.forms_of`), and chunks of bytes.   Out: the bytes with `***` for each secret.
 
-The result does not depend on where the chunks are cut. Overlapping secrets become one `***`, so no part of either is
+The result does not depend on where the chunks are cut; only a long secret that is wrapped over several lines is found
+within one chunk alone. Overlapping secrets become one `***`, so no part of either is
 left. Each form is searched with `bytes.find`, which is linear in the worst case too, unlike a regular expression.
 """
 
@@ -11,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 HIDDEN = b"***"
+MIN_WRAPPED_BYTES = 16
+"""A shorter secret is not looked for across lines: the end of one line and the beginning of the next may be it by
+chance."""
 
 
 class RedactedStream:
@@ -18,6 +22,7 @@ class RedactedStream:
 
     def __init__(self, forms: Iterable[bytes]) -> None:
         self._forms = sorted({form for form in forms if form}, key=lambda form: (-len(form), form))
+        self._long_forms = [form for form in self._forms if len(form) >= MIN_WRAPPED_BYTES and b"\n" not in form]
         self._rest = b""
         self._hidden_bytes = 0
         """How many bytes of the rest belong to a secret that is hidden already."""
@@ -52,7 +57,28 @@ class RedactedStream:
             while 0 <= start < end:
                 found.append((start, start + len(form)))
                 start = data.find(form, start + 1)
-        return sorted(found)
+        return sorted(found + self._wrapped_secrets(data, end))
+
+    def _wrapped_secrets(self, data: bytes, end: int) -> list[tuple[int, int]]:
+        """Return start and stop of each long secret that is wrapped over several lines, as base64 often is."""
+        if not self._long_forms or b"\n" not in data:
+            return []
+        lines, ends = [], []  # without line ends; where each ends, in the joined lines and in the data
+        squeezed = at = 0
+        for line in data.splitlines(keepends=True):
+            text = line.rstrip(b"\r\n")
+            squeezed, at = squeezed + len(text), at + len(line)
+            lines.append(text)
+            ends.append((squeezed, at - len(line) + len(text)))
+        joined, found = b"".join(lines), []
+        for form in self._long_forms:
+            start = joined.find(form)
+            while start >= 0:
+                place = _place(ends, start), _place(ends, start + len(form) - 1) + 1
+                if place[0] < end and place[1] - place[0] > len(form):
+                    found.append(place)
+                start = joined.find(form, start + 1)
+        return found
 
     def _possible_beginning(self, data: bytes) -> int:
         """Return the position from which the bytes may be the beginning of a secret."""
@@ -65,3 +91,16 @@ class RedactedStream:
                     break
                 at = data.find(form[0], at + 1, first)
         return first
+
+
+def _place(ends: list[tuple[int, int]], at: int) -> int:
+    """Return the position in the data of a byte of the joined lines."""
+    low, high = 0, len(ends) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if at < ends[middle][0]:
+            high = middle
+        else:
+            low = middle + 1
+    squeezed, stop = ends[low]
+    return stop - (squeezed - at)

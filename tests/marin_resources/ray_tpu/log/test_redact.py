@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode, encodebytes, urlsafe_b64encode
 from hashlib import sha512
 from urllib.parse import quote, quote_plus
 
@@ -40,12 +42,44 @@ def test_the_values_of_variables_that_are_set() -> None:
         json.dumps(TOKEN, ensure_ascii=False)[1:-1],
         repr(TOKEN)[1:-1],
         repr(TOKEN.encode())[2:-1],
+        re.sub("%..", lambda found: found[0].lower(), quote(TOKEN, safe="")),
+        html.escape(TOKEN),
+        html.escape(TOKEN, quote=False),
+        TOKEN.encode().hex(),
+        TOKEN.encode().hex().upper(),
+        "".join(f"%{byte:02X}" for byte in TOKEN.encode()),
+        "".join(f"&#{ord(character)};" for character in TOKEN),
+        "".join(f"&#x{ord(character):x};" for character in TOKEN),
+        b64encode(TOKEN.encode()).decode(),
+        urlsafe_b64encode(TOKEN.encode()).decode(),
     ],
 )
 def test_a_secret_is_hidden_in_every_form(form: str) -> None:
     stream = stream_of(TOKEN)
     assert Redactor([TOKEN]).text(f"Authorization: {form}!") == "Authorization: ***!"
     assert stream.feed(f"Authorization: {form}!".encode()) + stream.flush() == b"Authorization: ***!"
+
+
+@pytest.mark.parametrize("user", ["", "a", "an", "ann", "annabel"])
+@pytest.mark.parametrize("after", ["", ";", ";x", ";xy"])
+def test_no_part_of_a_secret_can_be_read_from_base64_at_any_position(user: str, after: str) -> None:
+    secret = "sk-live-0123456789-ABCDEF"
+    shown = Redactor([secret]).text(f"Authorization: Basic {b64encode(f'{user}:{secret}{after}'.encode()).decode()}")
+    assert "***" in shown
+    left = shown.partition("Basic ")[2].replace("***", "").rstrip("=")
+    readable = [b64decode(left[at : at + (len(left) - at) // 4 * 4]) for at in range(4)]
+    assert not any(secret[at : at + 3].encode() in text for text in readable for at in range(len(secret) - 2))
+
+
+def test_a_long_secret_is_hidden_across_the_lines_of_one_write() -> None:
+    key = "k" + "0123456789abcdef" * 12
+    wrapped = encodebytes(f"user:{key}".encode()).decode()
+    assert wrapped.count("\n") > 2
+    shown = Redactor([key]).text(f"<{wrapped}>")
+    assert shown.startswith("<dXNlcjpr"[:6])
+    assert len(shown) < 20
+    assert Redactor([key]).text(f"{key[:40]}\r\n{key[40:]}\nnext") == "***\nnext"
+    assert Redactor(["abcdefgh"]).text("abcd\nefgh") == "abcd\nefgh", "a short one may be two words"
 
 
 def test_of_a_key_each_line_is_hidden_also_inside_json() -> None:
@@ -133,5 +167,5 @@ def test_the_time_is_linear_in_the_text(values: list[str]) -> None:
 
 
 def test_forms_are_few() -> None:
-    assert len(forms_of([PEM])) < 150
-    assert forms_of([" \n ", "plain"]) == ["plain"]
+    assert len(forms_of([PEM])) < 200
+    assert len(forms_of(["plain", " \n "])) < 20
