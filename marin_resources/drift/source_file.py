@@ -12,7 +12,7 @@ import hashlib
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -63,14 +63,29 @@ def read_parts(file: str) -> tuple[Part, ...] | None:
     return _cached(_SPLIT, file, _parse_and_split).parts
 
 
+def freeze(files: Mapping[str, bytes]) -> None:
+    """From now on these files, by path, have this content for this process: the code that its jobs run, which later
+    edits do not change."""
+    _FROZEN.update(files)
+
+
 def _cached(known: dict[str, tuple[tuple[int, int], T]], file: str, read: Callable[[bytes], T]) -> T:
-    stat = os.stat(file)
-    state = (stat.st_mtime_ns, stat.st_size)
+    frozen = _FROZEN.get(file)
+    if frozen is None:
+        stat = os.stat(file)
+        state = (stat.st_mtime_ns, stat.st_size)
+    else:
+        state = OF_FROZEN
     found = known.get(file)
     if found is None or found[0] != state:
-        with open(file, "rb") as opened:
-            found = known[file] = (state, read(opened.read()))
+        data = _read(file) if frozen is None else frozen
+        found = known[file] = (state, read(data))
     return found[1]
+
+
+def _read(file: str) -> bytes:
+    with open(file, "rb") as opened:
+        return opened.read()
 
 
 def _parse(data: bytes) -> Code:
@@ -160,6 +175,9 @@ def _digest(data: bytes) -> str:
 _ONE_AT_A_TIME = threading.Lock()
 """Warning filters are global: two threads that restore them concurrently may leave the wrong ones."""
 END = ")"
+OF_FROZEN = (-1, -1)
+"""In place of the time and the size of a file."""
+_FROZEN: dict[str, bytes] = {}
 _BYTES: dict[str, tuple[tuple[int, int], str]] = {}
 _CODE: dict[str, tuple[tuple[int, int], Code]] = {}
 _SPLIT: dict[str, tuple[tuple[int, int], Code]] = {}

@@ -10,8 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from marin_resources.ray_tpu.log.attempt_log import MARKER_END, LogReader, marker_start, visible
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What earlier runs have shown of a job's lines."""
+
+    bytes: int = 0
+    """The set-up and the attempt's log before that byte; 0 for neither."""
+    lines_after: int = 0
+    """Lines after that."""
+
 
 ENTRY_POINT = "Running entrypoint for job "
 
@@ -20,17 +32,29 @@ class JobLog:
     """Passes the lines on to `on_line`. Not thread-safe: one call at a time."""
 
     def __init__(
-        self, attempt_log_path: str, attempt: int, on_line: Callable[[str], None], *, start_bytes: int = 0
+        self,
+        attempt_log_path: str,
+        attempt: int,
+        on_line: Callable[[str], None],
+        *,
+        shown: Shown = Shown(),
+        has_set_up: bool = True,
     ) -> None:
-        """With `start_bytes`, an earlier run has shown the set-up, and the attempt's log before that byte."""
-        self.path, self.position_bytes = attempt_log_path, start_bytes
+        """What earlier runs have shown is left out. A step in a carrier has no set-up of its own."""
+        self.path, self.position_bytes = attempt_log_path, shown.bytes
         self._on_line = on_line
         self._reader = LogReader(attempt_log_path)
-        self._set_up = SetUpLines(on_line, marker_start(attempt))
-        self._set_up.over = start_bytes > 0
-        self._resumed_at = start_bytes
+        self._set_up = SetUpLines(self._show, marker_start(attempt))
+        self._set_up.over = shown.bytes > 0 or not has_set_up
+        self._left_out = shown.lines_after
+        """Lines to leave out from here on."""
         self._rest = b""
         """The last line of the attempt's log, which is incomplete. Behind `position_bytes`."""
+
+    @property
+    def all_is_shown(self) -> bool:
+        """Whether each line before `position_bytes` was shown, and none after it."""
+        return self._left_out == 0
 
     @property
     def set_up_is_over(self) -> bool:
@@ -67,16 +91,19 @@ class JobLog:
         return self.position_bytes + len(self._rest)
 
     def _feed_attempt(self, data: bytes) -> None:
-        if self._resumed_at:
-            self._on_line(f"resuming the log at byte {self._resumed_at}; earlier lines are in {self.path}")
-            self._resumed_at = 0
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._pass_on(line, ends=1)
 
     def _pass_on(self, line: bytes, *, ends: int = 0) -> None:
         self.position_bytes += len(line) + ends
-        self._on_line(visible(line))
+        self._show(visible(line))
+
+    def _show(self, line: str) -> None:
+        if self._left_out:
+            self._left_out -= 1
+        else:
+            self._on_line(line)
 
 
 class SetUpLines:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_resources.ray_tpu.cluster.job_log import JobLog, attempt_bytes
+from marin_resources.ray_tpu.cluster.job_log import JobLog, Shown, attempt_bytes
 from marin_resources.ray_tpu.log.attempt_log import marker, marker_start
 
 RAYS = (
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def job_log(path: Path, lines: list[str], start_bytes: int = 0) -> JobLog:
-    return JobLog(str(path), 4, lines.append, start_bytes=start_bytes)
+    return JobLog(str(path), 4, lines.append, shown=Shown(bytes=start_bytes))
 
 
 def test_the_set_up_comes_from_the_job_and_the_rest_from_the_attempts_log(path: Path, lines: list[str]) -> None:
@@ -97,7 +97,7 @@ def test_a_run_that_attaches_says_where_the_log_resumes_and_shows_new_lines(path
     log.poll_attempt()
     path.write_text("one\ntwo\nthree\nfour")
     log.finish()
-    assert lines == [f"resuming the log at byte 8; earlier lines are in {path}", "three", "four"]
+    assert lines == ["three", "four"]
     assert log.position_bytes == len("one\ntwo\nthree\nfour")
 
 
@@ -166,7 +166,7 @@ def test_the_lines_of_an_earlier_run_and_of_this_one_are_all_lines(attempt: list
         second = job_log(path, lines, start_bytes=first.position_bytes)
         second.feed_job(f"{marker(str(path))}\n")
         second.finish()
-    assert earlier + [line for line in lines if "resuming the log" not in line] == [line[:-1] for line in attempt]
+    assert earlier + lines == [line[:-1] for line in attempt]
 
 
 def test_what_rays_job_agent_reads_of_a_jobs_stdout_is_byte_for_byte_the_attempts_log(
