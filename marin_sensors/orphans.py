@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 OURS = ("marin/step", "marin/output", "marin/attempt", "marin/run_id")
 """Metadata keys of every job of a step."""
 
+CARRIER = "marin/carrier"
+"""Metadata key of a job that runs the small steps of a run."""
+
 STOPPING_S = 60.0
 """How long a job may outlive its run: a terminated run ends first, and its job soon after."""
 
@@ -124,12 +127,15 @@ def _has_ended(run: Run, now_s: float) -> bool:
 def _orphan(job: JobInfo, run: Run) -> Finding:
     step, name = job.metadata["marin/step"], _short(run.run_id)
     why = f"its run {name} has ended" if run.ended_at_s is not None else f"the process of its run {name} is gone"
+    of, again = f"of step {step!r}", repr(step)
+    if CARRIER in job.metadata:
+        of, again = "of small steps", "these (`marin cluster jobs` lists them)"
     return Finding(
         run_id=run.run_id,
         submission_id=job.submission_id,
         sentence=(
-            f"Job {job.submission_id!r} of step {step!r} is still running, and {why}: materialize {step!r} again "
-            f"to attach, or stop it with `marin cluster stop-job {job.submission_id}`."
+            f"Job {job.submission_id!r} {of} is still running, and {why}: materialize {again} again to attach, or stop "
+            f"it with `marin cluster stop-job {job.submission_id}`."
         ),
     )
 

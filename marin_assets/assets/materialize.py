@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import dagster as dg
 
 from marin_assets.assets.checks import check_results
+from marin_assets.assets.history import took_long
 from marin_assets.assets.metadata import materialization_metadata
 from marin_assets.assets.request import build_request
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, Kind, describe
+from marin_resources.orchestrator.log_positions import output_line
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
@@ -38,7 +40,13 @@ async def materialize(
     try:
         store = await asyncio.to_thread(storage.store)
         produced = await produce(
-            build_request(node, graph, store, context.run.run_id),
+            build_request(
+                node,
+                graph,
+                store,
+                context.run.run_id,
+                lambda: ray_tpu.on_cluster and took_long(context.instance, context.assets_def.key),
+            ),
             store,
             lambda: ray_tpu.backend(context.run, context.instance, context.log.info),
             callbacks=_callbacks(context, node, state),
@@ -61,7 +69,7 @@ async def materialize(
 def _callbacks(context: dg.AssetExecutionContext, node: Node, state: RunState) -> RunCallbacks:
     return RunCallbacks(
         log=context.log.info,
-        on_log=lambda line: print(f"[{node.name}] {line}", flush=True),
+        on_log=lambda line: print(output_line(node.name, line), flush=True),
         on_job=lambda job: state.jobs.set(node.name, job),
     )
 

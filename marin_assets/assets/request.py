@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,19 +18,27 @@ from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task
 
 
-def build_request(node: Node, graph: Graph, store: Store, run_id: str | None) -> ProduceRequest:
-    """The request for a node's output."""
+def build_request(
+    node: Node, graph: Graph, store: Store, run_id: str | None, took_long: Callable[[], bool] = lambda: False
+) -> ProduceRequest:
+    """The request for a node's output. `took_long` returns whether the step took long the last time; it may block."""
     return ProduceRequest(
         output=node.output,
         selection=selection_of(node),
         inputs={dependency.name: dependency.output for dependency in node.dependencies},
         external=tuple(external_paths(node, store)),
-        task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id),
+        task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id, took_long),
     )
 
 
 def build_task(
-    node: Node, graph: Graph, store: Store, attempt: int, inputs: Mapping[str, Observed], run_id: str | None
+    node: Node,
+    graph: Graph,
+    store: Store,
+    attempt: int,
+    inputs: Mapping[str, Observed],
+    run_id: str | None,
+    took_long: Callable[[], bool] = lambda: False,
 ) -> Task:
     """The task that computes the node's output. `inputs` are its observed inputs, by step name."""
     output, step, config = node.output, node.step, resolved_config(node, graph, store)
@@ -45,6 +53,7 @@ def build_task(
         env=tuple(step.env),
         packages=tuple(step.packages),
         timeout_s=step.timeout_s,
+        own_job=(True if took_long() else None) if step.own_job is None else step.own_job,
         submitted_at=datetime.now(UTC).isoformat(),
         attempt=attempt,
         resumable=step.resumable,

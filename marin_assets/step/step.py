@@ -43,6 +43,10 @@ class Step(StepMarker):
     """Time limit of the function in seconds; None: no limit."""
     key: Sequence[str] | None = None
     """Asset key in Dagster. None: derived from the name, "tokenized/fineweb" is the asset fineweb/tokenized."""
+    own_job: bool | None = None
+    """On a cluster: whether the step is a job of its own, or shares one with other small steps of its run. None: it
+    shares one if it requests at most 1 CPU and no memory, has no `packages` and no extras that load JAX or torch, and
+    took less than ten minutes the last time."""
     resumable: bool = False
     """Whether an attempt resumes from the files of a crashed one; if not, it starts with an empty folder."""
     override_output_path: str | None = None
@@ -68,6 +72,8 @@ class Step(StepMarker):
             raise ConfigError(f"Step {self.name!r} has a text for extras, env or packages, expected a tuple of names.")
         if self.timeout_s is not None and not self.timeout_s > 0:
             raise ConfigError(f"Step {self.name!r} has timeout_s={self.timeout_s!r}, expected seconds above 0 or None.")
+        if self.own_job not in (None, True, False):
+            raise ConfigError(f"Step {self.name!r} has own_job={self.own_job!r}, expected True, False or None.")
         if not isinstance(self.resources, Resources):
             raise ConfigError(f"Step {self.name!r} has resources={self.resources!r}, expected cpu(), gpu() or tpu().")
 

@@ -137,6 +137,8 @@ async def produce(
         if outcome.end is End.FAILED:
             log = await asyncio.to_thread(_log_location, observed.path, attempt, handle)
             raise ProduceError(_failed_sentence(name, outcome, log), outcome.traceback)
+        if outcome.end is End.NOT_BEGUN:  # on no budget: the step has not failed
+            callbacks.log(f"{name}: {outcome.error}; submitting it again")
         if outcome.end is End.LOST:
             lost += 1
             if lost > lost_worker_budget:

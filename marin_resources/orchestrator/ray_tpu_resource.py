@@ -45,6 +45,11 @@ class RayTPUResource(dg.ConfigurableResource):
         if context.run is not None and context.instance is not None:
             self._run_state = RunState(context.instance, context.run.run_id)
 
+    @property
+    def on_cluster(self) -> bool:
+        """Whether steps run on a cluster. Raises SettingError for an invalid one."""
+        return settings_from_env(self.cluster or None) is not None
+
     def backend(self, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None]) -> Backend:
         """The back end, created by the first call. Raises SettingError for an invalid cluster."""
         if self._backend is None:
@@ -74,5 +79,5 @@ def _cluster_backend(
         return other is not None and is_over(other)
 
     return ClusterBackend(
-        settings, run_id=run.run_id, report=log, positions=LogPositions(instance), is_over=run_is_over
+        settings, run_id=run.run_id, report=log, positions=LogPositions(instance, run.run_id), is_over=run_is_over
     )

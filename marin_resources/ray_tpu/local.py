@@ -19,7 +19,8 @@ from typing import Any
 
 from marin_resources.output import Holder
 from marin_resources.ray_tpu.companion import start_companion
-from marin_resources.ray_tpu.environment.extras import FRESH_PROCESS_EXTRAS, check_environment
+from marin_resources.ray_tpu.environment.extras import check_environment
+from marin_resources.ray_tpu.environment.fresh_process import needs_fresh_process
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.ray_tpu.ray_options import UnmeetableError, alive_nodes, ray_options, refuse_unmeetable
@@ -89,7 +90,7 @@ class LocalBackend:
                     "are reused."
                 )
             refuse_unmeetable(f"Step {task.output.name!r}", task.resources, nodes)
-            fresh = _needs_fresh_process(task)
+            fresh = needs_fresh_process(task)
             options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}
             paths = import_paths({task.fn, *references_in(task.config)})
             function = ray.remote(max_calls=1 if fresh else 0)(_run_task)
@@ -164,13 +165,6 @@ class LocalBackend:
                 stderr=subprocess.DEVNULL,
             )
         return ray
-
-
-def _needs_fresh_process(task: Task) -> bool:
-    """Whether the task leaves its process unusable for others: by a device, libraries that keep memory, packages on the
-    import path, or a time limit that kills the process."""
-    spoils = task.resources.gpu or task.resources.tpu or task.packages or task.timeout_s
-    return bool(spoils) or not FRESH_PROCESS_EXTRAS.isdisjoint(task.extras)
 
 
 def _retrieve_error(future: asyncio.Future[Any]) -> None:

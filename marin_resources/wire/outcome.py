@@ -20,6 +20,8 @@ class End(enum.StrEnum):
     """Another writer holds the lease of the output."""
     FAILED = "failed"
     """The function raised, or returned a value that cannot be recorded: not retried, as it would fail again."""
+    NOT_BEGUN = "not_begun"
+    """The job waited for its node for as long as Ray waits, and has ended without a start; submit it again."""
     LOST = "lost"
     """The worker died during the task: killed, preempted or crashed."""
 

@@ -50,6 +50,16 @@ def test_a_job_whose_run_has_ended_is_an_orphan_with_a_way_out() -> None:
     )
 
 
+def test_a_job_of_small_steps_whose_run_has_ended_is_an_orphan_too() -> None:
+    carrier = job("small-steps-1", **{"marin/step": "small steps", "marin/carrier": "/outputs/.marin/carriers/x"})
+    [orphan] = found([carrier], ended()).orphans
+    assert orphan.sentence == (
+        "Job 'small-steps-1' of small steps is still running, and its run 1234abcd has ended: materialize these "
+        "(`marin cluster jobs` lists them) again to attach, or stop it with `marin cluster stop-job small-steps-1`."
+    )
+    assert found([carrier], Run(run_id=RUN)).orphans == ()
+
+
 def test_a_job_whose_runs_process_is_gone_is_an_orphan() -> None:
     [orphan] = found([job()], Run(run_id=RUN, is_gone=True, jobs={"a": "a-1-a1"})).orphans
     assert "the process of its run 1234abcd is gone" in orphan.sentence

@@ -12,10 +12,11 @@ from running import start_script
 SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
+import functools
 import toy_steps
-from toy_steps import toy
 from marin_assets import executor_main
 
+toy = functools.partial(toy_steps.toy, own_job={own_job})
 a = toy("a")
 b = toy("b", toy_steps.{fn}, reads=a, gate={gate!r})
 executor_main([toy("c", reads=b)])
@@ -24,17 +25,21 @@ ONE_STEP = """
 import sys
 sys.path.insert(0, {tests!r})
 import toy_steps
-from toy_steps import toy
 from marin_assets import executor_main
 
-executor_main([toy("b", toy_steps.{fn}, gate={gate!r})])
+executor_main([toy_steps.toy("b", toy_steps.{fn}, gate={gate!r}, own_job={own_job})])
 """
 
 
-def write_experiment(folder: Path, gate: Path, fn: str = "wait_at_gate", *, source: str = SCRIPT) -> Path:
-    """Write an experiment of toy/a, toy/b with this function, and toy/c, each reading the one before; or of toy/b."""
+def write_experiment(
+    folder: Path, gate: Path, fn: str = "wait_at_gate", *, source: str = SCRIPT, own_job: bool = True
+) -> Path:
+    """Write an experiment of toy/a, toy/b with this function, and toy/c, each reading the one before; or of toy/b.
+
+    The steps are jobs of their own, or small steps of a carrier.
+    """
     script = folder / "experiment.py"
-    script.write_text(source.format(tests=str(Path(__file__).parent), gate=str(gate), fn=fn))
+    script.write_text(source.format(tests=str(Path(__file__).parent), gate=str(gate), fn=fn, own_job=own_job))
     return script
 
 

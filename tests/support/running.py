@@ -33,7 +33,7 @@ import toy_steps
 from running import definitions_of
 from toy_steps import toy
 
-slow = toy("slow", toy_steps.{fn}, gate={gate!r})
+slow = toy("slow", toy_steps.{fn}, gate={gate!r}, own_job={own_job})
 defs = definitions_of([toy("after", reads=slow), toy("quick", value={value})])
 """
 
@@ -105,9 +105,12 @@ def alive(pid: int) -> bool:
         return False
 
 
-def write_location(folder: Path, *, gate: Path, value: int = 1, fn: str = "wait_with_a_child") -> Path:
+def write_location(
+    folder: Path, *, gate: Path, value: int = 1, fn: str = "wait_with_a_child", own_job: bool | None = None
+) -> Path:
     """A code location of toy steps, one of which waits at the gate; the workspace file to start it with."""
-    text = LOCATION.format(tests=str(ROOT / "tests" / "support"), gate=str(gate), value=value, fn=fn)
+    support = str(ROOT / "tests" / "support")
+    text = LOCATION.format(tests=support, gate=str(gate), value=value, fn=fn, own_job=own_job)
     (folder / "location.py").write_text(text)
     (folder / "workspace.yaml").write_text(WORKSPACE.format(folder=str(folder)))
     return folder / "workspace.yaml"

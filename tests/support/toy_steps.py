@@ -37,6 +37,13 @@ def write_value(config: ToyConfig) -> dict[str, int]:
     return {"value": config.value}
 
 
+def say(config: ToyConfig) -> dict[str, int]:
+    """Print the note."""
+    note_call(config)
+    print(config.note, flush=True)
+    return write_value(config)
+
+
 def fail(config: ToyConfig) -> None:
     """Raise."""
     note_call(config)
@@ -48,6 +55,16 @@ def wait_at_gate(config: ToyConfig) -> dict[str, int]:
     note_call(config)
     print(f"waiting in process {os.getpid()}", flush=True)
     while os.path.exists(config.gate):
+        time.sleep(0.02)
+    return write_value(config)
+
+
+def count_at_gate(config: ToyConfig) -> dict[str, int]:
+    """Print a number fifty times a second until the gate is gone."""
+    number = 0
+    while os.path.exists(config.gate):
+        print(f"number {number}", flush=True)
+        number += 1
         time.sleep(0.02)
     return write_value(config)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from marin_assets.cli.cluster.carried import list_with_steps
 from marin_assets.cli.cluster.connection import add_cluster, call_cluster, settings_from
 from marin_assets.cli.output import print_line, print_stderr
 
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_from(options)
 
     async def show(api: JobsApi) -> int:
-        jobs = sorted(await api.list(), key=lambda job: job.submitted_at_s or 0.0, reverse=True)
+        jobs = sorted(await list_with_steps(api), key=lambda job: job.submitted_at_s or 0.0, reverse=True)
         shown = [job for job in jobs if options.all or not job.status.is_terminal]
         if options.json:
             listed = [_as_json(job) for job in shown]

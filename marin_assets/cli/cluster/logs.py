@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from marin_assets.cli.cluster.carried import find_step, show_log
 from marin_assets.cli.cluster.connection import add_cluster, call_cluster, require_job, settings_from
 from marin_assets.cli.output import print_raw, print_stderr
 
@@ -24,6 +25,9 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_from(options)
 
     async def show(api: JobsApi) -> int:
+        if (step := await find_step(api, options.job)) is not None:
+            await show_log(step, follow=options.follow)
+            return 0
         await require_job(api, options.job)
         if options.follow:
             info = await follow(api, settings, options.job)

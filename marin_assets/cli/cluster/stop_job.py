@@ -12,12 +12,14 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from marin_assets.cli.cluster.carried import find_step, note_stops, stop_step
 from marin_assets.cli.cluster.connection import add_cluster, call_cluster, require_job, settings_from, user_at_host
 from marin_assets.cli.output import print_line, print_stderr
 from marin_resources.versioned_json import ControlFileError
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
+    from marin_resources.ray_tpu.cluster.carriers.steps import CarriedStep
 
 STOP_TIMEOUT_S = 10.0
 PENDING_TIMEOUT_S = 2.0
@@ -35,11 +37,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     async def stop(api: JobsApi) -> int:
+        if (step := await find_step(api, options.job)) is not None:
+            return _print_step(step, await stop_step(step, user_at_host(), options.reason))
         await require_job(api, options.job)
         info = await api.info(options.job)
         if info.status.is_terminal:
             print_line(f"Job {options.job} had already ended: {info.status}.")
             return 0
+        await note_stops(info, user_at_host(), options.reason)
         noted = await asyncio.to_thread(_note_stop, info.metadata, options.reason)
         await api.stop(options.job)
         return _print_result(await _ended(api, options.job), noted)
@@ -55,7 +60,7 @@ def _note_stop(metadata: Mapping[str, str], reason: str) -> bool:
     """Write the stop into the job's note. Return whether the job has a note here."""
     from marin_resources.storage.output.job_notes import add_stop, note_path, read_note
 
-    if "marin/output" not in metadata or "marin/attempt" not in metadata:
+    if "marin/output" not in metadata or "marin/attempt" not in metadata or "marin/carrier" in metadata:
         return False
     path = note_path(metadata["marin/output"], int(metadata["marin/attempt"]))
     if read_note(path) is None:
@@ -78,6 +83,14 @@ async def _ended(api: JobsApi, job: str) -> JobInfo:
         if info.status.is_terminal or time.monotonic() - began_s > timeout_s:
             return info
         await asyncio.sleep(POLL_S)
+
+
+def _print_step(step: CarriedStep, ended: bool) -> int:
+    if ended:
+        print_line(f"Job {step.note.submission_id} has ended: STOPPED.")
+        return 0
+    print_stderr(f"The stop of job {step.note.submission_id} was requested, and it still runs. Check again later.")
+    return 1
 
 
 def _print_result(info: JobInfo, noted: bool) -> int:

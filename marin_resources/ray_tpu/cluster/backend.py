@@ -11,12 +11,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
 from marin_resources.output import Holder
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi, JobStatus, connect
-from marin_resources.ray_tpu.cluster.code.code import Code, ship
+from marin_resources.ray_tpu.cluster.carriers.carried_step import CarriedStep
+from marin_resources.ray_tpu.cluster.carriers.carriers import Carriers
+from marin_resources.ray_tpu.cluster.carriers.mailbox import MailboxClosedError
+from marin_resources.ray_tpu.cluster.carriers.steps import Queue
+from marin_resources.ray_tpu.cluster.code.code import Code, code_of, ship
+from marin_resources.ray_tpu.cluster.code.freeze import freeze_code
 from marin_resources.ray_tpu.cluster.code.python import python_for
 from marin_resources.ray_tpu.cluster.errors import (
     ApiError,
@@ -28,21 +34,21 @@ from marin_resources.ray_tpu.cluster.errors import (
 from marin_resources.ray_tpu.cluster.handle import (
     JobHandle,
     describe_submitter,
-    entrypoint_cpus,
+    entrypoint_resources,
+    is_small,
     metadata_of,
-    needs_device,
     runtime_env_of,
     submission_id,
 )
-from marin_resources.ray_tpu.cluster.job_log import JobLog
+from marin_resources.ray_tpu.cluster.job_log import JobLog, Shown
 from marin_resources.ray_tpu.cluster.job_monitor import JobMonitor
 from marin_resources.ray_tpu.cluster.outcome import STOPPED_BY_RUN, outcome_of
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.ray_options import shortcomings
+from marin_resources.ray_tpu.cluster.start_watch import StartWatch, Wait
 from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import log_path
-from marin_resources.storage.output.job_notes import JobNote, Submitter
+from marin_resources.storage.output.job_notes import Carrier, JobNote, Submitter
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import references_in
 from marin_resources.wire.outcome import End, Outcome
@@ -57,10 +63,11 @@ log = logging.getLogger(__name__)
 
 
 class Positions(Protocol):
-    """How far earlier runs have shown the log of each job, in bytes. May block."""
+    """How much runs have shown of the log of each job. May block."""
 
-    def of(self, submission_id: str) -> int: ...
-    def note(self, submission_id: str, position_bytes: int) -> None: ...
+    def of(self, submission_id: str, step: str) -> Shown: ...
+    def show(self, submission_id: str, step: str, before: Shown, pass_on: Callable[[], None]) -> None: ...
+    def note(self, submission_id: str, step: str, position_bytes: int) -> None: ...
     def forget(self, submission_id: str) -> None: ...
 
 
@@ -80,11 +87,16 @@ class ClusterBackend:
         self._settings, self._run_id, self._report = settings, run_id, report
         self._positions, self._is_over = positions, is_over
         self._retry = RetryWhileUnreachable(settings.address, settings.outage_timeout_s, report)
+        self._carriers = Carriers(settings=settings, retry=self._retry, run_id=run_id)
+        self._queue = Queue(self._list_jobs)
+        self._waits: dict[str, Wait] = {}
+        """By output path: the waits of jobs for their start."""
 
     def check(self, task: Task) -> None:
         self._python_for(task)
 
     async def attempt_for(self, path: str) -> int:
+        await asyncio.to_thread(freeze_code, self._settings)  # before the facts of the run's first task are read
         note = await asyncio.to_thread(job_notes.newest_note_above_fence, path)
         if note is None:
             return await asyncio.to_thread(job_notes.first_free_attempt, path)
@@ -100,10 +112,8 @@ class ClusterBackend:
         if info is None or info.status.is_terminal:
             return None
         handle = await self._join(note, note_path, path)
-        name = note.task.output.name
-        self._report(
-            f"{name}: attached to job {note.submission_id} on {self._settings.address} (attempt {note.attempt})"
-        )
+        where = f"job {note.submission_id} on {self._settings.address} (attempt {note.attempt})"
+        self._report(f"{note.task.output.name}: attached to {where}")
         return handle
 
     async def submit(self, task: Task, on_job: Callable[[str], None] = lambda job: None) -> JobHandle:
@@ -115,11 +125,11 @@ class ClusterBackend:
         note_path = job_notes.note_path(task.path, task.attempt)
         note = await asyncio.to_thread(job_notes.read_note, note_path)
         if note is None:
-            new = await self._new_note(task)
+            new = await (self._new_carried_note(task) if is_small(task) else self._new_note(task))
             note = await asyncio.to_thread(job_notes.create_note, task.path, new)
             if note.by == new.by and note.submitted_at == new.submitted_at:
                 handle = self._own_handle(note, note_path, task)
-                await self._submit_job(handle, on_job)
+                await (self._post_step(handle) if note.carrier else self._submit_job(handle, on_job))
                 return handle
         return await self._join(note, note_path, task.path)
 
@@ -127,29 +137,42 @@ class ClusterBackend:
         if handle.refusal is not None:
             return handle.refusal
         async with connect(self._settings) as api:
-            if handle.submitted_here:
-                await self._report_shortage(api, handle.note.task)
-            job_log = await self._job_log(handle, on_log)
-            monitor = JobMonitor(
+            ended = await self._monitor(handle, api, await self._job_log(handle, on_log)).wait()
+            if self._positions is not None:
+                await asyncio.to_thread(self._positions.forget, handle.id)
+            outcome = ended if isinstance(ended, Outcome) else await self._outcome(handle, ended)
+        if outcome.end is not End.NOT_BEGUN:
+            self._waits.pop(handle.output_path, None)
+        return outcome
+
+    def _monitor(self, handle: JobHandle, api: JobsApi, job_log: JobLog) -> JobMonitor | CarriedStep:
+        start_watch = self._start_watch(handle, api)
+        on_progress = lambda: self._note_position(handle, job_log)  # noqa: E731
+        if handle.note.carrier is None:
+            return JobMonitor(
                 api=api,
                 retry=self._retry,
                 handle=handle,
                 job_log=job_log,
-                start_timeout_s=self._settings.start_timeout_s,
-                on_progress=lambda: self._note_position(handle, job_log),
+                start_watch=start_watch,
+                on_progress=on_progress,
             )
-            ended = await monitor.wait()
-            if self._positions is not None:
-                await asyncio.to_thread(self._positions.forget, handle.job)
-            return ended if isinstance(ended, Outcome) else await self._outcome(handle, ended)
+        return CarriedStep(
+            handle=handle,
+            carrier=handle.note.carrier,
+            carriers=self._carriers,
+            job_log=job_log,
+            start_watch=start_watch,
+            on_progress=on_progress,
+        )
 
     async def detach(self, handle: JobHandle, *, force: bool) -> str | None:
         if not force and handle.owned:
             return None
         why = "" if handle.owned else f", as {describe_submitter(handle.note.owner)} waits for it"
         return (
-            f"its job {handle.job} keeps running on {handle.address}{why}. Materialize the step again to attach to it; "
-            f"`marin cluster logs {handle.job}` shows what it prints, `marin cluster stop-job {handle.job}` ends it."
+            f"its job {handle.id} keeps running on {handle.address}{why}. Materialize the step again to attach to it; "
+            f"`marin cluster logs {handle.id}` shows what it prints, `marin cluster stop-job {handle.id}` ends it."
         )
 
     async def stop(self, handle: JobHandle, reason: str) -> None:
@@ -157,20 +180,21 @@ class ClusterBackend:
         try:
             await asyncio.to_thread(job_notes.add_stop, handle.note_path, by, reason)  # a pending job exits on this
         except (OSError, ControlFileError) as error:  # a running job is stopped all the same
-            self._report(f"the stop of job {handle.job} could not be noted ({error})")
+            self._report(f"the stop of job {handle.id} could not be noted ({error})")
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S), connect(self._settings) as api:
-                await stop_job(api, handle.job)
+                await (self._stop_carried(handle) if handle.note.carrier else stop_job(api, handle.job))
         except NoSuchJobError:
             return  # noted, and not submitted yet
         except (TimeoutError, UnreachableError, ClusterError) as error:
             self._report(
-                f"whether job {handle.job} has stopped is unknown ({str(error) or 'it takes long'}); "
-                f"`marin cluster stop-job {handle.job}` stops it again"
+                f"whether job {handle.id} has stopped is unknown ({str(error) or 'it takes long'}); "
+                f"`marin cluster stop-job {handle.id}` stops it again"
             )
 
     def shutdown(self) -> None:
-        """Nothing: jobs outlive this process."""
+        """Jobs outlive this process. Its carriers end after the last of their steps."""
+        self._carriers.end()
 
     def _python_for(self, task: Task) -> str:
         return python_for(f"Step {task.output.name!r}", task.extras, self._settings)
@@ -180,17 +204,29 @@ class ClusterBackend:
         async with connect(self._settings) as api:
             version = await self._retry.call(api.version)
             code = await self._retry.call(lambda: ship(self._settings, api, references))
-        by = await asyncio.to_thread(Submitter.here, self._run_id)
+        return await asyncio.to_thread(self._note, task, version.session, code, None)
+
+    async def _new_carried_note(self, task: Task) -> JobNote:
+        references = {task.fn, *references_in(task.config)}
+        started = await self._carriers.started(
+            task.prefix, self._python_for(task), lambda api: ship(self._settings, api, references)
+        )
+        code = await asyncio.to_thread(code_of, self._settings, references)
+        return await asyncio.to_thread(self._note, task, started.session, code, started.carrier)
+
+    def _note(self, task: Task, session: str, code: Code, carrier: Carrier | None) -> JobNote:
+        by = Submitter.here(self._run_id)
         return JobNote(
             attempt=task.attempt,
             submission_id=submission_id(task),
             dashboard=self._settings.address,
-            session=version.session,
+            session=session,
             task=task,
             code=code.to_dict(),
             submitted_at=datetime.now(UTC).isoformat(),
             by=by,
             owner=by,
+            carrier=carrier,
         )
 
     def _own_handle(self, note: JobNote, note_path: str, task: Task) -> JobHandle:
@@ -209,6 +245,9 @@ class ClusterBackend:
         owned = await asyncio.to_thread(self._is_gone, note.owner)
         if owned:
             note = await asyncio.to_thread(job_notes.take_over, note_path, Submitter.here(self._run_id))
+        if note.carrier is not None:  # again, in case its submitter has died before it could
+            with suppress(MailboxClosedError):
+                await self._carriers.outbox(note.carrier).run(note_path)
         return JobHandle(
             note=note,
             note_path=note_path,
@@ -246,32 +285,63 @@ class ClusterBackend:
         if (await self._retry.call(api.version)).session != note.session:
             return None
         try:
-            return await self._retry.call(lambda: api.info(note.submission_id))
+            return await self._retry.call(lambda: api.info(note.job))
         except NoSuchJobError:
             return None
 
-    async def _submit_job(self, handle: JobHandle, on_job: Callable[[str], None]) -> None:
+    async def _post_step(self, handle: JobHandle) -> None:
+        """Give a step to its carrier. A carrier that has closed its mailbox meanwhile closes the note."""
+        carrier = handle.note.carrier
+        assert carrier is not None
+        try:
+            await self._carriers.outbox(carrier).run(handle.note_path)
+        except MailboxClosedError as error:
+            self._carriers.forget(carrier)
+            await asyncio.to_thread(job_notes.add_ended, handle.note_path, str(error))
+            handle.refusal = Outcome(end=End.NOT_BEGUN, error=f"job {handle.id} has not begun: {error}")
+        except asyncio.CancelledError:
+            await self._stop_after_cancellation(handle)
+            raise
+
+    async def _stop_carried(self, handle: JobHandle) -> None:
+        """Ask the carrier to stop a step, and wait until it has."""
+        carrier = handle.note.carrier
+        assert carrier is not None
+        with suppress(MailboxClosedError):
+            await self._carriers.outbox(carrier).stop(handle.note_path)
+        while not await asyncio.to_thread(_is_closed, handle):
+            info = await self._carriers.info(carrier)
+            if info is None or info.status.is_terminal:
+                return
+            await asyncio.sleep(STOP_POLL_S)
+
+    async def _stop_after_cancellation(self, handle: JobHandle) -> None:
+        """Stop a job whose submission was cancelled: it may have arrived, and the caller has no handle to stop it."""
         import anyio
 
+        with anyio.CancelScope(shield=True):
+            await self.stop(handle, "the run was stopped while it submitted the job")
+
+    async def _submit_job(self, handle: JobHandle, on_job: Callable[[str], None]) -> None:
         try:
             await asyncio.to_thread(on_job, handle.job)
             async with connect(self._settings) as api:
                 handle.refusal = await self._post(api, handle)
-        except asyncio.CancelledError:  # the request may have arrived: the caller has no handle to stop the job with
-            with anyio.CancelScope(shield=True):
-                await self.stop(handle, "the run was stopped while it submitted the job")
+        except asyncio.CancelledError:
+            await self._stop_after_cancellation(handle)
             raise
 
     async def _post(self, api: JobsApi, handle: JobHandle) -> Outcome | None:
         """Submit the job; return the outcome if the cluster rejects it."""
         task, code = handle.note.task, Code.from_dict(handle.note.code)
+        requested = entrypoint_resources(task)
         request = lambda: api.submit(  # noqa: E731
             submission_id=handle.job,
             entrypoint=code.command(handle.python, "marin_resources.ray_tpu.job", handle.note_path),
-            runtime_env=runtime_env_of(code),
+            runtime_env=runtime_env_of(code, self._settings.start_timeout_s),
             metadata=metadata_of(task, handle.note),
-            num_cpus=entrypoint_cpus(task),
-            memory_bytes=None if needs_device(task) else task.resources.memory_bytes,
+            num_cpus=requested.cpus,
+            memory_bytes=requested.memory_bytes,
         )
         try:
             await self._retry.call(request)
@@ -282,19 +352,37 @@ class ClusterBackend:
             return Outcome(end=End.FAILED, error=f"the cluster {handle.address} did not take its job: {error}")
         return None
 
-    async def _report_shortage(self, api: JobsApi, task: Task) -> None:
-        """Report that no node has the task's resources now, if so."""
-        nodes = await self._retry.call(api.node_resources)
-        if short := shortcomings(task.resources, nodes):
-            self._report(
-                f"{task.output.name}: no node of {self._settings.address} has what it asks for now ({short}); it waits "
-                f"for one, {self._settings.start_timeout_s:.0f} s at most"
-            )
+    def _start_watch(self, handle: JobHandle, api: JobsApi) -> StartWatch:
+        task = handle.note.task
+        return StartWatch(
+            api=api,
+            retry=self._retry,
+            queue=self._queue.jobs,
+            job=handle.id,
+            resources=entrypoint_resources(task) if handle.note.carrier is None else task.resources,
+            start_timeout_s=self._settings.start_timeout_s,
+            report=lambda phrase: self._report(f"{task.output.name}: it {phrase}"),
+            wait=self._waits.setdefault(handle.output_path, Wait()),
+        )
+
+    async def _list_jobs(self) -> list[JobInfo]:
+        async with connect(self._settings) as api:
+            return await api.list()
 
     async def _job_log(self, handle: JobHandle, on_log: Callable[[str], None]) -> JobLog:
-        start = await asyncio.to_thread(self._positions.of, handle.job) if self._positions else 0
-        attempt = handle.note.attempt
-        return JobLog(log_path(handle.output_path, attempt), attempt, on_log, start_bytes=start)
+        positions, step, attempt = self._positions, handle.note.task.output.name, handle.note.attempt
+        shown = await asyncio.to_thread(positions.of, handle.id, step) if positions else Shown()
+
+        def show(line: str) -> None:
+            if positions is None:
+                on_log(line)
+            else:
+                positions.show(handle.id, step, shown, lambda: on_log(line))
+
+        path = log_path(handle.output_path, attempt)
+        if shown != Shown():
+            self._report(f"{step}: resuming the log; earlier lines are in {path}")
+        return JobLog(path, attempt, show, shown=shown, has_set_up=handle.note.carrier is None)
 
     async def _outcome(self, handle: JobHandle, info: JobInfo) -> Outcome:
         note = await asyncio.to_thread(job_notes.read_note, handle.note_path) or handle.note
@@ -304,8 +392,14 @@ class ClusterBackend:
         return outcome
 
     def _note_position(self, handle: JobHandle, job_log: JobLog) -> None:
-        if self._positions is not None:
-            self._positions.note(handle.job, job_log.position_bytes)
+        if self._positions is not None and job_log.all_is_shown:
+            self._positions.note(handle.id, handle.note.task.output.name, job_log.position_bytes)
+
+
+def _is_closed(handle: JobHandle) -> bool:
+    """Whether the worker or the carrier has recorded the end of a step."""
+    note = job_notes.read_note(handle.note_path)
+    return note is None or note.outcome is not None or note.ended is not None
 
 
 async def stop_job(api: JobsApi, job: str) -> JobInfo:

@@ -8,7 +8,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.cluster.code.code import Code
+from marin_resources.ray_tpu.cluster.settings import START_TIMEOUT_VARIABLE
+from marin_resources.ray_tpu.environment.extras import FRESH_PROCESS_EXTRAS
 from marin_resources.storage.output.job_notes import JobNote, Submitter
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
@@ -45,11 +48,17 @@ class JobHandle:
 
     @property
     def job(self) -> str:
+        """The id of its job on the cluster: its own, or its carrier's."""
+        return self.note.job
+
+    @property
+    def id(self) -> str:
+        """What people call its job, also if a carrier runs it."""
         return self.note.submission_id
 
     def describe(self) -> str:
         joined = "" if self.submitted_here else f", which {describe_submitter(self.note.by)} submitted"
-        return f"as job {self.job} on {self.address}{joined}"
+        return f"as job {self.id} on {self.address}{joined}"
 
 
 def submission_id(task: Task) -> str:
@@ -62,15 +71,25 @@ def submission_id(task: Task) -> str:
     return f"{name}-{task.output.version}-{place}-a{task.attempt}"
 
 
-def runtime_env_of(code: Code) -> dict[str, Any]:
+def runtime_env_of(code: Code, start_timeout_s: float) -> dict[str, Any]:
     """Ray's runtime environment of a job with this code."""
     forwarded = {name: os.environ[name] for name in FORWARDED_VARIABLES if name in os.environ}
-    return {**code.runtime_env(), **({"env_vars": forwarded} if forwarded else {})}
+    return {**code.runtime_env(), "env_vars": {**forwarded, START_TIMEOUT_VARIABLE: f"{start_timeout_s:g}"}}
 
 
-def entrypoint_cpus(task: Task) -> float:
-    """CPUs of the job's own process: the step's, or `DRIVER_CPUS` if a Ray task with a device does the work."""
-    return DRIVER_CPUS if needs_device(task) else task.resources.cpus
+def entrypoint_resources(task: Task) -> Resources:
+    """What the job's own process requests: the step's, or `DRIVER_CPUS` if a Ray task with a device does the work."""
+    return Resources(cpus=DRIVER_CPUS) if needs_device(task) else task.resources
+
+
+def is_small(task: Task) -> bool:
+    """Whether a carrier runs the step, at a fraction of a job's cost: if it says so itself, else if it requests no more
+    than one CPU, and its extras do not load JAX or torch."""
+    if task.own_job is not None:
+        return not task.own_job
+    resources = task.resources
+    plain = resources.cpus <= 1 and not resources.memory_bytes and not needs_device(task)
+    return plain and not task.packages and FRESH_PROCESS_EXTRAS.isdisjoint(task.extras)
 
 
 def needs_device(task: Task) -> bool:

@@ -1,10 +1,9 @@
-"""Wait for a job until it has ended, has vanished with its head, or has not begun in time; follow its log meanwhile."""
+"""Wait for a job until it has ended, has vanished with its head, or can never begin; follow its log meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from marin_resources.ray_tpu.cluster.errors import ApiError, NoSuchJobError, Unr
 from marin_resources.ray_tpu.cluster.handle import JobHandle
 from marin_resources.ray_tpu.cluster.job_log import JobLog
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
+from marin_resources.ray_tpu.cluster.start_watch import StartWatch
 from marin_resources.ray_tpu.log.spool import upload_spool
-from marin_resources.ray_tpu.ray_options import shortcomings
 from marin_resources.storage.files import exists
 from marin_resources.storage.output import job_notes
 from marin_resources.wire.outcome import End, Outcome
@@ -40,7 +39,7 @@ class JobMonitor:
     retry: RetryWhileUnreachable
     handle: JobHandle
     job_log: JobLog
-    start_timeout_s: float
+    start_watch: StartWatch
     on_progress: Callable[[], None]
     """Called after each read of the log. May block."""
 
@@ -95,7 +94,7 @@ class JobMonitor:
         return "".join(pieces)
 
     async def _until_ended(self) -> JobInfo | Outcome:
-        poll_s, began_s, missing = FIRST_POLL_S, time.monotonic(), 0
+        poll_s, missing = FIRST_POLL_S, 0
         while True:
             try:
                 info, missing = await self._info(), 0
@@ -108,8 +107,8 @@ class JobMonitor:
                 continue
             if info.status.is_terminal:
                 return info
-            if info.status is JobStatus.PENDING and time.monotonic() - began_s > self.start_timeout_s:
-                return await self._start_timed_out(info)
+            if info.status is JobStatus.PENDING and (short := await self.start_watch.look()) is not None:
+                return await self._give_up(short)
             await asyncio.to_thread(self.job_log.poll_attempt)
             await asyncio.to_thread(self.on_progress)
             await asyncio.sleep(poll_s)
@@ -133,13 +132,12 @@ class JobMonitor:
             return note.outcome
         return Outcome(end=End.LOST, error=reason, may_live=True)
 
-    async def _start_timed_out(self, info: JobInfo) -> Outcome:
+    async def _give_up(self, short: str) -> Outcome:
         """Stop the job. Ray cannot stop a pending job; because of the note, it exits as soon as it begins."""
-        task = self.handle.note.task
-        nodes = await self.retry.call(self.api.node_resources)
-        short = shortcomings(task.resources, nodes)
-        reason = f"no node has what it asks for: {short}" if short else f"Ray says: {info.message or 'nothing'}"
-        error = f"its job {self.handle.job} did not begin within {self.start_timeout_s:g} s ({reason})"
+        limit_s = self.start_watch.start_timeout_s
+        error = (
+            f"its job {self.handle.job} did not begin within {limit_s:g} s, as no node has what it asks for: {short}"
+        )
         await asyncio.to_thread(job_notes.add_stop, self.handle.note_path, "its start timeout", error)
         await self.retry.call(lambda: self.api.stop(self.handle.job))
         return Outcome(end=End.FAILED, error=error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
+from marin_resources.ray_tpu.cluster.settings import CodeMode
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.job_notes import JobNote
@@ -13,13 +14,16 @@ STOPPED_BY_RUN = "Dagster run "
 START_FAILURES = frozenset(
     {
         "RUNTIME_ENV_SETUP_FAILURE",
-        "JOB_SUPERVISOR_ACTOR_START_TIMEOUT",
         "JOB_SUPERVISOR_ACTOR_START_FAILURE",
         "JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE",
         "JOB_ENTRYPOINT_COMMAND_START_ERROR",
     }
 )
 """Ray's error types of a job that did not start. A retry would fail in the same way."""
+QUEUED_TOO_LONG = "JOB_SUPERVISOR_ACTOR_START_TIMEOUT"
+"""Ray's error type of a job that waited for its node longer than the head's RAY_JOB_START_TIMEOUT_SECONDS (900 s)."""
+NO_CODE = "No module named 'marin_resources"
+"""What Python says of a job whose shipped package was removed from its node: Ray unpacks it again for the next job."""
 SHELL_SIGNAL_OFFSET = 128
 """A shell reports a command killed by a signal as 128 + the signal's number, Python as the negative number."""
 
@@ -33,8 +37,12 @@ def outcome_of(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
     job = f"its job {info.submission_id}"
     if info.status is JobStatus.STOPPED:
         return Outcome(end=End.FAILED, error=f"{job} was stopped through Ray, not by a Marin command")
+    if info.status is JobStatus.SUCCEEDED and note.ended is not None:
+        return Outcome(end=End.NOT_BEGUN, error=f"{job} began too late and did nothing: {note.ended}")
     if info.status is JobStatus.SUCCEEDED:
         return Outcome(end=End.LOST, error=f"{job} ended without reporting an outcome")
+    if info.error_type == QUEUED_TOO_LONG:
+        return Outcome(end=End.NOT_BEGUN, error=f"{job} has waited for its node as long as Ray lets a job wait")
     if info.error_type in START_FAILURES:
         first, rest = _split_message(info)
         return Outcome(end=End.FAILED, error=f"{job} did not begin: {first}", traceback=rest)
@@ -59,6 +67,8 @@ def _outcome_of_exit_code(note: JobNote, info: JobInfo, output_path: str) -> Out
     sentence = f"its job {info.submission_id} ended with code {info.exit_code}"
     if latest_attempt(output_path) >= note.attempt:
         return Outcome(end=End.LOST, error=f"{sentence} without reporting an outcome")
+    if note.code["mode"] == CodeMode.SHIP and NO_CODE in info.message:
+        return Outcome(end=End.LOST, error=f"{sentence} before the step, as its code is gone from its node")
     return Outcome(end=End.FAILED, error=f"{sentence} before the step", traceback=_split_message(info)[1])
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from marin_resources.settings import SettingError
 
+START_TIMEOUT_VARIABLE = "MARIN_CLUSTER_START_TIMEOUT_S"
+"""Of the deployment; a submitter sets it in the environment of each job too."""
+DEFAULT_START_TIMEOUT_S = 600.0
 LOCAL = "local"
 """Stands for the address of the cluster of `marin cluster local up`."""
 
@@ -38,8 +41,9 @@ class ClusterSettings:
     """The folder of the image's code on a node; None if the code is installed as a package."""
     environments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Path of a Python on the nodes -> its extras. Empty: the `python` of a node has them all."""
-    start_timeout_s: float = 600.0
-    """How long a job may wait for its node, its code and its environment."""
+    start_timeout_s: float = DEFAULT_START_TIMEOUT_S
+    """How long a step may wait while no node has what it asks for: a cluster takes minutes to grow. A busy node is
+    awaited without limit."""
     outage_timeout_s: float = 1800.0
     """How long requests to a dashboard that does not answer are retried."""
 

@@ -5,7 +5,7 @@ MARIN_CLUSTER_CODE              ship or image: the source of a job's code       
 MARIN_CLUSTER_WORKING_DIR       the folder to ship                               default: the project's root
 MARIN_CLUSTER_IMAGE_ROOT        that folder in the image                         default: its code is installed
 MARIN_CLUSTER_ENVIRONMENTS      python=extra+extra,python=extra: on the nodes    default: one `python` has them all
-MARIN_CLUSTER_START_TIMEOUT_S   how long a job may wait for its node             default: 600
+MARIN_CLUSTER_START_TIMEOUT_S   how long a step waits if no node could hold it   default: 600
 MARIN_CLUSTER_OUTAGE_TIMEOUT_S  how long requests to it are retried              default: 1800
 MARIN_CLUSTER_TOKEN_SECRET      the token in Google's Secret Manager: projects/p/secrets/s
 RAY_AUTH_TOKEN_PATH             a file with the token, as for Ray itself

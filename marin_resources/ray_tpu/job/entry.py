@@ -11,12 +11,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable
-from typing import TypeVar
 
 from marin_resources.process import began_s
 from marin_resources.ray_tpu.job.on_device import run_on_device
+from marin_resources.ray_tpu.job.retry import retry_while_unavailable
 from marin_resources.ray_tpu.job.run_step import (
     describe_stop,
     outcome_of_job_error,
@@ -32,11 +30,6 @@ from marin_resources.storage.output.job_notes import JobNote, add_outcome, read_
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.outcome import End, Outcome
 
-T = TypeVar("T")
-
-OUTAGE_TIMEOUT_S = 600.0
-"""How long an unavailable store is retried: the work is done, or a run waits for it."""
-RETRY_PAUSE_S = 5.0
 EXIT_TIMEOUT_S = 30.0
 """How long threads that a step's function left running may delay the end of the process."""
 EXIT_STOPPED = 128 + signal.SIGTERM
@@ -48,7 +41,7 @@ def main(path: str) -> int:
     process_started_at_s = began_s()
     stop_signal.install()
     try:
-        note = _retry_while_unavailable(lambda: read_note(path))
+        note = retry_while_unavailable(lambda: read_note(path))
         if note is None:
             return _print_and_return(f"The note of this job, {path!r}, does not exist. Materialize the step again.", 1)
         if not note.open:
@@ -81,23 +74,10 @@ def _report_outcome(path: str, outcome: Outcome) -> int:
         print(f"{outcome.end}: {outcome.error}")
     code = 1 if outcome.end in (End.FAILED, End.LOST) else 0
     try:
-        _retry_while_unavailable(lambda: add_outcome(path, outcome))
+        retry_while_unavailable(lambda: add_outcome(path, outcome))
     except (ControlFileError, UnavailableError) as error:
         return _print_and_return(f"The outcome {outcome.end.value!r} cannot be added to the note: {error}", 1)
     return code
-
-
-def _retry_while_unavailable(act: Callable[[], T]) -> T:
-    """Return the result of `act`, retried for up to 10 minutes while the store is unavailable."""
-    end_s = time.monotonic() + OUTAGE_TIMEOUT_S
-    while True:
-        try:
-            return act()
-        except UnavailableError as error:
-            if time.monotonic() + RETRY_PAUSE_S > end_s:
-                raise
-            print(f"{error} Retrying in {RETRY_PAUSE_S:g} s.", flush=True)
-            time.sleep(RETRY_PAUSE_S)
 
 
 def _closed_reason(note: JobNote) -> str:

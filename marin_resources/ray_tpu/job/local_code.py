@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from marin_resources.ray_tpu.cluster.settings import CodeMode
 from marin_resources.wire.task import Task
 
 
@@ -22,6 +23,16 @@ def import_code(code: Mapping[str, Any]) -> None:
     folders = [os.path.normpath(os.path.join(os.getcwd(), relative)) for relative in code["import_paths"]]
     sys.path[:] = [*folders, *(path for path in sys.path if path not in folders)]
     importlib.invalidate_caches()
+
+
+def has_vanished(code: Mapping[str, Any]) -> bool:
+    """Whether the job's shipped working directory, in which this process started, was removed from this node."""
+    if code["mode"] != CodeMode.SHIP:
+        return False
+    try:
+        return not os.path.isdir(os.getcwd())
+    except FileNotFoundError:
+        return True
 
 
 def with_local_scripts(task: Task, code: Mapping[str, Any]) -> Task:

@@ -8,23 +8,21 @@ The worker prints into the log of its attempt; what it waits for before that is 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from marin_resources.ray_tpu.job.run_step import placement_of, run_step
+from marin_resources.ray_tpu.cluster.settings import DEFAULT_START_TIMEOUT_S, START_TIMEOUT_VARIABLE
+from marin_resources.ray_tpu.job.run_step import run_in_task
 from marin_resources.ray_tpu.ray_options import UnmeetableError, alive_nodes, ray_options, refuse_unmeetable
 from marin_resources.ray_tpu.shards.connection import connect, task_environment
+from marin_resources.ray_tpu.shards.job_allocation import RAY_OUTPUT_VARIABLES
 from marin_resources.ray_tpu.task_error import outcome_of_error
 from marin_resources.storage.output.job_notes import JobNote
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
-NODE_TIMEOUT_S = 600.0
-"""How long to wait for a node with the requested resources: a cluster takes minutes to grow. A busy node is awaited
-without limit."""
 FIRST_LOG_S, LOG_EVERY_S = 5.0, 60.0
 POLL_S = 0.5
 STOP_TIMEOUT_S = 2.0
@@ -32,13 +30,15 @@ STOP_TIMEOUT_S = 2.0
 KILL_TIMEOUT_S = 0.5
 
 
-def run_on_device(note: JobNote, *, node_timeout_s: float = NODE_TIMEOUT_S) -> Outcome:
+def run_on_device(note: JobNote) -> Outcome:
     """Run the task on a node with its devices. When this returns or raises, its worker is gone."""
+    os.environ.update(RAY_OUTPUT_VARIABLES)
     task, ray = note.task, connect()
+    start_timeout_s = float(os.environ.get(START_TIMEOUT_VARIABLE) or DEFAULT_START_TIMEOUT_S)
     options = {**ray_options(task.resources), "runtime_env": task_environment(task.resources.cpus)}
     worker = ray.remote(_work).options(max_retries=0, num_returns="streaming", name=task.id, **options).remote(note)
     try:
-        _wait_for_start(ray, worker, task, node_timeout_s)
+        _wait_for_start(ray, worker, task, start_timeout_s)
         print(f"it runs on {ray.get(next(worker))}", flush=True)
         while not ray.wait([worker], timeout=POLL_S)[0]:  # signals are handled between two calls
             continue
@@ -51,7 +51,7 @@ def run_on_device(note: JobNote, *, node_timeout_s: float = NODE_TIMEOUT_S) -> O
         _stop(ray, worker)
 
 
-def _wait_for_start(ray: Any, worker: Any, task: Task, node_timeout_s: float) -> None:
+def _wait_for_start(ray: Any, worker: Any, task: Task, start_timeout_s: float) -> None:
     """Return when the worker has started or is lost. Raises UnmeetableError if no node has its resources for long."""
     started_s = fit_s = time.monotonic()
     next_log_s = started_s + FIRST_LOG_S
@@ -61,7 +61,7 @@ def _wait_for_start(ray: Any, worker: Any, task: Task, node_timeout_s: float) ->
             refuse_unmeetable(f"Step {task.output.name!r}", task.resources, alive_nodes(ray))
             fit_s = now_s
         except UnmeetableError:
-            if now_s - fit_s >= node_timeout_s:
+            if now_s - fit_s >= start_timeout_s:
                 raise
         if now_s >= next_log_s:
             print(_waiting(ray, task, now_s - started_s), flush=True)
@@ -93,8 +93,4 @@ def _work(note: JobNote) -> Iterator[Any]:
     import ray  # late, for its weight
 
     yield f"node {ray.util.get_node_ip_address()}"
-    if note.code.get("image_root"):
-        os.chdir(note.code["image_root"])  # as the job's own process; Ray enters a shipped directory by itself
-    placement = placement_of(note, time.time(), lent_while_waiting=True)
-    placement = dataclasses.replace(placement, tee=False)  # this process's stdout is not the job's
-    yield run_step(note, placement).to_dict()
+    yield run_in_task(note).to_dict()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import time
 import traceback
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from marin_resources.ray_tpu.job.local_code import has_vanished
 from marin_resources.ray_tpu.job.process_setup import SETUP_ERRORS, set_up_process
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation
@@ -19,25 +23,38 @@ REASON_TIMEOUT_S = 0.5
 """Time limit for reading the reason of a stop: Ray kills the process 3 s after SIGTERM."""
 
 
-def placement_of(note: JobNote, started_at_s: float, *, lent_while_waiting: bool = False) -> Placement:
-    """Return the placement of a note's task in a process of the job that started then (seconds since 1970)."""
+def placement_of(note: JobNote, started_at_s: float, *, in_task: bool = False) -> Placement:
+    """Return the placement of a note's task in a process of the job that started then (seconds since 1970).
+
+    `in_task`: the process is that of a Ray task, whose CPUs Ray lends to others while it waits for its shards, and
+    whose stdout is not the job's.
+    """
     path, resources = note_path(note.task.path, note.attempt), note.task.resources
+    carrier = {"carrier": note.carrier.job} if note.carrier else {}
     return Placement(
         started_at_s=started_at_s,
-        job={"id": note.submission_id, "dashboard": note.dashboard, "code": dict(note.code)},
-        allocation=JobAllocation(
-            cpus=resources.cpus, memory_bytes=resources.memory_bytes, lent_while_waiting=lent_while_waiting
-        ),
+        job={"id": note.submission_id, **carrier, "dashboard": note.dashboard, "code": dict(note.code)},
+        allocation=JobAllocation(cpus=resources.cpus, memory_bytes=resources.memory_bytes, lent_while_waiting=in_task),
         report=lambda outcome: add_outcome(path, outcome),
         stop_reason=lambda: stop_reason(path),
-        tee=True,
+        tee=not in_task,
     )
+
+
+def run_in_task(note: JobNote) -> Outcome:
+    """Run the step of a note in the process of a Ray task."""
+    if note.code.get("image_root"):
+        os.chdir(note.code["image_root"])  # as a job's own process; Ray enters a shipped directory by itself
+    return run_step(note, placement_of(note, time.time(), in_task=True))
 
 
 def run_step(note: JobNote, placement: Placement) -> Outcome:
     """Run the step of a note in this process. An error before the step is an outcome too."""
     try:
-        return run(set_up_process(note), placement)
+        outcome = run(set_up_process(note), placement)
+        if outcome.end is End.FAILED and has_vanished(note.code):
+            return dataclasses.replace(outcome, end=End.LOST, error=f"its code is gone from its node: {outcome.error}")
+        return outcome
     except SETUP_ERRORS as error:
         return Outcome(end=End.FAILED, error=str(error))
     except Exception as error:  # any error must reach the runs that wait, not only the job's log

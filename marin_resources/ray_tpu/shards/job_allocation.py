@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from marin_resources.hardware import Resources
 
-RAY_OUTPUT_VARIABLES = {"RAY_COLOR_PREFIX": "0", "RAY_DEDUP_LOGS": "0"}
-"""Output of processes on other nodes arrives unchanged: without colours and without deduplication of equal lines. Ray
-reads the variables when it is imported."""
+RAY_OUTPUT_VARIABLES = {"RAY_COLOR_PREFIX": "0", "RAY_DEDUP_LOGS": "0", "RAY_SCHEDULER_EVENTS": "0"}
+"""Output of processes on other nodes arrives unchanged: without colours and without deduplication of equal lines, and
+the autoscaler does not print what it thinks of other steps. Ray reads the variables when it is imported."""
 
 
 @dataclass(frozen=True, kw_only=True)

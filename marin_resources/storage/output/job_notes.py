@@ -28,7 +28,8 @@ from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 
 FOLDER = ".marin/jobs"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 had no carrier."""
 
 
 class JobNoteError(ControlFileError):
@@ -46,6 +47,7 @@ SHAPE = {
     "stop": {"by": Required(str), "reason": Required(str)},
     "outcome": {"end": Required(str), "error": str, "traceback": str, "holder": dict},
     "ended": str,
+    "carrier": {"job": Required(str), "mailbox": Required(str)},
 }
 FORMAT = VersionedJson(
     kind="job note",
@@ -80,10 +82,20 @@ class Submitter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Carrier:
+    """A job that runs the steps of many notes."""
+
+    job: str
+    """Its id on its cluster."""
+    mailbox: str
+    """The folder of messages to it."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobNote:
     attempt: int
     submission_id: str
-    """The job's id on its cluster."""
+    """The job's id on its cluster; the id of the step in its carrier, if it has one."""
     dashboard: str
     """Address of the cluster."""
     session: str
@@ -103,6 +115,8 @@ class JobNote:
     """The worker's outcome."""
     ended: str | None = None
     """Why the job has ended, if it reported no outcome."""
+    carrier: Carrier | None = None
+    """The job that runs the step with others; None if the step is a job of its own."""
     generation: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,6 +130,7 @@ class JobNote:
             **submitters,
             "task": self.task.to_dict(),
             "outcome": outcome,
+            "carrier": vars(self.carrier) if self.carrier else None,
         }
 
     @staticmethod
@@ -124,8 +139,14 @@ class JobNote:
         known = {name: value for name, value in fields.items() if name != "format_version"}
         submitters = {"by": Submitter(**fields["by"]), "owner": Submitter(**fields["owner"])}
         outcome = Outcome.from_dict(fields["outcome"]) if fields.get("outcome") else None
-        task = Task.from_dict(fields["task"])
-        return JobNote(**{**known, **submitters, "task": task, "outcome": outcome, "generation": generation})
+        carrier = Carrier(**fields["carrier"]) if fields.get("carrier") else None
+        parsed = {"task": Task.from_dict(fields["task"]), "outcome": outcome, "carrier": carrier}
+        return JobNote(**{**known, **submitters, **parsed, "generation": generation})
+
+    @property
+    def job(self) -> str:
+        """The id of the cluster's job that runs the step: its own, or its carrier's."""
+        return self.carrier.job if self.carrier else self.submission_id
 
     @property
     def open(self) -> bool:

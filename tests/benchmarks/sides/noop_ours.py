@@ -1,7 +1,11 @@
-"""100 steps that do nothing, on one level or in a chain, as a code location: `dagster … -m noop_ours -a level`."""
+"""Steps that do nothing, on one level or in a chain, as a code location: `dagster … -m noop_ours -a level`.
+
+Their number is 100, or that of the variable NOOP_STEPS.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import dagster as dg
@@ -10,7 +14,7 @@ from marin_assets import THIS_OUTPUT_PATH, Step, output_path_of, versioned
 from marin_assets.assets.assemble import assemble
 from marin_assets.plan.experiments_folder import Experiments
 
-STEPS = 100
+STEPS = int(os.environ.get("NOOP_STEPS", "100"))
 
 
 @dataclass(frozen=True, kw_only=True)

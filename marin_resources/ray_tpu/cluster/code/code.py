@@ -60,18 +60,33 @@ async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str
     The cluster keeps an unused package for some minutes only, so call this before every job.
     Raise CodeError if a script cannot be shipped.
     """
-    names = sorted(set(references))
-    root = os.path.abspath(settings.working_dir or project_root())
+    code = await asyncio.to_thread(code_of, settings, references)
+    if code.package is not None:
+        package = await asyncio.to_thread(package_of, root_of(settings))
+        async with _uploading(settings.address, package.uri):  # one upload for steps that begin at once
+            if not await api.has_package(package.uri):
+                await api.upload_package(package.uri, package.data)
+    return code
+
+
+def code_of(settings: ClusterSettings, references: Iterable[str]) -> Code:
+    """The code that makes the modules and scripts of `references` importable. Blocks while the package is built.
+
+    Raise CodeError if a script is not in it.
+    """
+    names, root = sorted(set(references)), root_of(settings)
     if settings.code is CodeMode.IMAGE:
         return _in_image(settings.image_root, root, names)
-    package = await asyncio.to_thread(package_of, root)
+    package = package_of(root)
     for script in _scripts(names):
         _refuse_unshipped(script, package)
     folders = _folders_below(root, names, package.has_folder)
-    async with _uploading(settings.address, package.uri):  # one upload for steps that begin at once
-        if not await api.has_package(package.uri):
-            await api.upload_package(package.uri, package.data)
     return Code(mode=CodeMode.SHIP, package=package.uri, root=root, import_paths=folders)
+
+
+def root_of(settings: ClusterSettings) -> str:
+    """The working directory of the submitter, whose code jobs run."""
+    return os.path.abspath(settings.working_dir or project_root())
 
 
 def _in_image(image_root: str | None, root: str, names: list[str]) -> Code:

@@ -46,6 +46,8 @@ class Package:
     files: frozenset[str]
     """Relative to the root."""
     data: bytes = field(repr=False)
+    sources: Mapping[str, bytes] = field(repr=False)
+    """The packed Python files, by their paths on this machine."""
 
     def has_folder(self, relative: str) -> bool:
         """Whether a file below the folder is packed; "." is the root."""
@@ -74,14 +76,26 @@ def _pack_once(root: str) -> Package:
         paths = dict(_walk(root, "", (("", _own_rules(root)),), frozenset()))
         sizes = {name: os.path.getsize(path) for name, path in paths.items() if not name.endswith("/")}
         _refuse_too_large(root, sizes, sum(sizes.values()))
-        digest, data = _zip(paths)
+        digest, data, sources = _zip(paths)
         _refuse_too_large(root, sizes, len(data))  # names take room too
-        return Package(root=root, uri=f"gcs://_ray_pkg_{digest}.zip", files=frozenset(sizes), data=data)
+        return Package(
+            root=root, uri=f"gcs://_ray_pkg_{digest}.zip", files=frozenset(sizes), data=data, sources=sources
+        )
     except PermissionError as error:
         raise CodeError(
             f"The working directory {root!r} cannot be packed for the cluster ({error}). Make it readable, or list it "
             "in .gitignore."
         ) from error
+
+
+def sources_below(root: str) -> dict[str, bytes]:
+    """The Python files that a package of the directory would have, by path, as they are now. Blocks."""
+    found: dict[str, bytes] = {}
+    for name, path in _walk(root, "", (("", _own_rules(root)),), frozenset()):
+        if name.endswith(".py"):
+            with suppress(FileNotFoundError), open(path, "rb") as file:  # removed since it was listed
+                found[path] = file.read()
+    return found
 
 
 Rules = tuple[tuple[str, GitIgnoreSpec], ...]
@@ -126,21 +140,23 @@ def _own_rules(root: str) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(patterns)
 
 
-def _zip(paths: Mapping[str, str]) -> tuple[str, bytes]:
-    """Return the digest of names, modes and bytes, and an uncompressed zip of them, sorted by name."""
-    digest, buffer = hashlib.sha1(usedforsecurity=False), io.BytesIO()
+def _zip(paths: Mapping[str, str]) -> tuple[str, bytes, dict[str, bytes]]:
+    """Return the digest of names, modes and bytes, the uncompressed zip, sorted by name, and the Python files."""
+    digest, buffer, sources = hashlib.sha1(usedforsecurity=False), io.BytesIO(), dict[str, bytes]()
     with zipfile.ZipFile(buffer, "w") as zipped:
         for name in sorted(paths):
             mode, content = os.stat(paths[name]).st_mode, b""
             if stat.S_ISREG(mode):
                 with open(paths[name], "rb") as file:
                     content = file.read()
+                if name.endswith(".py"):
+                    sources[paths[name]] = content
             info = zipfile.ZipInfo(name, ZIP_TIME)
             info.external_attr = mode << 16
             zipped.writestr(info, content)
             of_content = hashlib.sha1(content, usedforsecurity=False).hexdigest()
             digest.update(f"{name}\0{mode:o}\0{of_content}\0".encode())
-    return digest.hexdigest(), buffer.getvalue()
+    return digest.hexdigest(), buffer.getvalue(), sources
 
 
 def _refuse_too_large(root: str, sizes: Mapping[str, int], total_bytes: int) -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import toy_steps
+from orchestrator import Orchestrator, note_of
 from ray_cluster import Cluster
-from running import ROOT, alive, logged, wait_until
-from toy_steps import calls, toy
+from running import alive, logged, wait_until
+from toy_steps import calls
 
 from marin_assets import Step, cpu
 from marin_assets.assets.request import build_request
@@ -25,41 +26,21 @@ from marin_resources.orchestrator.produce import (
     DetachedError,
     Produced,
     ProduceError,
-    RunCallbacks,
-    produce,
 )
 from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, JobInfo, JobsApi, connect
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
-from marin_resources.ray_tpu.cluster.settings import CodeMode
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.status import Status, read_status
-from marin_resources.storage.output.store import Store
 
 
-class Orchestrator:
-    """Produces steps as jobs, in an event loop of its own, as a run does, and keeps the messages."""
+@pytest.fixture(params=[pytest.param(True, id="own job"), pytest.param(False, id="small step", marks=pytest.mark.long)])
+def toy(request: pytest.FixtureRequest) -> Callable[..., Step]:
+    """Creates steps that are jobs of their own, and steps that a carrier runs."""
+    return partial(toy_steps.toy, own_job=request.param)
 
-    def __init__(self, prefix: Path, cluster: Cluster, **settings: Any) -> None:
-        there = cluster.settings(code=CodeMode.IMAGE)
-        self.settings = dataclasses.replace(there, image_root=str(ROOT), **settings)
-        self.store, self.said, self.log = Store(str(prefix)), list[str](), list[str]()
-        self.jobs: list[str | None] = []
 
-    def produce(self, step: Step, **options: Any) -> Produced:
-        return asyncio.run(self.produce_async(step, **options))
-
-    async def produce_async(self, step: Step, **options: Any) -> Produced:
-        graph = build_graph([step])
-        request = build_request(graph[step], graph, self.store, "run-1")
-        backend = ClusterBackend(self.settings, run_id="run-1", report=self.said.append)
-        callbacks = RunCallbacks(log=self.said.append, on_log=self.log.append, on_job=self.jobs.append)
-        return await produce(request, self.store, lambda: backend, callbacks=callbacks, **options)
-
-    def failure(self, step: Step, **options: Any) -> ProduceError:
-        with pytest.raises(ProduceError) as raised:
-            self.produce(step, **options)
-        return raised.value
+own = partial(toy_steps.toy, own_job=True)
 
 
 @pytest.fixture
@@ -80,17 +61,14 @@ def gate(tmp_path: Path) -> Iterator[Path]:
     gate.unlink(missing_ok=True)
 
 
-def note_of(path: str, attempt: int = 1) -> job_notes.JobNote:
-    note = job_notes.read_note(job_notes.note_path(path, attempt))
-    assert note is not None
-    return note
-
-
-def test_the_record_names_the_job_and_its_times(orchestrator: Orchestrator, cluster: Cluster) -> None:
+def test_the_record_names_the_job_and_its_times(
+    orchestrator: Orchestrator, cluster: Cluster, toy: Callable[..., Step]
+) -> None:
     produced = orchestrator.produce(toy("a"))
     record = produced.observed.record or {}
     note = note_of(produced.observed.path)
-    assert record["job"]["id"] == note.submission_id == orchestrator.jobs[0]
+    assert record["job"]["id"] == note.submission_id
+    assert orchestrator.jobs[0] == note.job == record["job"].get("carrier", note.submission_id)
     assert record["job"]["dashboard"] == cluster.address
     assert record["job"]["code"]["mode"] == "image"
     assert set(record["timing"]) == {"queue_s", "setup_s", "compute_s"}
@@ -100,7 +78,7 @@ def test_the_record_names_the_job_and_its_times(orchestrator: Orchestrator, clus
 
 
 def test_a_failing_step_reports_its_own_traceback_and_is_a_new_job_the_next_time(
-    orchestrator: Orchestrator, prefix: Path
+    orchestrator: Orchestrator, prefix: Path, toy: Callable[..., Step]
 ) -> None:
     error = orchestrator.failure(toy("a", toy_steps.fail, value=7))
     assert "ValueError: the value 7 is not liked" in str(error)
@@ -108,42 +86,49 @@ def test_a_failing_step_reports_its_own_traceback_and_is_a_new_job_the_next_time
     assert 'toy_steps.py", line' in error.traceback.splitlines()[1]
     orchestrator.failure(toy("a", toy_steps.fail, value=7))
     assert len(calls(prefix)) == 2
-    first, second = dict.fromkeys(job for job in orchestrator.jobs if job is not None)
-    assert first.endswith("-a1")
-    assert second.endswith("-a2")
+    [path] = prefix.glob("toy/a-*")
+    first, second = note_of(str(path), 1), note_of(str(path), 2)
+    assert (first.job, second.job) == tuple(dict.fromkeys(job for job in orchestrator.jobs if job is not None))
+    assert first.job != second.job
 
 
 @pytest.mark.long
-def test_a_worker_that_dies_is_tried_again(orchestrator: Orchestrator, prefix: Path, tmp_path: Path) -> None:
+def test_a_worker_that_dies_is_tried_again(
+    orchestrator: Orchestrator, prefix: Path, tmp_path: Path, toy: Callable[..., Step]
+) -> None:
     produced = orchestrator.produce(toy("a", toy_steps.die_once, gate=str(tmp_path / "marker")))
     assert produced.lost_workers == 1
     assert len(calls(prefix)) == 2
-    assert any("ended with code 9 without reporting an outcome" in said for said in orchestrator.said)
+    words = ("ended with code 9 without reporting an outcome", "its worker died (WorkerCrashedError")
+    assert any(word in said for said in orchestrator.said for word in words)
 
 
 def test_what_no_node_has_is_waited_for_and_then_given_up_with_what_there_is(
-    orchestrate: Callable[..., Orchestrator], prefix: Path
+    orchestrate: Callable[..., Orchestrator], prefix: Path, toy: Callable[..., Step]
 ) -> None:
     orchestrator = orchestrate(start_timeout_s=2.0)
     error = orchestrator.failure(toy("a", resources=cpu(64)))
     assert "did not begin within 2 s" in str(error)
     assert "CPU 64 requested, 2 at most" in str(error)
-    assert any("no node of" in said and "CPU 64 requested" in said for said in orchestrator.said)
+    waits = "toy/a: it waits for 64 CPU since "
+    assert any(
+        said.startswith(waits) and "no node has that now (CPU 64 requested" in said for said in orchestrator.said
+    )
     [path] = prefix.glob("toy/a-*")
     assert note_of(str(path)).stop is not None, "should it begin after all, it does nothing"
 
 
 @pytest.mark.long
 def test_an_environment_that_is_not_there_is_reported_in_the_shells_words(
-    orchestrate: Callable[..., Orchestrator],
+    orchestrate: Callable[..., Orchestrator], toy: Callable[..., Step]
 ) -> None:
     error = orchestrate(environments={"/nowhere/python": ("train",)}).failure(toy("a", extras=("train",)))
-    assert "ended with code 127 before the step. Its log: `marin cluster logs toy-a-" in str(error)
+    assert "ended with code 127 before the step. Its log: `marin cluster logs " in str(error)
     assert "/nowhere/python: not found" in error.traceback
 
 
 def test_extras_that_no_environment_has_are_reported_before_anything_is_submitted(
-    orchestrate: Callable[..., Orchestrator], prefix: Path
+    orchestrate: Callable[..., Orchestrator], prefix: Path, toy: Callable[..., Step]
 ) -> None:
     orchestrator = orchestrate(environments={"/opt/train/bin/python": ("train",)})
     for extra, words in (("nonsense", "requests the extra 'nonsense'"), ("vllm", "no environment of the cluster")):
@@ -153,7 +138,9 @@ def test_extras_that_no_environment_has_are_reported_before_anything_is_submitte
 
 
 @pytest.mark.long
-def test_a_secret_that_the_node_does_not_have_is_one_sentence(orchestrator: Orchestrator, prefix: Path) -> None:
+def test_a_secret_that_the_node_does_not_have_is_one_sentence(
+    orchestrator: Orchestrator, prefix: Path, toy: Callable[..., Step]
+) -> None:
     error = orchestrator.failure(toy("a", env=("NO_SUCH_SECRET_HERE",)))
     assert "The variable 'NO_SUCH_SECRET_HERE' is not set on this node" in str(error)
     assert not error.traceback
@@ -162,7 +149,7 @@ def test_a_secret_that_the_node_does_not_have_is_one_sentence(orchestrator: Orch
 
 @pytest.mark.long
 def test_a_step_that_takes_longer_than_it_may_has_failed_and_says_where_it_hung(
-    orchestrator: Orchestrator, gate: Path
+    orchestrator: Orchestrator, gate: Path, toy: Callable[..., Step]
 ) -> None:
     error = orchestrator.failure(toy("a", toy_steps.wait_at_gate, gate=str(gate), timeout_s=1.0))
     assert "longer than its 1 s" in str(error)
@@ -170,7 +157,9 @@ def test_a_step_that_takes_longer_than_it_may_has_failed_and_says_where_it_hung(
 
 
 @pytest.mark.long
-def test_other_code_than_the_submitters_is_refused_by_name(orchestrator: Orchestrator, monkeypatch: Any) -> None:
+def test_other_code_than_the_submitters_is_refused_by_name(
+    orchestrator: Orchestrator, monkeypatch: Any, toy: Callable[..., Step]
+) -> None:
     from marin_assets.plan import facts
 
     read = facts.read_source
@@ -189,7 +178,7 @@ def test_a_job_that_somebody_stops_is_not_begun_again_and_reports_who_it_was(
     orchestrator: Orchestrator, prefix: Path, gate: Path
 ) -> None:
     raised: list[ProduceError] = []
-    step = toy("a", toy_steps.wait_at_gate, gate=str(gate))
+    step = own("a", toy_steps.wait_at_gate, gate=str(gate))
     thread = threading.Thread(target=lambda: raised.append(orchestrator.failure(step)))
     thread.start()
     wait_until(logged(prefix, "toy/a", "waiting in process"), "the step")
@@ -205,7 +194,7 @@ def test_a_job_that_somebody_stops_is_not_begun_again_and_reports_who_it_was(
 
 @pytest.mark.long
 def test_a_note_whose_job_was_never_submitted_is_passed_over(orchestrator: Orchestrator, prefix: Path) -> None:
-    step = toy("a")
+    step = own("a")
 
     submit_first_attempt(orchestrator, step, on_job=kill_this_run)
     [path] = prefix.glob("toy/a-*")
@@ -246,7 +235,7 @@ def test_the_run_knows_its_job_before_the_cluster_does_and_a_run_cancelled_then_
     known_jobs: list[str | None] = []
     monkeypatch.setattr(JobsApi, "submit", cancelled_after_its_arrival)
     with pytest.raises(asyncio.CancelledError):
-        orchestrator.produce(toy("a"))
+        orchestrator.produce(own("a"))
     [path] = prefix.glob("toy/a-*")
     note = note_of(str(path))
     assert known_jobs == [note.submission_id]
@@ -262,7 +251,7 @@ def test_a_job_that_the_cluster_rejects_fails_its_step_with_the_clusters_sentenc
         raise ApiError("Submitting the job 'x': the cluster answered 400 (no).")
 
     monkeypatch.setattr(JobsApi, "submit", reject)
-    error = orchestrator.failure(toy("a"))
+    error = orchestrator.failure(own("a"))
     assert f"the cluster {orchestrator.settings.address} did not take its job: Submitting the job 'x'" in str(error)
     [path] = prefix.glob("toy/a-*")
     assert note_of(str(path)).ended == "Submitting the job 'x': the cluster answered 400 (no)."
@@ -285,7 +274,7 @@ def abandon(path: str) -> None:
 
 @pytest.mark.long
 def test_a_run_that_only_shares_a_job_leaves_it_to_the_one_that_submitted_it(
-    orchestrate: Callable[..., Orchestrator], prefix: Path, gate: Path
+    orchestrate: Callable[..., Orchestrator], prefix: Path, gate: Path, toy: Callable[..., Step]
 ) -> None:
     step = toy("a", toy_steps.wait_at_gate, gate=str(gate))
     first, second = orchestrate(), orchestrate()
@@ -305,6 +294,6 @@ def test_a_run_that_only_shares_a_job_leaves_it_to_the_one_that_submitted_it(
     produced, ended = asyncio.run(share())
     assert isinstance(ended, DetachedError)
     assert "keeps running" in str(ended)
-    assert "marin cluster stop-job toy-a-" in str(ended)
+    assert f"marin cluster stop-job {note_of(produced.observed.path).submission_id}" in str(ended)
     assert produced.observed.done
     assert len(calls(prefix)) == 1

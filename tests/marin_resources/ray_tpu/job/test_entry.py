@@ -179,6 +179,14 @@ def test_shipped_code_is_not_compared_with_the_submitters(disk_prefix: str, tmp_
     assert job.outcome()["end"] == "success"
 
 
+def test_a_step_whose_shipped_code_is_removed_under_it_has_lost_its_worker(disk_prefix: str, tmp_path: Path) -> None:
+    steps = "import os, shutil\ndef make(config):\n    shutil.rmtree(os.getcwd())\n    import beside\n"
+    job = new_job(disk_prefix, tmp_path / "code", steps, code={**IN_IMAGE, "mode": "ship"})
+    assert job.run()[0] == 1
+    assert job.outcome()["end"] == "lost"
+    assert job.outcome()["error"].startswith("its code is gone from its node: ModuleNotFoundError: No module named 'be")
+
+
 def test_a_shipped_script_is_found_in_the_jobs_working_directory(disk_prefix: str, tmp_path: Path) -> None:
     """The submitter's folder is not there; the job starts in a copy of it. Its classes are named by the script, too."""
     root = tmp_path / "submitter"
@@ -233,7 +241,7 @@ def test_a_store_that_is_away_for_a_while_is_asked_again(gcs_prefix: str, tmp_pa
     away = (
         "from marin_resources.storage.control import control\n"
         "from marin_resources.storage.control.protocol import UnavailableError\n"
-        "from marin_resources.ray_tpu.job import entry\n"
+        "from marin_resources.ray_tpu.job import retry\n"
         "def away_at_first(act):\n"
         "    asked = []\n"
         "    def sometimes(path, *args, **kwargs):\n"
@@ -243,7 +251,7 @@ def test_a_store_that_is_away_for_a_while_is_asked_again(gcs_prefix: str, tmp_pa
         "        return act(path, *args, **kwargs)\n"
         "    return sometimes\n"
         "control.read, control.write = away_at_first(control.read), away_at_first(control.write)\n"
-        "entry.RETRY_PAUSE_S = 0.01\n"
+        "retry.RETRY_PAUSE_S = 0.01\n"
     )
     code, told = job.run(away)
     assert code == 0, told

@@ -46,12 +46,13 @@ def die(config):
     os._exit(9)
 """
 ON_DEVICE = """
-import json, sys
+import json, os, sys
 from marin_resources.ray_tpu.job.on_device import run_on_device
 from marin_resources.storage.output.job_notes import read_note
 
+os.environ["MARIN_CLUSTER_START_TIMEOUT_S"] = "0.5"
 note = read_note(sys.argv[1])
-print(run_on_device(note, node_timeout_s=0.5).error)
+print(run_on_device(note).error)
 """
 
 

@@ -1,0 +1,112 @@
+"""Wait for a step that a carrier runs: its note is closed by its worker or by its carrier; follow its log meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from marin_resources.ray_tpu.cluster.api.job_info import JobInfo
+from marin_resources.ray_tpu.cluster.carriers.carriers import Carriers
+from marin_resources.ray_tpu.cluster.carriers.mailbox import MailboxClosedError
+from marin_resources.ray_tpu.cluster.handle import JobHandle
+from marin_resources.ray_tpu.cluster.job_log import JobLog
+from marin_resources.ray_tpu.cluster.outcome import outcome_of, stopped_outcome
+from marin_resources.ray_tpu.cluster.start_watch import StartWatch
+from marin_resources.ray_tpu.log.spool import upload_spool
+from marin_resources.storage.output import job_notes
+from marin_resources.storage.output.attempts import latest_attempt
+from marin_resources.storage.output.job_notes import Carrier, JobNote
+from marin_resources.wire.outcome import End, Outcome
+
+FIRST_POLL_S, MAX_POLL_S, POLL_GROWTH = 0.1, 1.0, 1.1
+CARRIER_POLL_S = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarriedStep:
+    """Waits for one step of a carrier."""
+
+    handle: JobHandle
+    carrier: Carrier
+    carriers: Carriers
+    job_log: JobLog
+    start_watch: StartWatch
+    on_progress: Callable[[], None]
+    """Called after each read of the log. May block."""
+
+    async def wait(self) -> Outcome:
+        """Return the outcome. All of the log is passed on."""
+        try:
+            outcome = await self._until_ended()
+        finally:
+            await asyncio.to_thread(self.on_progress)
+        await asyncio.to_thread(upload_spool, self.job_log.path)  # of a killed worker on this machine
+        await asyncio.to_thread(self.job_log.finish)
+        return outcome
+
+    async def _until_ended(self) -> Outcome:
+        """The note has the end of the step, also while the dashboard does not answer."""
+        watching = asyncio.create_task(self._until_carrier_ended())
+        poll_s = FIRST_POLL_S
+        try:
+            while not watching.done():
+                note = await asyncio.to_thread(self._note)
+                if (outcome := _outcome_in(note)) is not None:
+                    return outcome
+                await asyncio.to_thread(self.job_log.poll_attempt)
+                await asyncio.to_thread(self.on_progress)
+                await asyncio.wait([watching], timeout=poll_s)
+                poll_s = min(poll_s * POLL_GROWTH, MAX_POLL_S)
+            return await watching
+        finally:
+            watching.cancel()
+
+    async def _until_carrier_ended(self) -> Outcome:
+        """Return the outcome of a step that its carrier can run no more, or that no node can hold."""
+        begun = False
+        while True:
+            await asyncio.sleep(CARRIER_POLL_S)
+            info = await self.carriers.info(self.carrier)
+            if info is None or info.status.is_terminal:
+                self.carriers.forget(self.carrier)
+                return await asyncio.to_thread(self._without_carrier, info)
+            begun = begun or await asyncio.to_thread(self._has_begun)
+            if not begun and (short := await self.start_watch.look()) is not None:
+                return await self._give_up(short)
+
+    def _note(self) -> JobNote:
+        return job_notes.read_note(self.handle.note_path) or self.handle.note
+
+    def _has_begun(self) -> bool:
+        return latest_attempt(self.handle.output_path) >= self.handle.note.attempt
+
+    def _without_carrier(self, info: JobInfo | None) -> Outcome:
+        """The outcome of a step whose carrier has ended or is unknown. Its worker dies with it, but not at once."""
+        note = self._note()
+        outcome = _outcome_in(note)
+        if outcome is not None:
+            return outcome
+        if info is None:
+            outcome = Outcome(end=End.LOST, error=f"the cluster does not have its carrier {self.carrier.job} any more")
+        else:
+            outcome = outcome_of(note, info, self.handle.output_path)
+        job_notes.add_ended(self.handle.note_path, outcome.error)
+        return replace(outcome, may_live=outcome.end is End.LOST)
+
+    async def _give_up(self, short: str) -> Outcome:
+        limit_s = self.start_watch.start_timeout_s
+        error = f"it did not begin within {limit_s:g} s, as no node has what it asks for: {short}"
+        await asyncio.to_thread(job_notes.add_stop, self.handle.note_path, "its start timeout", error)
+        with suppress(MailboxClosedError):
+            await self.carriers.outbox(self.carrier).stop(self.handle.note_path)
+        return Outcome(end=End.FAILED, error=error)
+
+
+def _outcome_in(note: JobNote) -> Outcome | None:
+    if note.outcome is not None:
+        return note.outcome
+    if note.ended is None:
+        return None
+    return stopped_outcome(note) if note.stop is not None else Outcome(end=End.LOST, error=note.ended)

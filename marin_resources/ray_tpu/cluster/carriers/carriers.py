@@ -1,0 +1,163 @@
+"""The carriers of one run: a Ray job for each Python that its small steps need, started with the first of them.
+
+In:  the path of a step's note.   Out: a message in the mailbox of its carrier; steps that come together share one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from marin_resources.ray_tpu.cluster.api.job_info import JobInfo
+from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi, connect
+from marin_resources.ray_tpu.cluster.carriers.mailbox import Mailbox, MailboxClosedError, Message, mailbox_path
+from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER
+from marin_resources.ray_tpu.cluster.code.code import Code
+from marin_resources.ray_tpu.cluster.errors import NoSuchJobError
+from marin_resources.ray_tpu.cluster.handle import runtime_env_of
+from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
+from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.output.job_notes import Carrier, Submitter
+from marin_resources.versioned_json import ControlFileError
+
+GATHER_S = 0.02
+"""How long a message waits for others to the same carrier."""
+MAX_INFO_AGE_S = 2.0
+"""How long the state of a carrier is used: all steps that wait for it share one request."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, kw_only=True)
+class _Started:
+    """A carrier that this run has started."""
+
+    carrier: Carrier
+    session: str
+    package: str | None
+    outbox: Outbox
+
+
+class Outbox:
+    """Posts messages to one mailbox; messages of the same moment are posted as one."""
+
+    def __init__(self, mailbox: str) -> None:
+        self._mailbox = Mailbox(mailbox)
+        self._posting = asyncio.Lock()
+        self._run: list[str] = []
+        self._stop: list[str] = []
+
+    async def run(self, note_path: str) -> None:
+        """Raises MailboxClosedError."""
+        self._run.append(note_path)
+        await self._post()
+
+    async def stop(self, note_path: str) -> None:
+        """Raises MailboxClosedError."""
+        self._stop.append(note_path)
+        await self._post()
+
+    def end(self) -> None:
+        """Blocks."""
+        self._mailbox.post(Message(end=True))
+
+    async def _post(self) -> None:
+        await asyncio.sleep(GATHER_S)
+        async with self._posting:
+            if not self._run and not self._stop:  # another caller has posted ours
+                return
+            message = Message(run=tuple(self._run), stop=tuple(self._stop))
+            await asyncio.to_thread(self._mailbox.post, message)
+            self._run, self._stop = self._run[len(message.run) :], self._stop[len(message.stop) :]
+
+
+@dataclass(eq=False, kw_only=True)
+class Carriers:
+    """The carriers that a run has started, and the state of all that it waits for."""
+
+    settings: ClusterSettings
+    retry: RetryWhileUnreachable
+    run_id: str | None
+    _started: dict[tuple[str, str], _Started] = field(default_factory=dict)
+    """By prefix and Python."""
+    _outboxes: dict[str, Outbox] = field(default_factory=dict)
+    _infos: dict[str, tuple[float, JobInfo | None]] = field(default_factory=dict)
+    """When it was read by the monotonic clock, and the job; None for one that the cluster does not have."""
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+    async def started(self, prefix: str, python: str, ship: Callable[[JobsApi], Awaitable[Code]]) -> _Started:
+        """Return the carrier of this run for a Python; start it if there is none. `ship` uploads the code."""
+        async with self._lock(f"{prefix} {python}"):
+            known = self._started.get((prefix, python))
+            if known is None:
+                known = self._started[prefix, python] = await self._start(prefix, python, ship)
+            return known
+
+    def forget(self, carrier: Carrier) -> None:
+        """The next step starts another carrier."""
+        self._started = {key: known for key, known in self._started.items() if known.carrier != carrier}
+
+    def outbox(self, carrier: Carrier) -> Outbox:
+        return self._outboxes.setdefault(carrier.mailbox, Outbox(carrier.mailbox))
+
+    async def info(self, carrier: Carrier) -> JobInfo | None:
+        """The carrier's job, at most 2 s old; None if the cluster does not have it."""
+        async with self._lock(carrier.job):
+            read_s, info = self._infos.get(carrier.job, (float("-inf"), None))
+            if time.monotonic() - read_s < MAX_INFO_AGE_S:
+                return info
+            async with connect(self.settings) as api:
+                try:
+                    info = await self.retry.call(lambda: api.info(carrier.job))
+                except NoSuchJobError:
+                    info = None
+            self._infos[carrier.job] = (time.monotonic(), info)
+            return info
+
+    def end(self) -> None:
+        """Tell the carriers of this run that no more steps come. Blocks."""
+        for known in self._started.values():
+            try:
+                known.outbox.end()
+            except MailboxClosedError:
+                continue
+            except (UnavailableError, ControlFileError) as error:  # it ends by itself after a while
+                log.warning("the carrier %s cannot be told that the run has ended (%s)", known.carrier.job, error)
+        self._started.clear()
+
+    async def _start(self, prefix: str, python: str, ship: Callable[[JobsApi], Awaitable[Code]]) -> _Started:
+        job = f"small-steps-{(self.run_id or 'no-run')[:8]}-{uuid.uuid4().hex[:6]}"
+        carrier = Carrier(job=job, mailbox=mailbox_path(prefix, job))
+        async with connect(self.settings) as api:
+            version = await self.retry.call(api.version)
+            code = await self.retry.call(lambda: ship(api))
+            await self.retry.call(
+                lambda: api.submit(
+                    submission_id=job,
+                    entrypoint=code.command(python, "marin_resources.ray_tpu.job.carrier", carrier.mailbox),
+                    runtime_env=runtime_env_of(code, self.settings.start_timeout_s),
+                    metadata=self._metadata(carrier),
+                    num_cpus=None,
+                    memory_bytes=None,
+                )
+            )
+        return _Started(carrier=carrier, session=version.session, package=code.package, outbox=self.outbox(carrier))
+
+    def _metadata(self, carrier: Carrier) -> dict[str, str]:
+        fields: dict[str, Any] = {
+            "step": "small steps",
+            "output": carrier.mailbox,
+            "attempt": "1",
+            "run_id": self.run_id or "",
+            "user": Submitter.here(self.run_id).user or "",
+        }
+        return {CARRIER: carrier.mailbox, **{f"marin/{name}": value for name, value in fields.items()}}
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())

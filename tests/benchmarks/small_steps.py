@@ -1,0 +1,134 @@
+"""What it costs that small steps run on a cluster: the same steps on a cluster's carrier, and on the run's own Ray.
+
+    python tests/benchmarks/small_steps.py [ROUNDS] [CASE …]
+
+    level 100, level 1000   so many steps that do nothing, side by side
+    chain 30                30 steps, each reading the one before
+    another's step          seconds until a step of another run begins, which is submitted in the middle of 1,000
+
+Both sides are whole commands, `dagster asset materialize`, in a fresh prefix: a local run starts its Ray, a run on a
+cluster starts a carrier. The cluster is on this machine and has its CPUs. Rounds alternate; medians count. Exits 1
+beyond a limit. Takes ten minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from ray_cluster import Cluster
+
+from marin_resources.output import Output
+from marin_resources.ray_tpu.cluster.backend import ClusterBackend
+from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.settings import project_root
+from marin_resources.wire.outcome import End
+from marin_resources.wire.task import Task
+
+LIMITS = {"level 100": 1.5, "level 1000": 1.5, "chain 30": 2.0}
+"""Seconds on the cluster over seconds here."""
+ANOTHERS, ANOTHERS_LIMIT_S = "another's step", 5.0
+SIDES = Path(__file__).parent / "sides"
+
+
+def main() -> int:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    cases = sys.argv[2:] or [*LIMITS, ANOTHERS]
+    with Cluster(cpus=os.cpu_count() or 1) as cluster, tempfile.TemporaryDirectory() as folder:
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=cluster.token_path)
+        within = [compare(case, rounds, cluster, folder) for case in cases if case != ANOTHERS]
+        if ANOTHERS in cases:
+            within.append(begin_amid_others(rounds, cluster, folder))
+    return 0 if all(within) else 1
+
+
+def compare(case: str, rounds: int, cluster: Cluster, folder: str) -> bool:
+    kind, steps = case.split()
+    here, there = [], []
+    for _ in range(rounds):
+        here.append(materialize(kind, steps, folder, cluster=None))
+        there.append(materialize(kind, steps, folder, cluster=cluster))
+    ratio = statistics.median(there) / statistics.median(here)
+    every = ", ".join(f"{a:.1f}/{b:.1f}" for a, b in zip(there, here, strict=True))
+    print(f"{case:14} {ratio:6.2f} times local, limit {LIMITS[case]}   (seconds: {every})", flush=True)
+    return ratio <= LIMITS[case]
+
+
+def materialize(kind: str, steps: str, folder: str, *, cluster: Cluster | None) -> float:
+    """Wall seconds of one command."""
+    began_s = time.monotonic()
+    command = start(kind, steps, folder, cluster=cluster)
+    _, errors = command.communicate()
+    if command.returncode != 0:
+        raise RuntimeError(f"{command.args} ended with {command.returncode}:\n{errors[-3000:]}")
+    return time.monotonic() - began_s
+
+
+def start(kind: str, steps: str, folder: str, *, cluster: Cluster | None) -> subprocess.Popen[str]:
+    """Start one command in a prefix of its own. Dagster is set up as the checkout sets it up, in a home of its own."""
+    home = Path(folder, "dagster")
+    home.mkdir(exist_ok=True)
+    shutil.copy(project_root() / ".dagster/dagster.yaml", home)
+    environment = {
+        **os.environ,
+        "NOOP_STEPS": steps,
+        "MARIN_PREFIX": f"{folder}/{uuid.uuid4().hex}",
+        "DAGSTER_HOME": str(home),
+        "PYTHONPATH": os.pathsep.join([str(SIDES), str(project_root())]),
+        "MARIN_CLUSTER": cluster.address if cluster else "",
+    }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, "-m", "dagster", "asset", "materialize", "-m", "noop_ours", "-a", kind, "--select", "*"]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def begin_amid_others(rounds: int, cluster: Cluster, folder: str) -> bool:
+    waited_s = []
+    for _ in range(rounds):
+        run = start("level", "1000", folder, cluster=cluster)
+        time.sleep(20)  # in the middle of them
+        waited_s.append(begin_one(cluster, folder))
+        assert run.poll() is None, "the steps of the others have ended before"
+        run.kill()
+        run.communicate()
+    median_s = statistics.median(waited_s)
+    every = ", ".join(f"{each:.1f}" for each in waited_s)
+    print(f"{ANOTHERS:14} {median_s:6.1f} s until it begins, limit {ANOTHERS_LIMIT_S} s   ({every})", flush=True)
+    return median_s <= ANOTHERS_LIMIT_S
+
+
+def begin_one(cluster: Cluster, folder: str) -> float:
+    """Seconds from the submission of a step to its function's first line."""
+    settings = ClusterSettings(address=cluster.address, token_path=cluster.token_path)
+    backend = ClusterBackend(settings, run_id=None)
+    output = Output(name=f"stopwatch/{uuid.uuid4().hex[:8]}", version="000000", identity=uuid.uuid4().hex)
+    path = f"{folder}/{output.relative()}"
+    config = {"$dataclass": "benchmarks.sides.stopwatch:StopwatchConfig", "output_path": path}
+    fn = "benchmarks.sides.stopwatch:stopwatch"
+
+    async def compute() -> None:
+        attempt = await backend.attempt_for(path)
+        task = Task(output=output, prefix=folder, path=path, fn=fn, config=config, attempt=attempt)
+        outcome = await backend.wait(await backend.submit(task), lambda line: None)
+        assert outcome.end is End.SUCCESS, outcome
+
+    began_s = time.time()
+    asyncio.run(compute())
+    backend.shutdown()
+    return json.loads(Path(path, "times.json").read_text())["first_line"] - began_s
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,119 @@
+"""A job that has not begun: what is reported about it, and when it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from marin_resources.hardware import cpu
+from marin_resources.ray_tpu.cluster import start_watch
+from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
+from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
+from marin_resources.ray_tpu.cluster.start_watch import StartWatch, Wait, describe_queue
+
+
+def job(name: str, status: JobStatus, at_s: float = 0.0, user: str | None = None) -> JobInfo:
+    return JobInfo(
+        submission_id=name,
+        status=status,
+        message="",
+        error_type=None,
+        exit_code=None,
+        submitted_at_s=at_s,
+        ended_at_s=None,
+        metadata={"marin/user": user} if user else {},
+        entrypoint="x",
+        node_id=None,
+    )
+
+
+class ClusterThere:
+    """Answers as a dashboard; the test changes what there is."""
+
+    def __init__(self, nodes: list[Mapping[str, float]], jobs: list[JobInfo]) -> None:
+        self.nodes, self.jobs = nodes, jobs
+
+    async def node_resources(self) -> list[Mapping[str, float]]:
+        return self.nodes
+
+    async def list(self) -> list[JobInfo]:
+        return self.jobs
+
+
+class Watched:
+    """A job that requests 2 CPUs, and a clock that stands still until the test moves it."""
+
+    def __init__(self, there: ClusterThere, monkeypatch: pytest.MonkeyPatch, wait: Wait | None = None) -> None:
+        self.now_s, self.said = 1000.0, list[str]()
+        monkeypatch.setattr(start_watch.time, "monotonic", lambda: self.now_s)
+        api: Any = there
+        self.watch = StartWatch(
+            api=api,
+            retry=RetryWhileUnreachable("http://head", 1.0, self.said.append),
+            queue=there.list,
+            job="mine",
+            resources=cpu(2),
+            start_timeout_s=30.0,
+            report=self.said.append,
+            wait=wait or Wait(began_s=1000.0),
+        )
+
+    def after(self, seconds: float) -> str | None:
+        self.now_s += seconds
+        return asyncio.run(self.watch.look())
+
+
+WAITING = [job("first", JobStatus.PENDING, 1.0), job("mine", JobStatus.PENDING, 2.0), job("x", JobStatus.RUNNING, 0.0)]
+
+
+def test_a_job_that_some_node_could_hold_waits_for_days_and_says_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(ClusterThere([{"CPU": 2}], WAITING), monkeypatch)
+    assert [watched.after(seconds) for seconds in (0, 4, 2, 50, 9, 2)] == [None] * 6
+    assert watched.said == [
+        f"waits for 2 CPU since {seconds} s: the cluster is busy, place 2 of 2 in the queue; 1 job runs, of someone (1)"
+        for seconds in (6, 67)
+    ]
+    assert watched.after(3 * 86400) is None
+
+
+def test_what_no_node_could_hold_is_reported_at_once_and_given_up_after_the_limit_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watched = Watched(ClusterThere([{"CPU": 1}, {"CPU": 1}], WAITING), monkeypatch)
+    assert watched.after(0) is None
+    assert watched.said == [
+        "waits for 2 CPU since 0 s: no node has that now (CPU 2 requested, 1 at most), and it is given up in 30 s"
+    ]
+    assert watched.after(29.9) is None
+    assert watched.after(0.2) == "CPU 2 requested, 1 at most"
+
+
+def test_a_node_that_comes_begins_the_limit_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = ClusterThere([], WAITING)
+    watched = Watched(there, monkeypatch)
+    assert watched.after(0) is None
+    there.nodes = [{"CPU": 2}]
+    assert watched.after(29) is None
+    there.nodes = []
+    assert watched.after(29) is None
+    assert watched.after(29) is None
+    assert watched.after(2) == "CPU 2 requested, 0 at most"
+
+
+def test_a_wait_goes_on_over_jobs_that_are_submitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head ends a job that waits for long, and the next job takes its place: the limit counts from the first."""
+    there, wait = ClusterThere([], WAITING), Wait(began_s=1000.0)
+    assert Watched(there, monkeypatch, wait).after(0) is None
+    assert Watched(there, monkeypatch, wait).after(31) == "CPU 2 requested, 0 at most"
+
+
+def test_the_queue_names_for_whom_the_cluster_works() -> None:
+    users = ["ann", "bob", "bob", "cy", "dee"]
+    jobs = [job(f"r{n}", JobStatus.RUNNING, user=user) for n, user in enumerate(users)]
+    assert describe_queue("mine", [*WAITING[:2], *jobs]) == (
+        "the cluster is busy, place 2 of 2 in the queue; 5 jobs run, of bob (2), ann (1), cy (1) and 1 others"
+    )
+    assert describe_queue("gone", []) == "the cluster is busy, about to begin; no job runs"
