@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import psutil
@@ -32,41 +31,44 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def kill_descendants() -> None:
-    """Kill all descendants but companions, which end by themselves. Return when they are gone, after 2 s at most."""
-    if not any(True for _ in _children()):
-        return
+def children() -> frozenset[int]:
+    """The ids of the processes whose parent is this one. Cheaper than a look at all processes."""
+    try:
+        texts = [(task / "children").read_text() for task in TASKS.iterdir()]
+    except FileNotFoundError:  # a thread that has just ended, or another system
+        return frozenset(child.pid for child in psutil.Process().children())
+    return frozenset(int(pid) for text in texts for pid in text.split())
+
+
+def kill_descendants(but: Collection[int] = ()) -> None:
+    """Kill all descendants but these children, with theirs, and companions, which end by themselves.
+
+    Return when they are gone, after 2 s at most.
+    """
+    kept = {*but, *_kept()}
     end_s = time.monotonic() + KILL_TIMEOUT_S
-    while found := _descendants():  # again, as one may fork while they are listed
+    while (found := _below(children() - kept)) and time.monotonic() < end_s:  # again, as one may fork meanwhile
         for each in found:
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.send_signal(signal.SIGSTOP)
         for each in found:
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
-        _, alive = psutil.wait_procs(found, timeout=max(0.0, end_s - time.monotonic()))
-        if alive and time.monotonic() >= end_s:
-            return
+        psutil.wait_procs(found, timeout=max(0.0, end_s - time.monotonic()))
 
 
-def _descendants() -> list[psutil.Process]:
-    kept = _kept()
-    return [each for each in psutil.Process().children(recursive=True) if each.pid not in kept]
-
-
-def _children() -> Iterator[int]:
-    """The processes whose parent is this one, without companions. Cheaper than a look at all processes."""
-    kept = _kept()
-    try:
-        texts = [(task / "children").read_text() for task in TASKS.iterdir()]
-    except FileNotFoundError:  # a thread that has just ended, or another system
-        yield from (each.pid for each in _descendants())
-        return
-    yield from (int(pid) for text in texts for pid in text.split() if int(pid) not in kept)
+def _below(pids: Iterable[int]) -> list[psutil.Process]:
+    """These processes and their descendants."""
+    found: list[psutil.Process] = []
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child = psutil.Process(pid)
+            found += [child, *child.children(recursive=True)]
+    return found
 
 
 def _kept() -> set[int]:
     """Companions, and the process by which multiprocessing removes what its users leave; it ends with this one."""
     tracker = getattr(sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None)
     pid = getattr(tracker, "_pid", None)
-    return companion_pids() | ({pid} if pid is not None else set()) | {os.getpid()}
+    return companion_pids() | ({pid} if pid is not None else set())

@@ -28,7 +28,7 @@ from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.deadline import deadline
 from marin_resources.ray_tpu.worker.end_process import end_process
 from marin_resources.ray_tpu.worker.guard import Guard
-from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, kill_descendants
+from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
@@ -163,6 +163,7 @@ class _Attempt:
         writing = writing_as(claim.writer, claim.lease.check)
         with charged_to(account), writing, reserve(self.placement.allocation, requirements):
             function, config = load(task.fn), decode(task.config)
+            before = children()
             with deadline(task.timeout_s, self._on_timeout):
                 self.called_at_s, self.call_started_s = time.time(), time.monotonic()
                 try:
@@ -170,7 +171,7 @@ class _Attempt:
                 finally:
                     self.compute_s = time.monotonic() - self.call_started_s
                     stop_signal.reinstall_handler()
-                    kill_descendants()  # before the manifest is taken: they may write
+                    kill_descendants(but=before)  # before the manifest is taken: they may write
 
     def _lost_lease(self, error: str) -> Outcome:
         """Another writer has the lease, unless the attempt's own mark is gone too: a writer would have left it."""

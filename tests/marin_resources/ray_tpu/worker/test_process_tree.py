@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,9 @@ import process_shapes
 import psutil
 import pytest
 from job_process import Job, new_job, terminate, wait_for
-from process_shapes import SHAPES, alive
+from process_shapes import SHAPES, SLEEP, alive
+
+from marin_resources.ray_tpu.worker.process_tree import children, kill_descendants
 
 STEPS = """
 import sys, time
@@ -100,3 +104,16 @@ def test_nothing_is_left_after_a_stop(start: Callable[..., Started], fn: str) ->
     terminate(process)
     process.communicate()
     assert started.left() == []
+
+
+def test_what_ran_before_the_step_in_its_process_goes_on(tmp_path: Path) -> None:
+    older, token = subprocess.Popen([sys.executable, "-c", SLEEP]), f"token-{uuid.uuid4().hex}"
+    before = children()
+    try:
+        subprocess.Popen([sys.executable, "-c", SLEEP, token])
+        kill_descendants(but=before)
+        assert alive(tmp_path, token) == []
+        assert older.poll() is None
+    finally:
+        older.kill()
+        older.wait()

@@ -147,8 +147,8 @@ def test_attempts_without_jobs_count(disk_prefix: str) -> None:
 
 def test_a_note_of_a_newer_format_is_refused(disk_prefix: str) -> None:
     path = join(disk_prefix, "1.json")
-    control.write(path, json.dumps({"format_version": 2}).encode(), expected=None)
-    with pytest.raises(JobNoteError, match=r"1\.json' has format version 2 and this software knows up to 1"):
+    control.write(path, json.dumps({"format_version": 3}).encode(), expected=None)
+    with pytest.raises(JobNoteError, match=r"1\.json' has format version 3 and this software knows up to 2"):
         read_note(path)
 
 
