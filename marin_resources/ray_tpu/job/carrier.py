@@ -75,7 +75,8 @@ class Carrier:
         """Run the steps that arrive until there are no more. Blocks."""
         active_s = time.monotonic()
         while True:
-            for message in retry_while_unavailable(lambda: list(self.mailbox.new())):
+            # one by one: a store that fails at the second message must not lose the first
+            while (message := retry_while_unavailable(lambda: next(self.mailbox.new(), None))) is not None:
                 self._take(message)
                 active_s = time.monotonic()
             self._kill_stubborn()
@@ -128,6 +129,8 @@ class Carrier:
             print(error, flush=True)
             return
         if note is None or not note.open:
+            if note is not None and note.stop is not None:  # the run that stopped it waits for its end
+                retry_while_unavailable(lambda: add_ended(path, "it was stopped before it began"))
             return
         task = note.task
         options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}

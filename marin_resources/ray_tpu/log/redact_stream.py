@@ -3,8 +3,8 @@
 In:  the printed forms of secrets (`redact.forms_of`), and chunks of bytes.   Out: the bytes with `***` for each secret.
 
 The result does not depend on where the chunks are cut; only a long secret that is wrapped over several lines is found
-within one chunk alone. Overlapping secrets become one `***`, so no part of either is
-left. Each form is searched with `bytes.find`, which is linear in the worst case too, unlike a regular expression.
+within one chunk alone. Overlapping secrets become one `***`, so no part of either is left. Each form is searched with
+`bytes.find`, which is linear in the worst case too, unlike a regular expression.
 """
 
 from __future__ import annotations

@@ -40,7 +40,6 @@ class _Started:
 
     carrier: Carrier
     session: str
-    package: str | None
     outbox: Outbox
 
 
@@ -147,7 +146,7 @@ class Carriers:
                     memory_bytes=None,
                 )
             )
-        return _Started(carrier=carrier, session=version.session, package=code.package, outbox=self.outbox(carrier))
+        return _Started(carrier=carrier, session=version.session, outbox=self.outbox(carrier))
 
     def _metadata(self, carrier: Carrier) -> dict[str, str]:
         fields: dict[str, Any] = {

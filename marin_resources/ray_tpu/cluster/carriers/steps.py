@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ FORMAT_VERSION = 1
 FORMAT = VersionedJson(
     kind="list of steps", newest=FORMAT_VERSION, error=ControlFileError, shape={"notes": Required([str])}
 )
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +99,14 @@ async def find_step(jobs: Sequence[JobInfo], step_id: str) -> CarriedStep | None
 
 def _read_steps(mailbox: str) -> list[CarriedStep]:
     path = join(mailbox, NAME)
-    found = control.read(path)
-    if found is None:
+    try:
+        found = control.read(path)
+        listed = [] if found is None else FORMAT.parse(found.data, path)["notes"]
+        notes = [(path, note) for path in listed if (note := read_note(path)) is not None]
+        return [_step(path, note) for path, note in notes if note.outcome is None and not note.ended]
+    except (OSError, ControlFileError) as error:  # another user's bucket, or a damaged file: of this carrier alone
+        log.warning("the steps of the carrier at %s cannot be listed: %s", mailbox, error)
         return []
-    notes = ((path, read_note(path)) for path in FORMAT.parse(found.data, path)["notes"])
-    return [_step(path, note) for path, note in notes if note is not None and note.outcome is None and not note.ended]
 
 
 def _step(path: str, note: JobNote) -> CarriedStep:
