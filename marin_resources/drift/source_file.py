@@ -65,8 +65,13 @@ def read_parts(file: str) -> tuple[Part, ...] | None:
 
 def freeze(files: Mapping[str, bytes]) -> None:
     """From now on these files, by path, have this content for this process: the code that its jobs run, which later
-    edits do not change."""
+    edits and removals do not change."""
     _FROZEN.update(files)
+
+
+def is_file(file: str) -> bool:
+    """Whether the file exists, or did when it was frozen."""
+    return file in _FROZEN or os.path.isfile(file)
 
 
 def _cached(known: dict[str, tuple[tuple[int, int], T]], file: str, read: Callable[[bytes], T]) -> T:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import marin_resources
-from marin_resources.drift.source_file import Import, read_code
+from marin_resources.drift.source_file import Import, is_file, read_code
 
 PLUMBING_PACKAGE = "marin_resources"
 """Stages read, write and share work through it. Its own tests make sure that its changes do not change data."""
@@ -86,15 +86,20 @@ class Modules:
         path = name.replace(".", "/")
         for folder in self._folders_with(name.partition(".")[0]):
             for file in (f"{folder}/{path}/__init__.py", f"{folder}/{path}.py"):
-                if os.path.isfile(file):
+                if is_file(file):
                     yield Module(name=name, file=file)
 
     def _folders_with(self, top: str) -> list[str]:
         """The roots that contain a top-level name. Most names are installed packages, in no root."""
         if top not in self._folders:
             allowed = (root.folder for root in self.roots if root.packages is None or top in root.packages)
-            self._folders[top] = [f for f in allowed if os.path.isdir(f"{f}/{top}") or os.path.isfile(f"{f}/{top}.py")]
+            self._folders[top] = [folder for folder in allowed if _has(folder, top)]
         return self._folders[top]
+
+
+def _has(folder: str, top: str) -> bool:
+    path = f"{folder}/{top}"
+    return os.path.isdir(path) or is_file(f"{path}.py") or is_file(f"{path}/__init__.py")
 
 
 def is_plumbing(name: str) -> bool:
@@ -106,7 +111,7 @@ def module_of(reference: str) -> Module | None:
     address = reference.rpartition(":")[0]
     is_script = address.endswith(".py")
     file = address if is_script else _file_of_loaded(address)
-    if not file.endswith(".py") or not os.path.isfile(file):
+    if not file.endswith(".py") or not is_file(file):
         return None
     return Module(name=name_of_file(file) if is_script else address, file=os.path.abspath(file))
 
@@ -115,7 +120,7 @@ def name_of_file(file: str) -> str:
     """The module name of a file by the `__init__.py` in its folders, however it was imported or started."""
     folder, name = os.path.split(file)
     parts = [] if name == "__init__.py" else [name.removesuffix(".py")]
-    while os.path.isfile(f"{folder}/__init__.py"):
+    while is_file(f"{folder}/__init__.py"):
         folder, _, package = folder.rpartition("/")
         parts.insert(0, package)
     return ".".join(parts)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from marin_resources.ray_tpu.cluster.job_log import Shown
+from marin_resources.ray_tpu.cluster.monitor.job_log import Shown
 
 WRITE_EVERY_S = 5.0
 log = logging.getLogger(__name__)

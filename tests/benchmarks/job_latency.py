@@ -14,7 +14,6 @@ limit. Takes three minutes.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import statistics
@@ -22,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,13 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from ray_cluster import Cluster
+from sides import stopwatch_step
 
-from marin_resources.output import Output
-from marin_resources.ray_tpu.cluster.backend import ClusterBackend
-from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.settings import project_root
-from marin_resources.wire.outcome import End
-from marin_resources.wire.task import Task
 
 LIMIT = 1.2
 """Ours over `ray job submit`'s."""
@@ -77,21 +71,8 @@ def main() -> int:
 
 
 def our_step(cluster: Cluster, script: Path, folder: str) -> Times:
-    settings = ClusterSettings(address=cluster.address, token_path=cluster.token_path)
-    backend = ClusterBackend(settings, run_id=None)
-    name = f"stopwatch/{uuid.uuid4().hex[:8]}"
-    output = Output(name=name, version="000000", identity=uuid.uuid4().hex)
-    path = f"{folder}/{output.relative()}"
-    config = {"$dataclass": "benchmarks.sides.stopwatch:StopwatchConfig", "output_path": path}
-    fn = "benchmarks.sides.stopwatch:stopwatch"
-
-    async def compute() -> None:
-        attempt = await backend.attempt_for(path)
-        task = Task(output=output, prefix=folder, path=path, fn=fn, config=config, attempt=attempt)
-        outcome = await backend.wait(await backend.submit(task), lambda line: None)
-        assert outcome.end is End.SUCCESS, outcome
-
-    return measured(path, lambda: asyncio.run(compute()))
+    task = stopwatch_step.new_task(folder, own_job=True)
+    return measured(task.path, lambda: stopwatch_step.compute(cluster, task))
 
 
 def by_command(cluster: Cluster, script: Path, folder: str) -> Times:

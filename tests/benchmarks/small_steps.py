@@ -13,7 +13,6 @@ beyond a limit. Takes ten minutes.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -29,13 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from ray_cluster import Cluster
+from sides import stopwatch_step
 
-from marin_resources.output import Output
-from marin_resources.ray_tpu.cluster.backend import ClusterBackend
-from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.settings import project_root
-from marin_resources.wire.outcome import End
-from marin_resources.wire.task import Task
 
 LIMITS = {"level 100": 1.5, "level 1000": 1.5, "chain 30": 2.0}
 """Seconds on the cluster over seconds here."""
@@ -111,23 +106,10 @@ def begin_amid_others(rounds: int, cluster: Cluster, folder: str) -> bool:
 
 def begin_one(cluster: Cluster, folder: str) -> float:
     """Seconds from the submission of a step to its function's first line."""
-    settings = ClusterSettings(address=cluster.address, token_path=cluster.token_path)
-    backend = ClusterBackend(settings, run_id=None)
-    output = Output(name=f"stopwatch/{uuid.uuid4().hex[:8]}", version="000000", identity=uuid.uuid4().hex)
-    path = f"{folder}/{output.relative()}"
-    config = {"$dataclass": "benchmarks.sides.stopwatch:StopwatchConfig", "output_path": path}
-    fn = "benchmarks.sides.stopwatch:stopwatch"
-
-    async def compute() -> None:
-        attempt = await backend.attempt_for(path)
-        task = Task(output=output, prefix=folder, path=path, fn=fn, config=config, attempt=attempt)
-        outcome = await backend.wait(await backend.submit(task), lambda line: None)
-        assert outcome.end is End.SUCCESS, outcome
-
+    task = stopwatch_step.new_task(folder, own_job=False)
     began_s = time.time()
-    asyncio.run(compute())
-    backend.shutdown()
-    return json.loads(Path(path, "times.json").read_text())["first_line"] - began_s
+    stopwatch_step.compute(cluster, task)
+    return json.loads(Path(task.path, "times.json").read_text())["first_line"] - began_s
 
 
 if __name__ == "__main__":

@@ -69,8 +69,12 @@ def write(folder: Path, *, own_job: bool, ends: str, name: str) -> Path:
     return folder / name
 
 
-def edit_between_the_steps(folder: Path, prefix: Path) -> None:
+def wait_for_the_first_step(prefix: Path) -> None:
     wait_until(lambda: list(prefix.glob("edited/first-*/begun.txt")), "the first step", timeout_s=120)
+
+
+def edit_between_the_steps(folder: Path, prefix: Path) -> None:
+    wait_for_the_first_step(prefix)
     (folder / "recipe.py").write_text(RECIPE.format(value=2))
     (folder.parent / "gate").unlink()
 
@@ -105,6 +109,19 @@ def finished(run: subprocess.Popen[str]) -> str:
     assert run.returncode == 0, output
     assert "0 computed, 2 reused, 0 failed" in output
     return output
+
+
+@pytest.mark.long
+def test_of_a_module_that_is_removed(folder: Path, prefix: Path, dagster_home: Path, cluster: Cluster) -> None:
+    run = start_run(
+        write(folder, own_job=False, ends=SCRIPT, name="experiment.py"), env_for(prefix, dagster_home, cluster)
+    )
+    wait_for_the_first_step(prefix)
+    (folder / "recipe.py").unlink()
+    (folder.parent / "gate").unlink()
+    output, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, output
+    require_unedited(prefix)
 
 
 @pytest.mark.long

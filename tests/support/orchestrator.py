@@ -26,7 +26,7 @@ from marin_resources.storage.output.store import Store
 class Orchestrator:
     """Produces steps on a cluster, in an event loop of its own, as a run does, and keeps the messages."""
 
-    def __init__(self, prefix: Path, cluster: Cluster, run_id: str = "run-1", **settings: Any) -> None:
+    def __init__(self, prefix: Path | str, cluster: Cluster, run_id: str = "run-1", **settings: Any) -> None:
         there = cluster.settings(code=CodeMode.IMAGE)
         self.settings = dataclasses.replace(there, image_root=str(ROOT), **settings)
         self.store, self.said, self.log = Store(str(prefix)), list[str](), list[str]()

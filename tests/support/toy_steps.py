@@ -59,6 +59,19 @@ def wait_at_gate(config: ToyConfig) -> dict[str, int]:
     return write_value(config)
 
 
+def wait_connected_at_gate(config: ToyConfig) -> dict[str, int]:
+    """The same, connected to the cluster as a step is that maps shards; say that every second."""
+    from marin_resources.ray_tpu.shards.connection import connect
+
+    connect()
+    note_call(config)
+    print(f"waiting in process {os.getpid()}", flush=True)
+    while os.path.exists(config.gate):
+        time.sleep(1)
+        print("still connected", flush=True)
+    return write_value(config)
+
+
 def count_at_gate(config: ToyConfig) -> dict[str, int]:
     """Print a number fifty times a second until the gate is gone."""
     number = 0
@@ -74,6 +87,16 @@ def wait_with_a_child(config: ToyConfig) -> dict[str, int]:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     print(f"child {child.pid}", flush=True)
     return wait_at_gate(config)
+
+
+def start_all_shapes(config: ToyConfig) -> None:
+    """Start process trees of all shapes with a token (the note) and a folder (the gate); then wait for ever."""
+    import process_shapes
+
+    process_shapes.start_all(config.gate, config.note)
+    print("all have started", flush=True)
+    while True:
+        time.sleep(60)
 
 
 def ignore_being_told_to_stop(config: ToyConfig) -> dict[str, int]:

@@ -35,31 +35,24 @@ async def show_log(step: CarriedStep, *, follow: bool) -> None:
     """Print the log of the step's attempt so far; with `follow`, also new lines until the step has ended."""
     from marin_resources.ray_tpu.log.attempt_log import LogFollower
     from marin_resources.storage.output.attempts import log_path
+    from marin_resources.storage.output.job_notes import is_closed
 
     follower = LogFollower(log_path(step.note.task.path, step.note.attempt), print_line)
-    while follow and not await asyncio.to_thread(has_ended, step):
+    while follow and not await asyncio.to_thread(is_closed, step.note_path):
         await asyncio.to_thread(follower.poll)
         await asyncio.sleep(POLL_S)
     await asyncio.to_thread(follower.finish)
 
 
-def has_ended(step: CarriedStep) -> bool:
-    """Whether the worker of the step or its carrier has recorded the end. Blocks."""
-    from marin_resources.storage.output.job_notes import read_note
-
-    note = read_note(step.note_path)
-    return note is None or note.outcome is not None or note.ended is not None
-
-
 async def stop_step(step: CarriedStep, by: str, reason: str) -> bool:
     """Stop the step; return whether it has ended within 10 s."""
-    from marin_resources.storage.output.job_notes import add_stop
+    from marin_resources.storage.output.job_notes import add_stop, is_closed
 
     await asyncio.to_thread(add_stop, step.note_path, by, reason)
     await _request_stop(step)
     try:
         async with asyncio.timeout(STOP_TIMEOUT_S):
-            while not await asyncio.to_thread(has_ended, step):
+            while not await asyncio.to_thread(is_closed, step.note_path):
                 await asyncio.sleep(POLL_S)
     except TimeoutError:
         return False

@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Protocol
 
+from marin_resources.hardware import Resources
 from marin_resources.output import Holder
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi, JobStatus, connect
 from marin_resources.ray_tpu.cluster.carriers.carried_step import CarriedStep
 from marin_resources.ray_tpu.cluster.carriers.carriers import Carriers
 from marin_resources.ray_tpu.cluster.carriers.mailbox import MailboxClosedError
-from marin_resources.ray_tpu.cluster.carriers.steps import Queue
+from marin_resources.ray_tpu.cluster.carriers.queue import Queue
 from marin_resources.ray_tpu.cluster.code.code import Code, code_of, ship
 from marin_resources.ray_tpu.cluster.code.freeze import freeze_code
 from marin_resources.ray_tpu.cluster.code.python import python_for
@@ -37,15 +37,16 @@ from marin_resources.ray_tpu.cluster.handle import (
     entrypoint_resources,
     is_small,
     metadata_of,
+    needs_device,
     runtime_env_of,
     submission_id,
 )
-from marin_resources.ray_tpu.cluster.job_log import JobLog, Shown
-from marin_resources.ray_tpu.cluster.job_monitor import JobMonitor
-from marin_resources.ray_tpu.cluster.outcome import STOPPED_BY_RUN, outcome_of
+from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog, Positions, Shown
+from marin_resources.ray_tpu.cluster.monitor.job_monitor import JobMonitor
+from marin_resources.ray_tpu.cluster.monitor.outcome import STOPPED_BY_RUN, outcome_of
+from marin_resources.ray_tpu.cluster.monitor.start_watch import StartWatch, Wait
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.cluster.start_watch import StartWatch, Wait
 from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.job_notes import Carrier, JobNote, Submitter
@@ -60,15 +61,6 @@ STOP_POLL_S = 0.1
 SUBMIT_TIMEOUT_S = 15.0
 """How long another run may take from its note to its job before the job counts as never submitted."""
 log = logging.getLogger(__name__)
-
-
-class Positions(Protocol):
-    """How much runs have shown of the log of each job. May block."""
-
-    def of(self, submission_id: str, step: str) -> Shown: ...
-    def show(self, submission_id: str, step: str, before: Shown, pass_on: Callable[[], None]) -> None: ...
-    def note(self, submission_id: str, step: str, position_bytes: int) -> None: ...
-    def forget(self, submission_id: str) -> None: ...
 
 
 class ClusterBackend:
@@ -146,7 +138,8 @@ class ClusterBackend:
         return outcome
 
     def _monitor(self, handle: JobHandle, api: JobsApi, job_log: JobLog) -> JobMonitor | CarriedStep:
-        start_watch = self._start_watch(handle, api)
+        task = handle.note.task
+        step_watch = self._start_watch(handle, api, task.resources)
         on_progress = lambda: self._note_position(handle, job_log)  # noqa: E731
         if handle.note.carrier is None:
             return JobMonitor(
@@ -154,7 +147,8 @@ class ClusterBackend:
                 retry=self._retry,
                 handle=handle,
                 job_log=job_log,
-                start_watch=start_watch,
+                start_watch=self._start_watch(handle, api, entrypoint_resources(task)),
+                device_watch=step_watch if needs_device(task) else None,
                 on_progress=on_progress,
             )
         return CarriedStep(
@@ -162,7 +156,7 @@ class ClusterBackend:
             carrier=handle.note.carrier,
             carriers=self._carriers,
             job_log=job_log,
-            start_watch=start_watch,
+            start_watch=step_watch,
             on_progress=on_progress,
         )
 
@@ -183,7 +177,8 @@ class ClusterBackend:
             self._report(f"the stop of job {handle.id} could not be noted ({error})")
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S), connect(self._settings) as api:
-                await (self._stop_carried(handle) if handle.note.carrier else stop_job(api, handle.job))
+                carrier = handle.note.carrier
+                await (self._carriers.stop(carrier, handle.note_path) if carrier else stop_job(api, handle.job))
         except NoSuchJobError:
             return  # noted, and not submitted yet
         except (TimeoutError, UnreachableError, ClusterError) as error:
@@ -303,18 +298,6 @@ class ClusterBackend:
             await self._stop_after_cancellation(handle)
             raise
 
-    async def _stop_carried(self, handle: JobHandle) -> None:
-        """Ask the carrier to stop a step, and wait until it has."""
-        carrier = handle.note.carrier
-        assert carrier is not None
-        with suppress(MailboxClosedError):
-            await self._carriers.outbox(carrier).stop(handle.note_path)
-        while not await asyncio.to_thread(_is_closed, handle):
-            info = await self._carriers.info(carrier)
-            if info is None or info.status.is_terminal:
-                return
-            await asyncio.sleep(STOP_POLL_S)
-
     async def _stop_after_cancellation(self, handle: JobHandle) -> None:
         """Stop a job whose submission was cancelled: it may have arrived, and the caller has no handle to stop it."""
         import anyio
@@ -338,7 +321,7 @@ class ClusterBackend:
         request = lambda: api.submit(  # noqa: E731
             submission_id=handle.job,
             entrypoint=code.command(handle.python, "marin_resources.ray_tpu.job", handle.note_path),
-            runtime_env=runtime_env_of(code, self._settings.start_timeout_s),
+            runtime_env=runtime_env_of(code, self._settings),
             metadata=metadata_of(task, handle.note),
             num_cpus=requested.cpus,
             memory_bytes=requested.memory_bytes,
@@ -352,15 +335,16 @@ class ClusterBackend:
             return Outcome(end=End.FAILED, error=f"the cluster {handle.address} did not take its job: {error}")
         return None
 
-    def _start_watch(self, handle: JobHandle, api: JobsApi) -> StartWatch:
+    def _start_watch(self, handle: JobHandle, api: JobsApi, resources: Resources) -> StartWatch:
         task = handle.note.task
         return StartWatch(
             api=api,
             retry=self._retry,
             queue=self._queue.jobs,
             job=handle.id,
-            resources=entrypoint_resources(task) if handle.note.carrier is None else task.resources,
+            resources=resources,
             start_timeout_s=self._settings.start_timeout_s,
+            node_types=self._settings.node_types,
             report=lambda phrase: self._report(f"{task.output.name}: it {phrase}"),
             wait=self._waits.setdefault(handle.output_path, Wait()),
         )
@@ -394,12 +378,6 @@ class ClusterBackend:
     def _note_position(self, handle: JobHandle, job_log: JobLog) -> None:
         if self._positions is not None and job_log.all_is_shown:
             self._positions.note(handle.id, handle.note.task.output.name, job_log.position_bytes)
-
-
-def _is_closed(handle: JobHandle) -> bool:
-    """Whether the worker or the carrier has recorded the end of a step."""
-    note = job_notes.read_note(handle.note_path)
-    return note is None or note.outcome is not None or note.ended is not None
 
 
 async def stop_job(api: JobsApi, job: str) -> JobInfo:

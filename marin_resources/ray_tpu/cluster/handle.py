@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.cluster.code.code import Code
-from marin_resources.ray_tpu.cluster.settings import START_TIMEOUT_VARIABLE
+from marin_resources.ray_tpu.cluster.settings import NODE_TYPES_VARIABLE, START_TIMEOUT_VARIABLE, ClusterSettings
 from marin_resources.ray_tpu.environment.extras import FRESH_PROCESS_EXTRAS
 from marin_resources.storage.output.job_notes import JobNote, Submitter
 from marin_resources.wire.outcome import Outcome
@@ -71,10 +72,13 @@ def submission_id(task: Task) -> str:
     return f"{name}-{task.output.version}-{place}-a{task.attempt}"
 
 
-def runtime_env_of(code: Code, start_timeout_s: float) -> dict[str, Any]:
+def runtime_env_of(code: Code, settings: ClusterSettings) -> dict[str, Any]:
     """Ray's runtime environment of a job with this code."""
-    forwarded = {name: os.environ[name] for name in FORWARDED_VARIABLES if name in os.environ}
-    return {**code.runtime_env(), "env_vars": {**forwarded, START_TIMEOUT_VARIABLE: f"{start_timeout_s:g}"}}
+    variables = {name: os.environ[name] for name in FORWARDED_VARIABLES if name in os.environ}
+    variables[START_TIMEOUT_VARIABLE] = f"{settings.start_timeout_s:g}"
+    if settings.node_types:
+        variables[NODE_TYPES_VARIABLE] = json.dumps(settings.node_types)
+    return {**code.runtime_env(), "env_vars": variables}
 
 
 def entrypoint_resources(task: Task) -> Resources:
@@ -104,6 +108,7 @@ def metadata_of(task: Task, note: JobNote) -> dict[str, str]:
         "attempt": str(task.attempt),
         "run_id": task.run_id or "",
         "user": note.by.user or "",
+        **({"device": task.resources.describe()} if needs_device(task) else {}),
     }
     return {f"marin/{name}": value for name, value in fields.items()}
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from marin_resources.settings import SettingError
 
 START_TIMEOUT_VARIABLE = "MARIN_CLUSTER_START_TIMEOUT_S"
-"""Of the deployment; a submitter sets it in the environment of each job too."""
+NODE_TYPES_VARIABLE = "MARIN_CLUSTER_NODE_TYPES"
+"""Both of the deployment; a submitter sets them in the environment of each job too."""
 DEFAULT_START_TIMEOUT_S = 600.0
 LOCAL = "local"
 """Stands for the address of the cluster of `marin cluster local up`."""
@@ -44,6 +45,9 @@ class ClusterSettings:
     start_timeout_s: float = DEFAULT_START_TIMEOUT_S
     """How long a step may wait while no node has what it asks for: a cluster takes minutes to grow. A busy node is
     awaited without limit."""
+    node_types: tuple[Mapping[str, float], ...] = ()
+    """The resources of each kind of node that the cluster's autoscaler may add, by Ray's names. A step that one of
+    them could hold is awaited without limit too."""
     outage_timeout_s: float = 1800.0
     """How long requests to a dashboard that does not answer are retried."""
 

@@ -6,6 +6,8 @@ MARIN_CLUSTER_WORKING_DIR       the folder to ship                              
 MARIN_CLUSTER_IMAGE_ROOT        that folder in the image                         default: its code is installed
 MARIN_CLUSTER_ENVIRONMENTS      python=extra+extra,python=extra: on the nodes    default: one `python` has them all
 MARIN_CLUSTER_START_TIMEOUT_S   how long a step waits if no node could hold it   default: 600
+MARIN_CLUSTER_NODE_TYPES        what nodes the autoscaler may add, as JSON        default: none
+                                [{"CPU": 96, "memory": 3e11}, {"CPU": 120, "TPU-v4-8-head": 1}]
 MARIN_CLUSTER_OUTAGE_TIMEOUT_S  how long requests to it are retried              default: 1800
 MARIN_CLUSTER_TOKEN_SECRET      the token in Google's Secret Manager: projects/p/secrets/s
 RAY_AUTH_TOKEN_PATH             a file with the token, as for Ray itself
@@ -13,6 +15,7 @@ RAY_AUTH_TOKEN_PATH             a file with the token, as for Ray itself
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping
@@ -77,6 +80,7 @@ def _fields_from_env(environ: Mapping[str, str]) -> dict[str, Any]:
         "image_root": ("MARIN_CLUSTER_IMAGE_ROOT", _image_root),
         "environments": ("MARIN_CLUSTER_ENVIRONMENTS", _environments),
         "start_timeout_s": ("MARIN_CLUSTER_START_TIMEOUT_S", _seconds),
+        "node_types": ("MARIN_CLUSTER_NODE_TYPES", parse_node_types),
         "outage_timeout_s": ("MARIN_CLUSTER_OUTAGE_TIMEOUT_S", _seconds),
         "token_secret": ("MARIN_CLUSTER_TOKEN_SECRET", _secret),
         "token_path": ("RAY_AUTH_TOKEN_PATH", lambda path, name: path),
@@ -123,6 +127,22 @@ def _environments(value: str, name: str) -> dict[str, tuple[str, ...]]:
                 known = ", ".join(sorted(known_extras()))
                 raise SettingError(f"{name} has the extra {extra!r} in it, expected some of {known}.")
     return environments
+
+
+def parse_node_types(value: str, name: str) -> tuple[dict[str, float], ...]:
+    """Parse a JSON list of the resources of nodes. Raises SettingError."""
+    try:
+        found = json.loads(value)
+        return tuple({str(key): _amount(amount) for key, amount in node.items()} for node in found)
+    except (ValueError, TypeError, AttributeError):
+        expected = "expected a JSON list of the resources of nodes by Ray's names"
+        raise SettingError(f"{name} is {value!r}, {expected}, such as '[{{\"CPU\": 96}}]'.") from None
+
+
+def _amount(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise ValueError(value)
+    return value
 
 
 def _seconds(value: str, name: str) -> float:

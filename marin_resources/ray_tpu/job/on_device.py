@@ -13,7 +13,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from marin_resources.ray_tpu.cluster.settings import DEFAULT_START_TIMEOUT_S, START_TIMEOUT_VARIABLE
+from marin_resources.ray_tpu.cluster.settings import (
+    DEFAULT_START_TIMEOUT_S,
+    NODE_TYPES_VARIABLE,
+    START_TIMEOUT_VARIABLE,
+)
+from marin_resources.ray_tpu.cluster.settings_from_env import parse_node_types
 from marin_resources.ray_tpu.job.run_step import run_in_task
 from marin_resources.ray_tpu.ray_options import UnmeetableError, alive_nodes, ray_options, refuse_unmeetable
 from marin_resources.ray_tpu.shards.connection import connect, task_environment
@@ -53,12 +58,13 @@ def run_on_device(note: JobNote) -> Outcome:
 
 def _wait_for_start(ray: Any, worker: Any, task: Task, start_timeout_s: float) -> None:
     """Return when the worker has started or is lost. Raises UnmeetableError if no node has its resources for long."""
+    node_types = parse_node_types(os.environ.get(NODE_TYPES_VARIABLE) or "[]", NODE_TYPES_VARIABLE)
     started_s = fit_s = time.monotonic()
     next_log_s = started_s + FIRST_LOG_S
     while not ray.wait([worker], timeout=POLL_S)[0]:
         now_s = time.monotonic()
         try:
-            refuse_unmeetable(f"Step {task.output.name!r}", task.resources, alive_nodes(ray))
+            refuse_unmeetable(f"Step {task.output.name!r}", task.resources, [*alive_nodes(ray), *node_types])
             fit_s = now_s
         except UnmeetableError:
             if now_s - fit_s >= start_timeout_s:

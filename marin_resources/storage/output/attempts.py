@@ -42,6 +42,11 @@ def latest_attempt(output_path: str) -> int:
     return commit.fence if commit is not None and commit.fence else latest_mark(output_path)
 
 
+def has_begun(path: str, attempt: int) -> bool:
+    """Whether this attempt or a later one has claimed the output."""
+    return latest_attempt(path) >= attempt
+
+
 def latest_mark(output_path: str) -> int:
     """The highest number of a mark: the latest attempt at an output without a commit object, as in earlier formats."""
     fs, folder = filesystem_of(join(output_path, FOLDER))

@@ -151,7 +151,12 @@ class JobNote:
     @property
     def open(self) -> bool:
         """Whether the job may still begin, or is at work."""
-        return self.stop is None and self.outcome is None and self.ended is None
+        return self.stop is None and not self.closed
+
+    @property
+    def closed(self) -> bool:
+        """Whether the end of the job is recorded."""
+        return self.outcome is not None or self.ended is not None
 
 
 def note_path(output_path: str, attempt: int) -> str:
@@ -162,6 +167,12 @@ def read_note(path: str) -> JobNote | None:
     """The note, or None if it does not exist. Raises ControlFileError if it cannot be read, and UnavailableError."""
     found = control.read(path)
     return None if found is None else _parse(path, found)
+
+
+def is_closed(path: str) -> bool:
+    """Whether the end of the job is recorded, or its note is gone. Raises as `read_note` does."""
+    note = read_note(path)
+    return note is None or note.closed
 
 
 def create_note(output_path: str, note: JobNote) -> JobNote:

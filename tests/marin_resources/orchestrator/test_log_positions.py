@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from marin_resources.orchestrator.log_positions import LogPositions, output_line
-from marin_resources.ray_tpu.cluster.job_log import Shown
+from marin_resources.ray_tpu.cluster.monitor.job_log import Shown
 
 
 def show(positions: LogPositions, *lines: str, before: Shown = Shown(), step: str = "toy/a") -> None:

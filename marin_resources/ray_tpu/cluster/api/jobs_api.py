@@ -166,6 +166,14 @@ class JobsApi:
         request = ApiRequest(action="Listing the nodes", method="GET", path=path)
         return await self._request(request, _totals)
 
+    async def coming_resources(self) -> Mapping[str, float]:
+        """The most that one of the nodes has which the autoscaler starts now; nothing without an autoscaler.
+
+        The autoscaler reports a sum: it is divided by the number of nodes if all are of one type.
+        """
+        request = ApiRequest(action="Reading the autoscaler's report", method="GET", path="/api/cluster_status")
+        return await self._request(request, _coming)
+
     async def _request(
         self, request: ApiRequest, read: Callable[[Any], T], *, body: Any = None, total_s: float = 0
     ) -> T:
@@ -189,6 +197,14 @@ class JobsApi:
 def _totals(response: Any) -> Resources:
     nodes = response["data"]["result"]["result"]
     return [node["resources_total"] for node in nodes if node["state"] == "ALIVE"]
+
+
+def _coming(response: Any) -> Mapping[str, float]:
+    report = (response["data"]["clusterStatus"] or {}).get("autoscalerReport") or {}
+    types = [kind for _, kind, _ in report.get("pendingNodes") or ()]
+    types += [kind for kind, count in (report.get("pendingLaunches") or {}).items() for _ in range(count)]
+    share = len(types) if len(set(types)) == 1 else 1
+    return {str(name): float(amount) / share for name, amount in (report.get("pendingResources") or {}).items()}
 
 
 def _path(submission_id: str) -> str:

@@ -11,12 +11,12 @@ from marin_resources.ray_tpu.cluster.api.job_info import JobInfo
 from marin_resources.ray_tpu.cluster.carriers.carriers import Carriers
 from marin_resources.ray_tpu.cluster.carriers.mailbox import MailboxClosedError
 from marin_resources.ray_tpu.cluster.handle import JobHandle
-from marin_resources.ray_tpu.cluster.job_log import JobLog
-from marin_resources.ray_tpu.cluster.outcome import outcome_of, stopped_outcome
-from marin_resources.ray_tpu.cluster.start_watch import StartWatch
+from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog
+from marin_resources.ray_tpu.cluster.monitor.outcome import outcome_of, stopped_outcome
+from marin_resources.ray_tpu.cluster.monitor.start_watch import StartWatch
 from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.storage.output import job_notes
-from marin_resources.storage.output.attempts import latest_attempt
+from marin_resources.storage.output.attempts import has_begun
 from marin_resources.storage.output.job_notes import Carrier, JobNote
 from marin_resources.wire.outcome import End, Outcome
 
@@ -72,15 +72,12 @@ class CarriedStep:
             if info is None or info.status.is_terminal:
                 self.carriers.forget(self.carrier)
                 return await asyncio.to_thread(self._without_carrier, info)
-            begun = begun or await asyncio.to_thread(self._has_begun)
+            begun = begun or await asyncio.to_thread(has_begun, self.handle.output_path, self.handle.note.attempt)
             if not begun and (short := await self.start_watch.look()) is not None:
                 return await self._give_up(short)
 
     def _note(self) -> JobNote:
         return job_notes.read_note(self.handle.note_path) or self.handle.note
-
-    def _has_begun(self) -> bool:
-        return latest_attempt(self.handle.output_path) >= self.handle.note.attempt
 
     def _without_carrier(self, info: JobInfo | None) -> Outcome:
         """The outcome of a step whose carrier has ended or is unknown. Its worker dies with it, but not at once."""

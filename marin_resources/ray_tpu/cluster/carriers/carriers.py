@@ -10,6 +10,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +24,14 @@ from marin_resources.ray_tpu.cluster.handle import runtime_env_of
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output.job_notes import Carrier, Submitter
+from marin_resources.storage.output.job_notes import Carrier, Submitter, is_closed
 from marin_resources.versioned_json import ControlFileError
 
 GATHER_S = 0.02
 """How long a message waits for others to the same carrier."""
 MAX_INFO_AGE_S = 2.0
 """How long the state of a carrier is used: all steps that wait for it share one request."""
+STOP_POLL_S = 0.1
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +107,16 @@ class Carriers:
     def outbox(self, carrier: Carrier) -> Outbox:
         return self._outboxes.setdefault(carrier.mailbox, Outbox(carrier.mailbox))
 
+    async def stop(self, carrier: Carrier, note_path: str) -> None:
+        """Ask a carrier to stop a step. Return when the step's note is closed, or the carrier has ended."""
+        with suppress(MailboxClosedError):
+            await self.outbox(carrier).stop(note_path)
+        while not await asyncio.to_thread(is_closed, note_path):
+            info = await self.info(carrier)
+            if info is None or info.status.is_terminal:
+                return
+            await asyncio.sleep(STOP_POLL_S)
+
     async def info(self, carrier: Carrier) -> JobInfo | None:
         """The carrier's job, at most 2 s old; None if the cluster does not have it."""
         async with self._lock(carrier.job):
@@ -140,7 +152,7 @@ class Carriers:
                 lambda: api.submit(
                     submission_id=job,
                     entrypoint=code.command(python, "marin_resources.ray_tpu.job.carrier", carrier.mailbox),
-                    runtime_env=runtime_env_of(code, self.settings.start_timeout_s),
+                    runtime_env=runtime_env_of(code, self.settings),
                     metadata=self._metadata(carrier),
                     num_cpus=None,
                     memory_bytes=None,

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.handle import metadata_of
 from marin_resources.storage.control import control
-from marin_resources.storage.output.attempts import latest_attempt
+from marin_resources.storage.output.attempts import has_begun
 from marin_resources.storage.output.job_notes import JobNote, read_note
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
@@ -21,8 +20,6 @@ from marin_resources.versioned_json import ControlFileError, Required, Versioned
 NAME = "steps.json"
 CARRIER = "marin/carrier"
 """Metadata of a carrier's job: the path of its mailbox."""
-MAX_QUEUE_AGE_S = 15.0
-"""All steps of a run that wait share what is read of the queue."""
 FORMAT_VERSION = 1
 FORMAT = VersionedJson(
     kind="list of steps", newest=FORMAT_VERSION, error=ControlFileError, shape={"notes": Required([str])}
@@ -56,25 +53,6 @@ class CarriedStep:
         )
 
 
-class Queue:
-    """What runs and waits on a cluster: its jobs, and the steps of carriers in place of these. At most 15 s old."""
-
-    def __init__(self, list_jobs: Callable[[], Awaitable[Sequence[JobInfo]]]) -> None:
-        self._list_jobs = list_jobs
-        self._reading = asyncio.Lock()
-        self._read_s = float("-inf")
-        self._found: list[JobInfo] = []
-
-    async def jobs(self) -> Sequence[JobInfo]:
-        async with self._reading:
-            if time.monotonic() - self._read_s >= MAX_QUEUE_AGE_S:
-                jobs = await self._list_jobs()
-                steps = [step.as_job() for step in await steps_of(jobs)]
-                self._found = [*(job for job in jobs if CARRIER not in job.metadata), *steps]
-                self._read_s = time.monotonic()
-            return self._found
-
-
 def write_steps(mailbox: str, note_paths: Iterable[str]) -> None:
     """Replace the list of a carrier. Raises UnavailableError."""
     fields = {"format_version": FORMAT_VERSION, "notes": sorted(note_paths)}
@@ -103,12 +81,12 @@ def _read_steps(mailbox: str) -> list[CarriedStep]:
         found = control.read(path)
         listed = [] if found is None else FORMAT.parse(found.data, path)["notes"]
         notes = [(path, note) for path in listed if (note := read_note(path)) is not None]
-        return [_step(path, note) for path, note in notes if note.outcome is None and not note.ended]
+        return [_step(path, note) for path, note in notes if not note.closed]
     except (OSError, ControlFileError) as error:  # another user's bucket, or a damaged file: of this carrier alone
         log.warning("the steps of the carrier at %s cannot be listed: %s", mailbox, error)
         return []
 
 
 def _step(path: str, note: JobNote) -> CarriedStep:
-    begun = latest_attempt(note.task.path) >= note.attempt
+    begun = has_begun(note.task.path, note.attempt)
     return CarriedStep(note=note, note_path=path, status=JobStatus.RUNNING if begun else JobStatus.PENDING)

@@ -34,6 +34,7 @@ def test_the_environment_can_set_everything(monkeypatch: pytest.MonkeyPatch, tmp
         "MARIN_CLUSTER_IMAGE_ROOT": "/app",
         "MARIN_CLUSTER_ENVIRONMENTS": "/opt/train/bin/python=train+evaluate, /opt/vllm/bin/python=vllm, python=",
         "MARIN_CLUSTER_START_TIMEOUT_S": "30",
+        "MARIN_CLUSTER_NODE_TYPES": '[{"CPU": 96, "memory": 3e11}, {"TPU-v4-8-head": 1}]',
         "MARIN_CLUSTER_OUTAGE_TIMEOUT_S": "2.5",
         "MARIN_CLUSTER_TOKEN_SECRET": "projects/p/secrets/s/versions/3",
         "RAY_AUTH_TOKEN_PATH": "/etc/ray/token",
@@ -43,6 +44,7 @@ def test_the_environment_can_set_everything(monkeypatch: pytest.MonkeyPatch, tmp
     assert settings is not None
     assert (settings.address, settings.code, settings.image_root) == ("https://ray.example.org", CodeMode.IMAGE, "/app")
     assert (settings.working_dir, settings.start_timeout_s, settings.outage_timeout_s) == (str(tmp_path), 30.0, 2.5)
+    assert settings.node_types == ({"CPU": 96, "memory": 3e11}, {"TPU-v4-8-head": 1})
     assert (settings.token_secret, settings.token_path) == ("projects/p/secrets/s/versions/3", "/etc/ray/token")
     assert dict(settings.environments) == {
         "/opt/train/bin/python": ("train", "evaluate"),
@@ -106,6 +108,14 @@ def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatc
         ("MARIN_CLUSTER_ENVIRONMENTS", "=train", "MARIN_CLUSTER_ENVIRONMENTS has '=train' in it, expected"),
         ("MARIN_CLUSTER_ENVIRONMENTS", "p=train,p=vllm", "MARIN_CLUSTER_ENVIRONMENTS has 'p=vllm' in it, expected"),
         ("MARIN_CLUSTER_ENVIRONMENTS", "p=trian", "MARIN_CLUSTER_ENVIRONMENTS has the extra 'trian' in it, expected"),
+        *(
+            (
+                "MARIN_CLUSTER_NODE_TYPES",
+                value,
+                f"MARIN_CLUSTER_NODE_TYPES is {value!r}, expected a JSON list of the resources of nodes",
+            )
+            for value in ('{"CPU": 96}', "[96]", "CPU=96", '[{"CPU": "96"}]', '[{"CPU": -1}]', '[{"CPU": true}]', "3")
+        ),
         ("MARIN_CLUSTER_START_TIMEOUT_S", "10m", "MARIN_CLUSTER_START_TIMEOUT_S is '10m', expected seconds above 0."),
         ("MARIN_CLUSTER_OUTAGE_TIMEOUT_S", "0", "MARIN_CLUSTER_OUTAGE_TIMEOUT_S is '0', expected seconds above 0."),
         ("MARIN_CLUSTER_OUTAGE_TIMEOUT_S", "inf", "MARIN_CLUSTER_OUTAGE_TIMEOUT_S is 'inf', expected seconds above"),

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psutil
 import pytest
+import small_steps
 import toy_steps
 from orchestrator import Orchestrator, note_of
 from ray_cluster import Cluster
@@ -60,19 +60,7 @@ def path_of(prefix: Path, name: str) -> str:
 
 
 def carrier_of(prefix: Path, name: str) -> Carrier:
-    carrier = note_of(path_of(prefix, name)).carrier
-    assert carrier is not None
-    return carrier
-
-
-def process_of(carrier: Carrier) -> psutil.Process:
-    """The process of the carrier itself."""
-    [found] = [
-        each
-        for each in psutil.process_iter(["cmdline"])
-        if carrier.mailbox in (each.info["cmdline"] or []) and "sh" not in each.name()
-    ]
-    return found
+    return small_steps.carrier_of(path_of(prefix, name))
 
 
 def ask(orchestrator: Orchestrator, what: Callable[[JobsApi], Awaitable[T]]) -> T:
@@ -157,7 +145,7 @@ def test_a_carrier_that_is_killed_takes_its_workers_along_and_each_step_is_publi
         with orchestrator.backend() as backend:
             making = asyncio.create_task(orchestrator.produce_with(backend, waits("a", gates[0])))
             [worker] = await begun(prefix, "toy/a")
-            process_of(carrier_of(prefix, "toy/a")).kill()
+            small_steps.process_of(carrier_of(prefix, "toy/a")).kill()
             await asyncio.to_thread(wait_until, lambda: not alive(worker), "the worker to be gone")
             await asyncio.to_thread(wait_until, lambda: len(calls(prefix)) == 2, "the next attempt", 120)
             gates[0].unlink()

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from marin_resources.hardware import cpu
-from marin_resources.ray_tpu.cluster import start_watch
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
+from marin_resources.ray_tpu.cluster.monitor import start_watch
+from marin_resources.ray_tpu.cluster.monitor.start_watch import StartWatch, Wait, describe_queue
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
-from marin_resources.ray_tpu.cluster.start_watch import StartWatch, Wait, describe_queue
 
 
 def job(name: str, status: JobStatus, at_s: float = 0.0, user: str | None = None) -> JobInfo:
@@ -34,31 +34,37 @@ class ClusterThere:
     """Answers as a dashboard; the test changes what there is."""
 
     def __init__(self, nodes: list[Mapping[str, float]], jobs: list[JobInfo]) -> None:
-        self.nodes, self.jobs = nodes, jobs
+        self.nodes, self.jobs, self.coming = nodes, jobs, dict[str, float]()
 
     async def node_resources(self) -> list[Mapping[str, float]]:
         return self.nodes
 
-    async def list(self) -> list[JobInfo]:
+    async def coming_resources(self) -> Mapping[str, float]:
+        return self.coming
+
+    async def queue(self, asks: str) -> list[JobInfo]:
         return self.jobs
 
 
 class Watched:
     """A job that requests 2 CPUs, and a clock that stands still until the test moves it."""
 
-    def __init__(self, there: ClusterThere, monkeypatch: pytest.MonkeyPatch, wait: Wait | None = None) -> None:
+    def __init__(
+        self, there: ClusterThere, monkeypatch: pytest.MonkeyPatch, wait: Wait | None = None, **fields: Any
+    ) -> None:
         self.now_s, self.said = 1000.0, list[str]()
         monkeypatch.setattr(start_watch.time, "monotonic", lambda: self.now_s)
         api: Any = there
         self.watch = StartWatch(
             api=api,
             retry=RetryWhileUnreachable("http://head", 1.0, self.said.append),
-            queue=there.list,
+            queue=there.queue,
             job="mine",
             resources=cpu(2),
             start_timeout_s=30.0,
             report=self.said.append,
             wait=wait or Wait(began_s=1000.0),
+            **fields,
         )
 
     def after(self, seconds: float) -> str | None:
@@ -101,6 +107,27 @@ def test_a_node_that_comes_begins_the_limit_again(monkeypatch: pytest.MonkeyPatc
     assert watched.after(29) is None
     assert watched.after(29) is None
     assert watched.after(2) == "CPU 2 requested, 0 at most"
+
+
+def test_what_the_autoscaler_may_add_is_awaited_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    node_types = ({"CPU": 1.0, "GPU": 8.0}, {"CPU": 96.0})
+    watched = Watched(ClusterThere([{"CPU": 1}], WAITING), monkeypatch, node_types=node_types)
+    assert watched.after(0) is None
+    assert watched.after(3 * 86400) is None
+    assert "the cluster is busy, place 2 of 2 in the queue" in watched.said[-1]
+
+
+def test_while_the_autoscaler_starts_a_node_for_it_the_limit_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = ClusterThere([{"CPU": 1}], WAITING)
+    watched = Watched(there, monkeypatch)
+    assert watched.after(0) is None
+    there.coming = {"CPU": 4}
+    assert watched.after(29) is None
+    assert watched.after(600) is None
+    there.coming = {"CPU": 1}
+    assert watched.after(29) is None
+    assert watched.after(29) is None
+    assert watched.after(2) == "CPU 2 requested, 1 at most"
 
 
 def test_a_wait_goes_on_over_jobs_that_are_submitted_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,13 @@ from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
 from marin_resources.ray_tpu.cluster.errors import ApiError, NoSuchJobError, UnreachableError
 from marin_resources.ray_tpu.cluster.handle import JobHandle
-from marin_resources.ray_tpu.cluster.job_log import JobLog
+from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog
+from marin_resources.ray_tpu.cluster.monitor.start_watch import StartWatch
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
-from marin_resources.ray_tpu.cluster.start_watch import StartWatch
 from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.storage.files import exists
 from marin_resources.storage.output import job_notes
+from marin_resources.storage.output.attempts import has_begun
 from marin_resources.wire.outcome import End, Outcome
 
 FIRST_POLL_S = 0.25
@@ -40,6 +41,8 @@ class JobMonitor:
     handle: JobHandle
     job_log: JobLog
     start_watch: StartWatch
+    device_watch: StartWatch | None
+    """Reports what a job that has begun waits for, which needs a device elsewhere."""
     on_progress: Callable[[], None]
     """Called after each read of the log. May block."""
 
@@ -94,7 +97,7 @@ class JobMonitor:
         return "".join(pieces)
 
     async def _until_ended(self) -> JobInfo | Outcome:
-        poll_s, missing = FIRST_POLL_S, 0
+        poll_s, missing, has_device = FIRST_POLL_S, 0, self.device_watch is None
         while True:
             try:
                 info, missing = await self._info(), 0
@@ -109,10 +112,16 @@ class JobMonitor:
                 return info
             if info.status is JobStatus.PENDING and (short := await self.start_watch.look()) is not None:
                 return await self._give_up(short)
+            has_device = has_device or await asyncio.to_thread(self._has_claimed)
+            if info.status is JobStatus.RUNNING and not has_device and self.device_watch is not None:
+                await self.device_watch.look()  # the job gives up by itself, as it outlives this run
             await asyncio.to_thread(self.job_log.poll_attempt)
             await asyncio.to_thread(self.on_progress)
             await asyncio.sleep(poll_s)
             poll_s = min(poll_s * POLL_GROWTH, MAX_POLL_S)
+
+    def _has_claimed(self) -> bool:
+        return has_begun(self.handle.output_path, self.handle.note.attempt)
 
     async def _info(self) -> JobInfo:
         return await self.retry.call(lambda: self.api.info(self.handle.job))

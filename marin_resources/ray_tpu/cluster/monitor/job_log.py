@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from marin_resources.ray_tpu.log.attempt_log import MARKER_END, LogReader, marker_start, visible
 
@@ -23,6 +24,15 @@ class Shown:
     """The set-up and the attempt's log before that byte; 0 for neither."""
     lines_after: int = 0
     """Lines after that."""
+
+
+class Positions(Protocol):
+    """How much runs have shown of the log of each job. May block."""
+
+    def of(self, submission_id: str, step: str) -> Shown: ...
+    def show(self, submission_id: str, step: str, before: Shown, pass_on: Callable[[], None]) -> None: ...
+    def note(self, submission_id: str, step: str, position_bytes: int) -> None: ...
+    def forget(self, submission_id: str) -> None: ...
 
 
 ENTRY_POINT = "Running entrypoint for job "

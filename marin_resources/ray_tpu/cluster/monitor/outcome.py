@@ -5,7 +5,7 @@ from __future__ import annotations
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.settings import CodeMode
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
-from marin_resources.storage.output.attempts import latest_attempt
+from marin_resources.storage.output.attempts import has_begun
 from marin_resources.storage.output.job_notes import JobNote
 from marin_resources.wire.outcome import End, Outcome
 
@@ -65,7 +65,7 @@ def stopped_outcome(note: JobNote) -> Outcome:
 def _outcome_of_exit_code(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
     """LOST if the worker began the attempt, so it is retried; FAILED if it never did, as it would fail again."""
     sentence = f"its job {info.submission_id} ended with code {info.exit_code}"
-    if latest_attempt(output_path) >= note.attempt:
+    if has_begun(output_path, note.attempt):
         return Outcome(end=End.LOST, error=f"{sentence} without reporting an outcome")
     if note.code["mode"] == CodeMode.SHIP and NO_CODE in info.message:
         return Outcome(end=End.LOST, error=f"{sentence} before the step, as its code is gone from its node")

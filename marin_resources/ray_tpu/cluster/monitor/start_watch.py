@@ -1,15 +1,15 @@
 """Watch a job that has not begun: report what it waits for, and find out whether any node could ever hold it.
 
 A job that some node could hold waits without limit: the cluster is busy, and the report has the job's place in the
-queue and for whom the cluster works. If no node could hold it for `start_timeout_s`, it is given up: a cluster that
-grows needs minutes for a new node.
+queue and for whom the cluster works. The same holds if the autoscaler may add such a node, by the settings, or starts
+it now. If no node could hold the job for `start_timeout_s`, it is given up.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from marin_resources.hardware import Resources
@@ -40,12 +40,14 @@ class StartWatch:
 
     api: JobsApi
     retry: RetryWhileUnreachable
-    queue: Callable[[], Awaitable[Sequence[JobInfo]]]
-    """Returns what runs and waits on the cluster."""
+    queue: Callable[[str], Awaitable[Sequence[JobInfo]]]
+    """Returns what runs and waits on the cluster, for a job of this id."""
     job: str
     resources: Resources
     """What the job's own process requests."""
     start_timeout_s: float
+    node_types: Sequence[Mapping[str, float]] = ()
+    """The resources of nodes that the autoscaler may add."""
     report: Callable[[str], None]
     """Takes a phrase such as "waits for 2 CPU since 65 s: …"."""
     wait: Wait
@@ -57,7 +59,7 @@ class StartWatch:
         now_s = time.monotonic()
         if self._looked_s is None or now_s - self._looked_s >= MAX_NODE_AGE_S:
             self._looked_s = now_s
-            self._short = shortcomings(self.resources, await self.retry.call(self.api.node_resources))
+            self._short = await self._shortcomings()
             if not self._short:
                 self.wait.short_since_s = None
             elif self.wait.short_since_s is None:
@@ -70,6 +72,13 @@ class StartWatch:
             self.report(f"waits for {self.resources.describe()} since {waited_s:.0f} s: {why}")
         return None
 
+    async def _shortcomings(self) -> str:
+        nodes = [*await self.retry.call(self.api.node_resources), *self.node_types]
+        short = shortcomings(self.resources, nodes)
+        if short and not shortcomings(self.resources, [await self.retry.call(self.api.coming_resources)]):
+            return ""
+        return short
+
     def _is_due(self, now_s: float) -> bool:
         if self.wait.reported_s is not None:
             return now_s - self.wait.reported_s >= REPORT_INTERVAL_S
@@ -77,7 +86,7 @@ class StartWatch:
 
     async def _why(self, now_s: float) -> str:
         if self.wait.short_since_s is None:
-            return describe_queue(self.job, await self.retry.call(self.queue))
+            return describe_queue(self.job, await self.retry.call(lambda: self.queue(self.job)))
         left_s = self.start_timeout_s - (now_s - self.wait.short_since_s)
         return f"no node has that now ({self._short}), and it is given up in {left_s:.0f} s"
 

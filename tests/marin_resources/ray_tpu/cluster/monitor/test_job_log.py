@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_resources.ray_tpu.cluster.job_log import JobLog, Shown, attempt_bytes
+from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog, Shown, attempt_bytes
 from marin_resources.ray_tpu.log.attempt_log import marker, marker_start
 
 RAYS = (

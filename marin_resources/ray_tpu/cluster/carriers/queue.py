@@ -1,0 +1,57 @@
+"""What runs and waits on a cluster, for the reports of steps that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
+from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER, steps_of
+from marin_resources.storage.output.attempts import has_begun
+from marin_resources.versioned_json import ControlFileError
+
+MAX_AGE_S = 15.0
+"""All steps of a run that wait share what is read of the queue."""
+MAX_AGE_WITHOUT_S = 2.0
+"""For a step that is not in it yet."""
+log = logging.getLogger(__name__)
+
+
+class Queue:
+    """The jobs of a cluster, with the steps of carriers in place of these."""
+
+    def __init__(self, list_jobs: Callable[[], Awaitable[Sequence[JobInfo]]]) -> None:
+        self._list_jobs = list_jobs
+        self._reading = asyncio.Lock()
+        self._read_s = float("-inf")
+        self._found: list[JobInfo] = []
+
+    async def jobs(self, asks: str) -> Sequence[JobInfo]:
+        """The queue for the report of the job `asks`, at most 15 s old, and 2 s if it does not have this job.
+
+        A job that has begun and whose step waits for a device is PENDING here.
+        """
+        async with self._reading:
+            known = any(job.submission_id == asks for job in self._found)
+            if time.monotonic() - self._read_s >= (MAX_AGE_S if known else MAX_AGE_WITHOUT_S):
+                jobs = await self._list_jobs()
+                steps = [step.as_job() for step in await steps_of(jobs)]
+                own = [job for job in jobs if CARRIER not in job.metadata]
+                seen = await asyncio.gather(*(asyncio.to_thread(_as_it_waits, job) for job in own))
+                self._found = [*seen, *steps]
+                self._read_s = time.monotonic()
+            return self._found
+
+
+def _as_it_waits(job: JobInfo) -> JobInfo:
+    output, attempt = job.metadata.get("marin/output"), job.metadata.get("marin/attempt")
+    if "marin/device" not in job.metadata or job.status is not JobStatus.RUNNING or not output or not attempt:
+        return job
+    try:
+        return job if has_begun(output, int(attempt)) else replace(job, status=JobStatus.PENDING)
+    except (OSError, ValueError, ControlFileError) as error:  # another user's bucket, or a damaged file
+        log.debug("whether the job %s has its device is unknown: %s", job.submission_id, error)
+        return job

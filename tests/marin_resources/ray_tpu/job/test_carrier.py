@@ -1,0 +1,49 @@
+"""The process of a carrier, which reads its mailbox. No Ray: none of these steps begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from job_process import new_job
+
+from marin_resources.ray_tpu.cluster.carriers.mailbox import Mailbox, Message
+from marin_resources.ray_tpu.job import retry
+from marin_resources.ray_tpu.job.carrier import Carrier
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.output.job_notes import add_stop
+
+
+class FailingMailbox(Mailbox):
+    """Its store fails once after each message."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.failed = set[int]()
+
+    def new(self) -> Iterator[Message]:
+        if self._next > 1 and self._next not in self.failed:
+            self.failed.add(self._next)
+            raise UnavailableError("The store is away.")
+        return super().new()
+
+
+def test_messages_arrive_though_the_store_fails_between_them_and_a_stopped_step_is_closed(
+    disk_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "RETRY_PAUSE_S", 0.0)
+    jobs = [new_job(f"{disk_prefix}/{n}", tmp_path / f"code-{n}") for n in range(2)]
+    path = f"{disk_prefix}/.marin/carriers/c"
+    post = Mailbox(path).post
+    for job in jobs:
+        add_stop(job.path, "ann", "wrong data")
+        post(Message(run=(job.path,)))
+    post(Message(end=True))
+    mailbox = FailingMailbox(path)
+    no_ray: Any = None
+    Carrier(mailbox=mailbox, ray=no_ray, poll_s=0.01).serve()
+    assert mailbox.failed >= {2, 3}
+    assert [job.note().ended for job in jobs] == ["it was stopped before it began"] * 2
+    assert not Path(path).exists()
