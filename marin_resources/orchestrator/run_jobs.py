@@ -1,6 +1,7 @@
 """The jobs of the Ray cluster that a Dagster run waits for, as tags of the run.
 
-    marin/jobs                 {"tokenized/dclm": "tokenized-dclm-1a2b3c-5d6e7f80-a1"}: step name -> submission id
+    marin/jobs                 {"tokenized/dclm": "tokenized-dclm-1a2b3c-5d6e7f80-a1"}: step name -> submission id;
+                               of several steps that wait for one job, such as a carrier, the first
     marin/jobs-2, -3, …        the rest, if one tag is too small
     .dagster/marin_jobs_run    the run that the tags belong to
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections import Counter
 from collections.abc import Mapping
 
 from dagster import DagsterInstance, DagsterRun
@@ -28,29 +30,41 @@ _PAGE = re.compile(rf"{TAG}(-\d+)?")
 
 
 class RunJobs:
-    """The jobs that one run waits for. Threads may share it; each change writes the run's tags."""
+    """The jobs that one run waits for. Threads may share it; a change of the jobs writes the run's tags."""
 
     def __init__(self, instance: DagsterInstance, run_id: str) -> None:
         self._instance, self._run_id = instance, run_id
         self._lock = threading.Lock()
         self._jobs: dict[str, str] = {}
+        self._waiting: Counter[str] = Counter()
+        """Job -> how many steps wait for it."""
+        self._named: dict[str, str] = {}
+        """Job -> its name in the tags: the first step that waited for it."""
 
     def set(self, step: str, submission_id: str | None) -> None:
         """Record the job that the run waits for on behalf of `step`; None if it waits for none any more."""
         with self._lock:
-            if self._jobs.get(step) == submission_id:
-                return
-            if submission_id is None:
-                del self._jobs[step]
-            else:
+            before, named = self._jobs.pop(step, None), dict(self._named)
+            if before is not None:
+                self._waiting[before] -= 1
+                if not self._waiting[before]:
+                    del self._waiting[before], self._named[before]
+            if submission_id is not None:
                 self._jobs[step] = submission_id
-            self._write()
+                self._waiting[submission_id] += 1
+                taken = step in self._named.values()  # it names a job that it has left and others wait for
+                self._named.setdefault(submission_id, submission_id if taken else step)
+            if self._named != named:
+                self._write()
 
     def _write(self) -> None:
         """All tags at once, so that a reader sees a whole state. Dagster can change a tag but not remove it."""
         run = self._instance.get_run_by_id(self._run_id)
         emptied = {key: "{}" for key in (run.tags if run else {}) if _PAGE.fullmatch(key)}
-        pages = {TAG if n == 1 else f"{TAG}-{n}": page for n, page in enumerate(_pages(self._jobs), 1)}
+        pages = {
+            TAG if n == 1 else f"{TAG}-{n}": page
+            for n, page in enumerate(_pages({name: job for job, name in self._named.items()}), 1)
+        }
         self._instance.add_run_tags(self._run_id, {**emptied, **pages, RUN_TAG: self._run_id})
 
 
@@ -66,9 +80,11 @@ def jobs_of(run: DagsterRun) -> dict[str, str]:
 
 def _pages(jobs: Mapping[str, str]) -> list[str]:
     """The jobs as JSON objects, each small enough for a tag; at least one."""
-    pages: list[dict[str, str]] = [{}]
+    pages, size = [dict[str, str]()], 0
     for step, submission_id in sorted(jobs.items()):
-        if pages[-1] and len(json.dumps({**pages[-1], step: submission_id})) > MAX_VALUE_BYTES:
+        size += len(json.dumps({step: submission_id}))  # as long as the entry and what separates it from the next
+        if pages[-1] and size > MAX_VALUE_BYTES:
             pages.append({})
+            size = len(json.dumps({step: submission_id}))
         pages[-1][step] = submission_id
     return [json.dumps(page) for page in pages]

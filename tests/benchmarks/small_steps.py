@@ -71,9 +71,7 @@ def materialize(kind: str, steps: str, folder: str, *, cluster: Cluster | None) 
     return time.monotonic() - began_s
 
 
-def start(
-    kind: str, steps: str, folder: str, *, cluster: Cluster | None, aside: bool = False
-) -> subprocess.Popen[str]:
+def start(kind: str, steps: str, folder: str, *, cluster: Cluster | None, aside: bool = False) -> subprocess.Popen[str]:
     """Start one command in a prefix of its own. Dagster is set up as the checkout sets it up, in a home of its own.
 
     `aside`: it takes no CPU from the cluster on this machine, as if it ran on another.

@@ -43,8 +43,9 @@ from marin_resources.ray_tpu.cluster.handle import (
 )
 from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog, Positions, Shown
 from marin_resources.ray_tpu.cluster.monitor.job_monitor import JobMonitor
+from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes
 from marin_resources.ray_tpu.cluster.monitor.outcome import STOPPED_BY_RUN, outcome_of
-from marin_resources.ray_tpu.cluster.monitor.start_watch import StartWatch, Wait
+from marin_resources.ray_tpu.cluster.monitor.start_watch import Reports, StartWatch, Wait
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.storage.output import job_notes
@@ -80,7 +81,7 @@ class ClusterBackend:
         self._positions, self._is_over = positions, is_over
         self._retry = RetryWhileUnreachable(settings.address, settings.outage_timeout_s, report)
         self._carriers = Carriers(settings=settings, retry=self._retry, run_id=run_id)
-        self._queue = Queue(self._list_jobs)
+        self._queue, self._nodes, self._reports = Queue(self._list_jobs), Nodes(settings, self._retry), Reports()
         self._waits: dict[str, Wait] = {}
         """By output path: the waits of jobs for their start."""
 
@@ -128,37 +129,40 @@ class ClusterBackend:
     async def wait(self, handle: JobHandle, on_log: Callable[[str], None]) -> Outcome:
         if handle.refusal is not None:
             return handle.refusal
-        async with connect(self._settings) as api:
-            ended = await self._monitor(handle, api, await self._job_log(handle, on_log)).wait()
-            if self._positions is not None:
-                await asyncio.to_thread(self._positions.forget, handle.id)
-            outcome = ended if isinstance(ended, Outcome) else await self._outcome(handle, ended)
+        job_log = await self._job_log(handle, on_log)
+        ended = await (self._wait_for_job if handle.note.carrier is None else self._wait_for_step)(handle, job_log)
+        if self._positions is not None:
+            await asyncio.to_thread(self._positions.forget, handle.id)
+        outcome = ended if isinstance(ended, Outcome) else await self._outcome(handle, ended)
         if outcome.end is not End.NOT_BEGUN:
             self._waits.pop(handle.output_path, None)
         return outcome
 
-    def _monitor(self, handle: JobHandle, api: JobsApi, job_log: JobLog) -> JobMonitor | CarriedStep:
+    async def _wait_for_job(self, handle: JobHandle, job_log: JobLog) -> JobInfo | Outcome:
         task = handle.note.task
-        step_watch = self._start_watch(handle, api, task.resources)
-        on_progress = lambda: self._note_position(handle, job_log)  # noqa: E731
-        if handle.note.carrier is None:
-            return JobMonitor(
+        async with connect(self._settings) as api:
+            monitor = JobMonitor(
                 api=api,
                 retry=self._retry,
                 handle=handle,
                 job_log=job_log,
-                start_watch=self._start_watch(handle, api, entrypoint_resources(task)),
-                device_watch=step_watch if needs_device(task) else None,
-                on_progress=on_progress,
+                start_watch=self._start_watch(handle, entrypoint_resources(task)),
+                device_watch=self._start_watch(handle, task.resources) if needs_device(task) else None,
+                on_progress=lambda: self._note_position(handle, job_log),
             )
-        return CarriedStep(
+            return await monitor.wait()
+
+    async def _wait_for_step(self, handle: JobHandle, job_log: JobLog) -> Outcome:
+        assert handle.note.carrier is not None
+        step = CarriedStep(
             handle=handle,
             carrier=handle.note.carrier,
             carriers=self._carriers,
             job_log=job_log,
-            start_watch=step_watch,
-            on_progress=on_progress,
+            start_watch=self._start_watch(handle, handle.note.task.resources),
+            on_progress=lambda: self._note_position(handle, job_log),
         )
+        return await step.wait()
 
     async def detach(self, handle: JobHandle, *, force: bool) -> str | None:
         if not force and handle.owned:
@@ -335,23 +339,22 @@ class ClusterBackend:
             return Outcome(end=End.FAILED, error=f"the cluster {handle.address} did not take its job: {error}")
         return None
 
-    def _start_watch(self, handle: JobHandle, api: JobsApi, resources: Resources) -> StartWatch:
+    def _start_watch(self, handle: JobHandle, resources: Resources) -> StartWatch:
         task = handle.note.task
         return StartWatch(
-            api=api,
-            retry=self._retry,
+            shortcomings=self._nodes.shortcomings,
             queue=self._queue.jobs,
             job=handle.id,
             resources=resources,
             start_timeout_s=self._settings.start_timeout_s,
-            node_types=self._settings.node_types,
             report=lambda phrase: self._report(f"{task.output.name}: it {phrase}"),
+            reports=self._reports,
             wait=self._waits.setdefault(handle.output_path, Wait()),
         )
 
     async def _list_jobs(self) -> list[JobInfo]:
         async with connect(self._settings) as api:
-            return await api.list()
+            return await self._retry.call(api.list)
 
     async def _job_log(self, handle: JobHandle, on_log: Callable[[str], None]) -> JobLog:
         positions, step, attempt = self._positions, handle.note.task.output.name, handle.note.attempt

@@ -55,6 +55,22 @@ def test_the_next_attempt_takes_the_place_of_the_one_before(
     assert seen(instance, run_id) == {}
 
 
+def test_of_many_steps_that_wait_for_one_job_one_is_named(
+    instance: dg.DagsterInstance, run_id: str, jobs: RunJobs
+) -> None:
+    for number in range(100):
+        jobs.set(f"s{number}", "small-steps-1")
+    assert seen(instance, run_id) == {"s0": "small-steps-1"}
+    jobs.set("s0", None)
+    jobs.set("s0", "small-steps-2")
+    assert sorted(seen(instance, run_id).values()) == ["small-steps-1", "small-steps-2"]
+    for number in range(1, 100):
+        jobs.set(f"s{number}", None)
+    assert list(seen(instance, run_id).values()) == ["small-steps-2"]
+    jobs.set("s0", None)
+    assert seen(instance, run_id) == {}
+
+
 def test_to_forget_what_was_not_noted_changes_nothing(instance: dg.DagsterInstance, run_id: str, jobs: RunJobs) -> None:
     jobs.set("a", None)
     assert TAG not in tags(instance, run_id)

@@ -21,6 +21,8 @@ from marin_resources.storage.output.job_notes import Carrier, JobNote
 from marin_resources.wire.outcome import End, Outcome
 
 FIRST_POLL_S, MAX_POLL_S, POLL_GROWTH = 0.1, 1.0, 1.1
+POLL_S_FOR_EACH = 0.005
+"""A thousand steps that wait are each polled every 5 s, as polling costs the run about 1 ms."""
 CARRIER_POLL_S = 2.0
 
 
@@ -38,9 +40,11 @@ class CarriedStep:
 
     async def wait(self) -> Outcome:
         """Return the outcome. All of the log is passed on."""
+        self.carriers.waiting += 1
         try:
             outcome = await self._until_ended()
         finally:
+            self.carriers.waiting -= 1
             await asyncio.to_thread(self.on_progress)
         await asyncio.to_thread(upload_spool, self.job_log.path)  # of a killed worker on this machine
         await asyncio.to_thread(self.job_log.finish)
@@ -57,7 +61,7 @@ class CarriedStep:
                     return outcome
                 await asyncio.to_thread(self.job_log.poll_attempt)
                 await asyncio.to_thread(self.on_progress)
-                await asyncio.wait([watching], timeout=poll_s)
+                await asyncio.wait([watching], timeout=self._at_least(poll_s))
                 poll_s = min(poll_s * POLL_GROWTH, MAX_POLL_S)
             return await watching
         finally:
@@ -67,7 +71,7 @@ class CarriedStep:
         """Return the outcome of a step that its carrier can run no more, or that no node can hold."""
         begun = False
         while True:
-            await asyncio.sleep(CARRIER_POLL_S)
+            await asyncio.sleep(self._at_least(CARRIER_POLL_S))
             info = await self.carriers.info(self.carrier)
             if info is None or info.status.is_terminal:
                 self.carriers.forget(self.carrier)
@@ -75,6 +79,9 @@ class CarriedStep:
             begun = begun or await asyncio.to_thread(has_begun, self.handle.output_path, self.handle.note.attempt)
             if not begun and (short := await self.start_watch.look()) is not None:
                 return await self._give_up(short)
+
+    def _at_least(self, poll_s: float) -> float:
+        return max(poll_s, self.carriers.waiting * POLL_S_FOR_EACH)
 
     def _note(self) -> JobNote:
         return job_notes.read_note(self.handle.note_path) or self.handle.note

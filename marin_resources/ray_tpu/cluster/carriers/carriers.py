@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -21,6 +20,7 @@ from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER
 from marin_resources.ray_tpu.cluster.code.code import Code
 from marin_resources.ray_tpu.cluster.errors import NoSuchJobError
 from marin_resources.ray_tpu.cluster.handle import runtime_env_of
+from marin_resources.ray_tpu.cluster.monitor.shared_read import SharedRead
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.storage.control.protocol import UnavailableError
@@ -85,11 +85,13 @@ class Carriers:
     settings: ClusterSettings
     retry: RetryWhileUnreachable
     run_id: str | None
+    waiting: int = 0
+    """How many steps of carriers this run waits for."""
     _started: dict[tuple[str, str], _Started] = field(default_factory=dict)
     """By prefix and Python."""
     _outboxes: dict[str, Outbox] = field(default_factory=dict)
-    _infos: dict[str, tuple[float, JobInfo | None]] = field(default_factory=dict)
-    """When it was read by the monotonic clock, and the job; None for one that the cluster does not have."""
+    _infos: dict[str, SharedRead[JobInfo | None]] = field(default_factory=dict)
+    """By job."""
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def started(self, prefix: str, python: str, ship: Callable[[JobsApi], Awaitable[Code]]) -> _Started:
@@ -119,17 +121,15 @@ class Carriers:
 
     async def info(self, carrier: Carrier) -> JobInfo | None:
         """The carrier's job, at most 2 s old; None if the cluster does not have it."""
-        async with self._lock(carrier.job):
-            read_s, info = self._infos.get(carrier.job, (float("-inf"), None))
-            if time.monotonic() - read_s < MAX_INFO_AGE_S:
-                return info
-            async with connect(self.settings) as api:
-                try:
-                    info = await self.retry.call(lambda: api.info(carrier.job))
-                except NoSuchJobError:
-                    info = None
-            self._infos[carrier.job] = (time.monotonic(), info)
-            return info
+        shared = self._infos.setdefault(carrier.job, SharedRead(lambda: self._read_info(carrier.job)))
+        return await shared.get(MAX_INFO_AGE_S)
+
+    async def _read_info(self, job: str) -> JobInfo | None:
+        async with connect(self.settings) as api:
+            try:
+                return await self.retry.call(lambda: api.info(job))
+            except NoSuchJobError:
+                return None
 
     def end(self) -> None:
         """Tell the carriers of this run that no more steps come. Blocks."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER, steps_of
+from marin_resources.ray_tpu.cluster.monitor.shared_read import SharedRead
 from marin_resources.storage.output.attempts import has_begun
 from marin_resources.versioned_json import ControlFileError
 
@@ -25,25 +25,23 @@ class Queue:
 
     def __init__(self, list_jobs: Callable[[], Awaitable[Sequence[JobInfo]]]) -> None:
         self._list_jobs = list_jobs
-        self._reading = asyncio.Lock()
-        self._read_s = float("-inf")
-        self._found: list[JobInfo] = []
+        self._shared = SharedRead(self._read)
 
     async def jobs(self, asks: str) -> Sequence[JobInfo]:
         """The queue for the report of the job `asks`, at most 15 s old, and 2 s if it does not have this job.
 
         A job that has begun and whose step waits for a device is PENDING here.
         """
-        async with self._reading:
-            known = any(job.submission_id == asks for job in self._found)
-            if time.monotonic() - self._read_s >= (MAX_AGE_S if known else MAX_AGE_WITHOUT_S):
-                jobs = await self._list_jobs()
-                steps = [step.as_job() for step in await steps_of(jobs)]
-                own = [job for job in jobs if CARRIER not in job.metadata]
-                seen = await asyncio.gather(*(asyncio.to_thread(_as_it_waits, job) for job in own))
-                self._found = [*seen, *steps]
-                self._read_s = time.monotonic()
-            return self._found
+        found = await self._shared.get(MAX_AGE_S)
+        if any(job.submission_id == asks for job in found):
+            return found
+        return await self._shared.get(MAX_AGE_WITHOUT_S)
+
+    async def _read(self) -> Sequence[JobInfo]:
+        jobs = await self._list_jobs()
+        steps = [step.as_job() for step in await steps_of(jobs)]
+        own = [job for job in jobs if CARRIER not in job.metadata]
+        return [*await asyncio.gather(*(asyncio.to_thread(_as_it_waits, job) for job in own)), *steps]
 
 
 def _as_it_waits(job: JobInfo) -> JobInfo:

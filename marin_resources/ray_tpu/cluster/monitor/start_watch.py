@@ -1,26 +1,23 @@
 """Watch a job that has not begun: report what it waits for, and find out whether any node could ever hold it.
 
 A job that some node could hold waits without limit: the cluster is busy, and the report has the job's place in the
-queue and for whom the cluster works. The same holds if the autoscaler may add such a node, by the settings, or starts
-it now. If no node could hold the job for `start_timeout_s`, it is given up.
+queue and for whom the cluster works. The same holds if such a node may come (`nodes.py`). If no node could hold the job
+for `start_timeout_s`, it is given up.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
-from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
-from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
-from marin_resources.ray_tpu.ray_options import shortcomings
 
 FIRST_REPORT_S, REPORT_INTERVAL_S = 5.0, 60.0
-MAX_NODE_AGE_S = 2.0
-"""How long a list of nodes is used: each is a request to the head."""
+MIN_INTERVAL_S = 5.0
+"""Between two reports of one run about a busy cluster."""
 NAMED_USERS = 3
 
 
@@ -35,60 +32,59 @@ class Wait:
 
 
 @dataclass(kw_only=True)
+class Reports:
+    """The reports of all steps of a run that wait for a busy cluster: of a thousand, a few report for all."""
+
+    last_s: float = float("-inf")
+
+
+@dataclass(kw_only=True)
 class StartWatch:
     """Watches one job until it begins."""
 
-    api: JobsApi
-    retry: RetryWhileUnreachable
+    shortcomings: Callable[[Resources], Awaitable[str]]
+    """Returns what no node has or will have, as a phrase; an empty one if some node could hold it."""
     queue: Callable[[str], Awaitable[Sequence[JobInfo]]]
     """Returns what runs and waits on the cluster, for a job of this id."""
     job: str
     resources: Resources
     """What the job's own process requests."""
     start_timeout_s: float
-    node_types: Sequence[Mapping[str, float]] = ()
-    """The resources of nodes that the autoscaler may add."""
     report: Callable[[str], None]
     """Takes a phrase such as "waits for 2 CPU since 65 s: …"."""
+    reports: Reports
     wait: Wait
-    _looked_s: float | None = None
-    _short: str = ""
 
     async def look(self) -> str | None:
         """Return why the job can never begin here, after `start_timeout_s` without a node for it; else None."""
-        now_s = time.monotonic()
-        if self._looked_s is None or now_s - self._looked_s >= MAX_NODE_AGE_S:
-            self._looked_s = now_s
-            self._short = await self._shortcomings()
-            if not self._short:
-                self.wait.short_since_s = None
-            elif self.wait.short_since_s is None:
-                self.wait.short_since_s = now_s
-        if self.wait.short_since_s is not None and now_s - self.wait.short_since_s >= self.start_timeout_s:
-            return self._short
+        now_s, short = time.monotonic(), await self.shortcomings(self.resources)
+        if not short:
+            self.wait.short_since_s = None
+        elif self.wait.short_since_s is None:
+            self.wait.short_since_s = now_s
+        elif now_s - self.wait.short_since_s >= self.start_timeout_s:
+            return short
         if self._is_due(now_s):
             self.wait.reported_s = now_s
-            waited_s, why = now_s - self.wait.began_s, await self._why(now_s)
+            waited_s, why = now_s - self.wait.began_s, await self._why(now_s, short)
             self.report(f"waits for {self.resources.describe()} since {waited_s:.0f} s: {why}")
         return None
 
-    async def _shortcomings(self) -> str:
-        nodes = [*await self.retry.call(self.api.node_resources), *self.node_types]
-        short = shortcomings(self.resources, nodes)
-        if short and not shortcomings(self.resources, [await self.retry.call(self.api.coming_resources)]):
-            return ""
-        return short
-
     def _is_due(self, now_s: float) -> bool:
-        if self.wait.reported_s is not None:
-            return now_s - self.wait.reported_s >= REPORT_INTERVAL_S
-        return self.wait.short_since_s is not None or now_s - self.wait.began_s >= FIRST_REPORT_S
+        if self.wait.reported_s is not None and now_s - self.wait.reported_s < REPORT_INTERVAL_S:
+            return False
+        if self.wait.short_since_s is not None:
+            return True
+        if now_s - self.wait.began_s < FIRST_REPORT_S or now_s - self.reports.last_s < MIN_INTERVAL_S:
+            return False
+        self.reports.last_s = now_s
+        return True
 
-    async def _why(self, now_s: float) -> str:
+    async def _why(self, now_s: float, short: str) -> str:
         if self.wait.short_since_s is None:
-            return describe_queue(self.job, await self.retry.call(lambda: self.queue(self.job)))
+            return describe_queue(self.job, await self.queue(self.job))
         left_s = self.start_timeout_s - (now_s - self.wait.short_since_s)
-        return f"no node has that now ({self._short}), and it is given up in {left_s:.0f} s"
+        return f"no node has that now ({short}), and it is given up in {left_s:.0f} s"
 
 
 def describe_queue(job: str, jobs: Sequence[JobInfo]) -> str:

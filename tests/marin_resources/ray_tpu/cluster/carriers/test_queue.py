@@ -8,8 +8,8 @@ import one_output
 import pytest
 
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
-from marin_resources.ray_tpu.cluster.carriers import queue
 from marin_resources.ray_tpu.cluster.carriers.queue import Queue
+from marin_resources.ray_tpu.cluster.monitor import shared_read
 from marin_resources.storage.output.store import Store
 
 X = one_output.X
@@ -51,7 +51,7 @@ def test_a_job_whose_worker_has_claimed_nothing_waits_for_its_device(disk_prefix
 
 def test_the_queue_is_read_again_for_a_job_that_it_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, there, reads = 1000.0, [job("first", "x")], 0
-    monkeypatch.setattr(queue.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(shared_read.time, "monotonic", lambda: now_s)
 
     async def listed() -> list[JobInfo]:
         nonlocal reads

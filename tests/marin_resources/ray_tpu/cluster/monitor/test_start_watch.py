@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 from marin_resources.hardware import cpu
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.monitor import start_watch
-from marin_resources.ray_tpu.cluster.monitor.start_watch import StartWatch, Wait, describe_queue
+from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes
+from marin_resources.ray_tpu.cluster.monitor.start_watch import Reports, StartWatch, Wait, describe_queue
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
+from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 
 
 def job(name: str, status: JobStatus, at_s: float = 0.0, user: str | None = None) -> JobInfo:
@@ -36,6 +37,12 @@ class ClusterThere:
     def __init__(self, nodes: list[Mapping[str, float]], jobs: list[JobInfo]) -> None:
         self.nodes, self.jobs, self.coming = nodes, jobs, dict[str, float]()
 
+    async def __aenter__(self) -> ClusterThere:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        return None
+
     async def node_resources(self) -> list[Mapping[str, float]]:
         return self.nodes
 
@@ -50,21 +57,28 @@ class Watched:
     """A job that requests 2 CPUs, and a clock that stands still until the test moves it."""
 
     def __init__(
-        self, there: ClusterThere, monkeypatch: pytest.MonkeyPatch, wait: Wait | None = None, **fields: Any
+        self,
+        there: ClusterThere,
+        monkeypatch: pytest.MonkeyPatch,
+        wait: Wait | None = None,
+        *,
+        node_types: tuple[Mapping[str, float], ...] = (),
+        reports: Reports | None = None,
     ) -> None:
         self.now_s, self.said = 1000.0, list[str]()
         monkeypatch.setattr(start_watch.time, "monotonic", lambda: self.now_s)
-        api: Any = there
+        settings = ClusterSettings(address="http://head:8265", node_types=node_types)
+        nodes = Nodes(settings, RetryWhileUnreachable("http://head", 1.0, self.said.append))
+        monkeypatch.setattr("marin_resources.ray_tpu.cluster.monitor.nodes.connect", lambda settings: there)
         self.watch = StartWatch(
-            api=api,
-            retry=RetryWhileUnreachable("http://head", 1.0, self.said.append),
+            shortcomings=nodes.shortcomings,
             queue=there.queue,
             job="mine",
             resources=cpu(2),
             start_timeout_s=30.0,
             report=self.said.append,
+            reports=reports or Reports(),
             wait=wait or Wait(began_s=1000.0),
-            **fields,
         )
 
     def after(self, seconds: float) -> str | None:
@@ -135,6 +149,14 @@ def test_a_wait_goes_on_over_jobs_that_are_submitted_again(monkeypatch: pytest.M
     there, wait = ClusterThere([], WAITING), Wait(began_s=1000.0)
     assert Watched(there, monkeypatch, wait).after(0) is None
     assert Watched(there, monkeypatch, wait).after(31) == "CPU 2 requested, 0 at most"
+
+
+def test_of_a_thousand_steps_of_a_run_that_wait_a_few_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, reports = ClusterThere([{"CPU": 2}], WAITING), Reports()
+    steps = [Watched(there, monkeypatch, reports=reports) for _ in range(1000)]
+    steps[-1].now_s += 20  # the clock of all
+    assert [asyncio.run(step.watch.look()) for step in steps] == [None] * 1000
+    assert sum(len(step.said) for step in steps) == 1
 
 
 def test_the_queue_names_for_whom_the_cluster_works() -> None:
