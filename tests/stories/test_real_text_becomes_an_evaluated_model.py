@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from running import reused
 
 from marin_assets.experiments.quickstart import TINY
@@ -13,6 +14,9 @@ from marin_assets.plan.asset_key import key_of
 from marin_assets.stages.train.metrics import read_metrics
 from marin_assets.step.graph import build_graph
 from marin_resources.storage.files import list_files
+
+pytestmark = pytest.mark.timeout(1200)
+"""The whole road takes two minutes, and many beside other work."""
 
 
 def test_every_stage_is_made_and_every_check_holds(tiny_quickstart) -> None:

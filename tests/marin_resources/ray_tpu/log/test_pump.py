@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from running import wait_until
 
 HEAD = """
 import os, signal, subprocess, sys, time
@@ -104,6 +105,7 @@ with redirect_output(path, secrets=["hf_secret"]):
 """
     with worker(path, code) as one:
         pump = psutil.Process(int(one.told()))
+        wait_until(pump.cmdline, "the pump's program")  # a process that is being started has none
         seen = f"{pump.cmdline()} {pump.environ()} {[file.path for file in pump.open_files()]}"
         one.tell()
         assert one.process.wait(20) == 0
