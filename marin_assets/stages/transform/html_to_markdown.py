@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.stages.transform.html_bounds import has_too_many_attributes, is_too_deep
 from marin_assets.stages.transform.pieces import pieces
-from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
@@ -125,6 +124,9 @@ def reject_text(text: str, min_characters: int) -> str | None:
 
 def extractor_named(name: str) -> Callable[[str], str]:
     """Return the function from HTML to Markdown. Raises ExtractorError for an unknown name."""
+    # Late, for its weight: who only reads the stage's config extracts nothing.
+    from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
+
     extractors = {"resiliparse-2": resiliparse_markdown}
     if name not in extractors:
         raise ExtractorError(f"The extractor is {name!r}, expected one of {sorted(extractors)}.")

@@ -21,7 +21,7 @@ from marin_resources.ray_tpu.shards.file_shards import Shard
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.ray_tpu.shards.notes import Counts, ShardNotes
 from marin_resources.ray_tpu.shards.progress import Progress
-from marin_resources.ray_tpu.shards.tasks import ShardError, run_here, run_on_ray
+from marin_resources.ray_tpu.shards.shard_error import ShardError
 from marin_resources.ray_tpu.shards.unchanged import inputs_of, require_unchanged_folders
 from marin_resources.storage import fault_points
 from marin_resources.storage.files import StoredFile
@@ -51,6 +51,9 @@ def map_shards(
     the first shard that fails, also because one of its inputs changed since it was listed; InputChangedError for a
     folder that changed; TypeError for a shard that does not declare its inputs.
     """
+    # Late, for their weight: who only reads a stage's config, as a dry run does, runs no shard.
+    from marin_resources.ray_tpu.shards.tasks import run_here, run_on_ray
+
     reference = reference_to(fn)
     for shard in shards:
         _require_inputs(reference, shard)

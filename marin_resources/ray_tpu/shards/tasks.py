@@ -13,6 +13,7 @@ from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.shards.connection import connect
 from marin_resources.ray_tpu.shards.in_flight import InFlight
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
+from marin_resources.ray_tpu.shards.shard_error import ShardError
 from marin_resources.ray_tpu.shards.unchanged import InputChangedError, inputs_of, require_unchanged
 from marin_resources.ray_tpu.shards.worker_context import (
     AwaitRemoteOutput,
@@ -28,10 +29,6 @@ LOST_WORKER_RETRIES = 3
 Finished = tuple[int, dict[str, int | float], float]
 """Index of a shard, its counts, its seconds."""
 log = logging.getLogger(__name__)
-
-
-class ShardError(RuntimeError):
-    """A shard failed: one sentence with its index, its function, the reason and its config."""
 
 
 def run_here(

@@ -131,9 +131,7 @@ def test_a_single_shard_that_requests_more_than_the_allocation_is_given_to_ray(
     told: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resources: Any
 ) -> None:
     asked: list[Callable[..., Any]] = []
-    monkeypatch.setattr(
-        "marin_resources.ray_tpu.shards.map_shards.run_on_ray", lambda *about: asked.append(about[2]) or []
-    )
+    monkeypatch.setattr("marin_resources.ray_tpu.shards.tasks.run_on_ray", lambda *about: asked.append(about[2]) or [])
     with reserve(JobAllocation(cpus=1)), pytest.raises(KeyError):
         map_shards(shard_steps.mark, shards(told, 1), output_path=str(tmp_path), resources=resources)
     assert asked == [resources]
