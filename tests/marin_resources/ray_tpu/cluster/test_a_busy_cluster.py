@@ -14,7 +14,7 @@ from ray_cluster import Cluster
 from running import logged, wait_until
 from toy_steps import calls, toy
 
-from marin_assets import cpu
+from marin_assets import cpu, tpu
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.storage.output import job_notes
 
@@ -101,6 +101,30 @@ def test_a_job_that_another_run_has_given_up_says_so_and_is_no_lost_worker(
     assert [name.split("-")[0] for name in calls(prefix)] == ["holder", "next"]
     [said] = [said for said in orchestrator.said if "began too late" in said]
     assert "did nothing: was never submitted; submitting it again" in said
+
+
+@pytest.mark.long
+def test_a_step_that_waits_for_a_device_has_a_place_in_the_queue(prefix: Path, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+
+    async def act(orchestrator: Orchestrator) -> None:
+        with orchestrator.backend() as backend:
+            holder = toy("holder", toy_steps.wait_at_gate, gate=str(gate), resources=tpu("v4-8"))
+            holding = asyncio.create_task(orchestrator.produce_with(backend, holder))
+            await asyncio.to_thread(wait_until, logged(prefix, "toy/holder", "waiting in process"), "the holder")
+            waiting = asyncio.create_task(orchestrator.produce_with(backend, toy("next", resources=tpu("v4-8"))))
+            words = "toy/next: it waits for 1 CPU, 1 slice(s) of TPU v4-8 since "
+            await asyncio.to_thread(wait_until, lambda: any(words in said for said in orchestrator.said), words)
+            gate.unlink()
+            await asyncio.gather(holding, waiting)
+            [said] = [said for said in orchestrator.said if words in said]
+            assert "the cluster is busy, place 1 of 1 in the queue; 1 job runs, of " in said
+
+    with Cluster(cpus=2) as cluster:
+        cluster.add_node({"TPU-v4-8-head": 1}, cpus=1)
+        asyncio.run(act(Orchestrator(prefix, cluster)))
+    assert [name.split("-")[0] for name in calls(prefix)] == ["holder", "next"]
 
 
 @pytest.fixture(scope="module")
