@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3))
+PORT ?= 3000
 UV_VERSION := 0.13.8
 UV := .tools/bin/uv
 # of tests: three on 2 cores (five take as long, and what has a time limit fails)
@@ -12,6 +13,8 @@ export DAGSTER_HOME ?= $(CURDIR)/.dagster
 export MARIN_PREFIX ?= $(CURDIR)/outputs
 export UV_PYTHON_DOWNLOADS := never
 export UV_HTTP_TIMEOUT := 300
+# those of a company's proxy are among the system's, as pip knows by itself
+export UV_SYSTEM_CERTS ?= true
 # a leaner .venv would recompile Dagster and JAX in every process that starts
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -48,8 +51,8 @@ fix: init ## what the linters can mend
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
-dev: init ## Dagster's UI at http://127.0.0.1:3000
-	.venv/bin/dagster dev -w workspace.yaml
+dev: init ## Dagster's UI at http://127.0.0.1:3000 (make dev PORT=3001: there)
+	@.venv/bin/marin dev --port $(PORT)
 
 bench: init ## every benchmark; each prints a ratio and its limit
 	for file in tests/benchmarks/*.py; do echo "== $$file"; .venv/bin/python $$file || exit 1; done
@@ -65,6 +68,9 @@ clean: ## remove the environment and caches; outputs and Dagster's history stay
 	@touch $@
 
 $(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' 2>/dev/null || \
+		{ echo "Python 3.11 or 3.12 is required, and $(if $(PYTHON),PYTHON=$(PYTHON) is none,there is no python3 on PATH)." \
+		"Install one, or name it: make $(firstword $(MAKECMDGOALS) init) PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv .tools
 	.tools/bin/pip install --quiet uv==$(UV_VERSION)
 	@touch $(UV)

@@ -8,10 +8,14 @@ Both are made absolute, so that every process uses the same ones, in whichever f
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import uuid
+from functools import cache
 from pathlib import Path
+
+DISTRIBUTION = "marin-dagster"
 
 
 class SettingError(ValueError):
@@ -20,8 +24,15 @@ class SettingError(ValueError):
 
 def project_root() -> Path:
     """The checkout that this package was imported from, or the current folder for an installed wheel."""
+    return checkout() or Path.cwd()
+
+
+@cache
+def checkout() -> Path | None:
+    """The checkout that this package was imported from; None for an installed wheel, whichever project it lies in."""
     root = Path(__file__).resolve().parent.parent
-    return root if (root / "pyproject.toml").exists() else Path.cwd()
+    path = root / "pyproject.toml"
+    return root if path.exists() and f'name = "{DISTRIBUTION}"' in path.read_text() else None
 
 
 def default_prefix() -> str:
@@ -52,15 +63,30 @@ def ensure_dagster_home() -> str:
     """DAGSTER_HOME or its default, as an absolute path. Also sets the variable, for all child processes.
 
     A missing folder is created. An unused one gets a copy of the project's dagster.yaml. Several processes may do this
-    at the same moment, and one that is killed here leaves nothing that the next one does not complete.
+    at the same moment, and one that is killed here leaves nothing that the next one does not complete. Raises
+    SettingError if the folder cannot be created or written.
     """
-    home = os.path.abspath(os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster"))
-    os.makedirs(home, exist_ok=True)
-    settings = project_root() / ".dagster" / "dagster.yaml"
-    if settings.exists() and not any(os.path.exists(f"{home}/{name}") for name in ("dagster.yaml", "history")):
-        _copy_whole(settings, f"{home}/dagster.yaml")
+    given = os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster")
+    home = os.path.abspath(os.path.expanduser(given))
+    try:
+        os.makedirs(home, exist_ok=True)
+        settings = _laptop_settings()
+        if settings.exists() and not any(os.path.exists(f"{home}/{name}") for name in ("dagster.yaml", "history")):
+            _copy_whole(settings, f"{home}/dagster.yaml")
+    except (FileExistsError, NotADirectoryError):
+        raise SettingError(f"DAGSTER_HOME is {given!r}, and there is a file. Set it to a folder.") from None
+    except OSError as error:
+        raise SettingError(
+            f"DAGSTER_HOME is {given!r}, which cannot be written ({error.strerror}). Set it to a folder of yours."
+        ) from None
     os.environ["DAGSTER_HOME"] = home
     return home
+
+
+def _laptop_settings() -> Path:
+    """The project's dagster.yaml: that of the checkout, of which the wheel has a copy."""
+    root = checkout()
+    return root / ".dagster" / "dagster.yaml" if root is not None else Path(__file__).with_name("dagster.yaml")
 
 
 def _copy_whole(source: Path, target: str) -> None:
@@ -68,9 +94,8 @@ def _copy_whole(source: Path, target: str) -> None:
     temporary = f"{target}.{uuid.uuid4().hex[:8]}.tmp"
     shutil.copy(source, temporary)
     try:
-        os.link(temporary, target)
-    except FileExistsError:
-        pass  # by another process that starts now
+        with contextlib.suppress(FileExistsError):  # by another process that starts now
+            os.link(temporary, target)
     finally:
         os.unlink(temporary)
 

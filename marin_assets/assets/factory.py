@@ -1,16 +1,19 @@
 """Dagster assets of steps: key, deps, code version, group, kinds, tags, description, metadata, checks."""
 
 import inspect
+from typing import Any
 
 import dagster as dg
 
 from marin_assets.assets.checks import check_specs, op_name
 from marin_assets.assets.materialize import materialize
 from marin_assets.plan.asset_key import group_of, key_of
+from marin_assets.plan.requirements import requirements_of
 from marin_assets.plan.validation import validate
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.step import Step
 from marin_resources.orchestrator.io_manager import IDENTITY, NAME, OVERRIDE, VERSION
+from marin_resources.orchestrator.preflight import REQUIRES
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed
@@ -44,9 +47,11 @@ def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:
 def asset_spec(node: Node) -> dg.AssetSpec:
     """The asset's definition. It is small, as every load of the code location carries it."""
     step = node.step
-    metadata = {NAME: node.name, VERSION: node.version.hash, IDENTITY: node.version.identity}
+    metadata: dict[str, Any] = {NAME: node.name, VERSION: node.version.hash, IDENTITY: node.version.identity}
     if step.override_output_path is not None:
         metadata[OVERRIDE] = step.override_output_path
+    if not (required := requirements_of(node)).plain:
+        metadata[REQUIRES] = dg.MetadataValue.json(required.to_dict())
     return dg.AssetSpec(
         asset_key(node),
         deps=[asset_key(dependency) for dependency in node.dependencies],

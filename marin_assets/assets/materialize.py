@@ -85,6 +85,11 @@ def report(
     observed = produced.observed
     if produced.reused:
         context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.path}", describe(drift)))))
+    elif not observed.result and not ((observed.record or {}).get("manifest") or {}).get("files"):
+        context.log.warning(
+            f"{node.name}: complete and empty: its function wrote no file below {observed.path!r} and returned "
+            "nothing. If that is a mistake, correct the function, and remove that folder or change a versioned field."
+        )
     key = context.assets_def.key
     return dg.MaterializeResult(
         value=observed,

@@ -10,7 +10,7 @@ import dagster as dg
 
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.step.graph import Graph, Node
-from marin_resources.orchestrator.console import failure_sentence
+from marin_resources.orchestrator.console import failure_sentence, run_failure
 from marin_resources.orchestrator.databases import open_instance
 
 
@@ -60,7 +60,7 @@ def _run_result(instance: dg.DagsterInstance, run_id: str, result: Any) -> RunRe
     if events:
         failures = (events[0],)
     elif not failures and run is not None and run.status is not dg.DagsterRunStatus.SUCCESS:
-        failures = ("The run failed outside of its steps.",)
+        failures = tuple(run_failure(event) for event in result.all_events if event.is_job_failure)
     failing = (check for check in result.get_asset_check_evaluations() if not check.passed)
     checks = [check for check in failing if check.severity is dg.AssetCheckSeverity.ERROR]
     return RunResult(

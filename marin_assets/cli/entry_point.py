@@ -23,7 +23,8 @@ from marin_assets.assets.experiment_record import write_experiment
 from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of
-from marin_assets.plan.plan import Action, Planned, plan
+from marin_assets.plan.plan import Action, Planned, plan, refuse
+from marin_assets.plan.requirements import lacks_of
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
@@ -48,15 +49,40 @@ def executor_main(
 ) -> dict[str, str]:
     """Materialize the steps and all their inputs. Complete outputs are reused. Options come from the command line.
 
-    Return step name -> output path. Exit with 2 and a sentence for a wrong option, name or config, and with 1 if a
-    step or a check failed.
+    Return step name -> output path. Exit with 2 and a sentence for a wrong option, name or config, with 1 if a step or
+    a check failed, and with 130 after Ctrl-C. Raises UnimportableError in a module that is being imported.
     """
+    _refuse_import()
     try:
-        return _run(steps, description, _parse(description, max_concurrent))
+        return _run(_require_steps(steps), description, _parse(description, max_concurrent))
     except (OptionError, *SENTENCES) as error:
         _quit(str(error), 2)
     except UnavailableError as error:
         _quit(str(error), 1)
+    except KeyboardInterrupt:
+        _quit("Stopped by Ctrl-C. Complete outputs stay; run again to continue.", 130)
+
+
+def _refuse_import() -> None:
+    """A worker imports the script of a step's function: a call of `executor_main` there would run the experiment."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_back.f_code.co_filename == "<frozen importlib._bootstrap>":
+            raise UnimportableError(
+                f"{frame.f_code.co_filename!r} calls executor_main while it is imported, as a worker does to find a "
+                'step\'s function. Put the call below the line: if __name__ == "__main__":'
+            )
+        frame = frame.f_back
+
+
+def _require_steps(steps: Sequence[Step | InputName]) -> Sequence[Step | InputName]:
+    if isinstance(steps, Step | InputName):
+        raise ConfigError(f"executor_main got the step {steps.name!r}, expected a list of steps. Write [step].")
+    if not isinstance(steps, Sequence) or isinstance(steps, str):
+        raise ConfigError(f"executor_main got {steps!r}, expected a list of steps.")
+    if not steps:
+        raise ConfigError("executor_main got an empty list, expected at least one step.")
+    return steps
 
 
 def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:
@@ -105,12 +131,13 @@ def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[P
 
 
 def print_plan(planned: Sequence[Planned]) -> int:
-    """Print the action, path and reason of each step. Returns the exit code: 1 if a control file is damaged."""
+    """Print the action, path and reason of each step. Returns the exit code: 1 if a control file is damaged, or a step
+    lacks something that it requires."""
     for item in planned:
         print(f"{item.action:8} {item.observed.path}\n         {item.reason}")
     counts = {action: sum(item.action is action for item in planned) for action in Action}
     print(", ".join(f"{count} to {action}" for action, count in counts.items() if count))
-    return 1 if any(item.damage for item in planned) else 0
+    return 1 if any(item.damage or item.lacks for item in planned) else 0
 
 
 def plan_or_materialize(
@@ -128,7 +155,9 @@ def plan_or_materialize(
     refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     if options.dry_run:
         require_reachable(store.prefix)
-        return print_plan(plan_with_drift(graph, store, nodes))
+        planned = plan_with_drift(graph, store, nodes)
+        lacks = lacks_of(item.node for item in planned if item.action is Action.RUN)
+        return print_plan(refuse(planned, lacks))
     return _materialize(name, graph, nodes, store, options, description)
 
 

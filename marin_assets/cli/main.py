@@ -21,6 +21,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 
 VERBS = {
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
+    "dev": "serve Dagster's UI on this machine",
     "materialize": "compute the selected outputs, or reuse them",
     "verify": "compare the files of complete outputs with their manifests",
 }
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_stderr(str(error))
         return 1
     except KeyboardInterrupt:
+        print_stderr("Stopped by Ctrl-C.")
         return 130
 
 

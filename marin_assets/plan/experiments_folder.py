@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from marin_assets.plan.validation import validate
@@ -48,4 +48,7 @@ def _load(name: str) -> tuple[Step, ...]:
     module = importlib.import_module(f"{FOLDER}.{name}")
     if not callable(getattr(module, "steps", None)):
         raise ConfigError(f"{module.__file__!r} has no function steps(). Add one that returns the experiment's steps.")
-    return tuple(module.steps())
+    steps = module.steps()
+    if not isinstance(steps, Iterable):
+        raise ConfigError(f"steps() in {module.__file__!r} returned {steps!r}, expected a list of steps.")
+    return tuple(steps)

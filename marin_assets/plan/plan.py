@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
 from marin_resources.output import Match, Observed, Output, Status
+from marin_resources.ray_tpu.requirements import Lack
 from marin_resources.storage.output.control_files import Damage
 
 
@@ -30,6 +32,8 @@ class Planned:
     """Changes since a complete output was computed. They are shown and decide nothing."""
     damage: str = ""
     """One sentence about a control file of the output that cannot be used."""
+    lacks: bool = False
+    """Whether the step lacks something that it requires of its machine."""
 
 
 def plan(
@@ -60,6 +64,24 @@ def plan(
         reason = "; ".join(filter(None, (reason, describe(drifted), sentence)))
         planned.append(Planned(node=node, action=action, reason=reason, observed=seen, drift=drifted, damage=sentence))
     return planned
+
+
+def refuse(planned: Iterable[Planned], lacks: Mapping[str, Lack]) -> list[Planned]:
+    """The plan with what its steps lack, by step name: such a step is blocked, and so is what needs it. A lack that is
+    not certain is part of the reason and blocks nothing."""
+    refused: set[Node] = set()
+    found = []
+    for item in planned:
+        lack = lacks.get(item.node.name) if item.action is Action.RUN else None
+        needs = next((other.name for other in item.node.dependencies if other in refused), None)
+        if lack is not None and not lack.certain:
+            item = dataclasses.replace(item, reason=f"{item.reason}; {lack.phrase}")
+        elif lack is not None or (item.action is Action.RUN and needs is not None):
+            refused.add(item.node)
+            reason = lack.phrase if lack is not None else f"needs {needs!r}, which is blocked"
+            item = dataclasses.replace(item, action=Action.BLOCKED, reason=reason, lacks=lack is not None)
+        found.append(item)
+    return found
 
 
 def _decide(

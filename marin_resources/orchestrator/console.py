@@ -30,6 +30,16 @@ def failure_sentence(event: dg.DagsterEvent) -> str:
     return (error.message if error is not None else event.message or "").strip()
 
 
+def run_failure(event: dg.DagsterEvent) -> str:
+    """The error of a run that failed outside of its steps: the message of the first cause."""
+    error = event.job_failure_data.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    message = error.message if error is not None else event.message or ""
+    name = f"{error.cls_name}: " if error is not None else ""  # "package.module.SomeError: the message"
+    return (message.partition(name)[2] if name and name in message else message).strip()
+
+
 class _ShortFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         meta: dict[str, Any] = getattr(record, "dagster_meta", {})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol, TypeVar
 
 from marin_resources.output import Holder
+from marin_resources.ray_tpu.requirements import Lack, Requirements
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 
@@ -34,6 +35,12 @@ class Backend(Protocol[H]):
     async def attach(self, path: str, holder: Holder) -> H | None:
         """Return the handle of the task that holds the lease of the output at `path`; None for another back end's."""
 
+    def meets(self, required: Requirements) -> bool:
+        """Whether the step's requirements are met, as far as that is known without a look at nodes and indexes."""
+
+    def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
+        """Return what the steps lack, by step name. Looks at the nodes and at package indexes. May block."""
+
     def check(self, task: Task) -> None:
         """Raise MissingRequirementError if the task's environment is known to lack one of its requirements."""
 
@@ -58,3 +65,20 @@ class Backend(Protocol[H]):
 
     def shutdown(self) -> None:
         """This process needs it no longer."""
+
+
+def find_lacks(
+    backend: Backend[Any], required: Sequence[Requirements], needless: Callable[[Sequence[str]], Collection[str]]
+) -> dict[str, Lack]:
+    """Return what the steps lack, by step name.
+
+    `needless` returns which of the named steps will not be computed. It is called only if some step may lack something,
+    and nodes and indexes are looked at only for the steps that are left.
+    """
+    doubtful = [one for one in required if not backend.meets(one)]
+    if not doubtful:
+        return {}
+    without = needless([one.step for one in doubtful])
+    left = [one for one in doubtful if one.step not in without]
+    found = backend.lacks(left) if left else {}
+    return {one.step: found[one.step] for one in left if one.step in found}

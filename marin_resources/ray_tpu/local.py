@@ -12,18 +12,27 @@ import logging
 import os
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from marin_resources.hardware import Resources
 from marin_resources.output import Holder
 from marin_resources.ray_tpu.companion import start_companion
-from marin_resources.ray_tpu.environment.extras import check_environment
+from marin_resources.ray_tpu.environment.extras import check_environment, environment_lacks
 from marin_resources.ray_tpu.environment.fresh_process import needs_fresh_process
+from marin_resources.ray_tpu.environment.packages import package_lacks
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import upload_spool
-from marin_resources.ray_tpu.ray_options import UnmeetableError, alive_nodes, ray_options, refuse_unmeetable
+from marin_resources.ray_tpu.ray_options import (
+    UnmeetableError,
+    alive_nodes,
+    node_lack,
+    ray_options,
+    refuse_unmeetable,
+)
+from marin_resources.ray_tpu.requirements import Lack, Requirements
 from marin_resources.ray_tpu.task_error import outcome_of_error
 from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.output.attempts import log_path
@@ -56,7 +65,7 @@ class LocalBackend:
     """Runs tasks on this machine. One instance per process; `shutdown()` ends Ray and all its tasks."""
 
     def __init__(self, cpus: int | None = None) -> None:
-        self._cpus = cpus
+        self._all_cpus = cpus or os.cpu_count() or 1
         self._lock = threading.Lock()
         self._handles: dict[str, Handle] = {}
         self._started = False
@@ -71,8 +80,22 @@ class LocalBackend:
         """None: a run waits for another process's task by its lease."""
         return None
 
+    def meets(self, required: Requirements) -> bool:
+        return not required.packages and not self._asks_ray(required.resources) and not environment_lacks([required])
+
+    def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
+        found = {**package_lacks(required), **environment_lacks(required)}
+        of_ray = [one for one in required if one.step not in found and self._asks_ray(one.resources)]
+        nodes = alive_nodes(self._ray()) if of_ray else []
+        short = {one.step: lack for one in of_ray if (lack := node_lack(one.resources, nodes))}
+        return {**found, **short}
+
+    def _asks_ray(self, resources: Resources) -> bool:
+        """Whether Ray alone knows if this machine has the resources: what else is there than CPUs."""
+        return resources != Resources(cpus=min(resources.cpus, self._all_cpus))
+
     def check(self, task: Task) -> None:
-        check_environment(task.output.name, task.extras, task.env)
+        check_environment(Requirements.of(task))
 
     async def submit(self, task: Task, on_job: Callable[[str], None] = lambda job: None) -> Handle:
         return await asyncio.to_thread(self._submit, task)
@@ -141,6 +164,11 @@ class LocalBackend:
                     self._companion.stdin.close()
             self._owner.shutdown()
 
+    def _ray(self) -> Any:
+        """Ray, started if it is not."""
+        with self._lock:
+            return self._owner.submit(self._start).result()
+
     def _start(self) -> Any:
         os.environ["RAY_AUTH_MODE"] = "disabled"
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -149,7 +177,7 @@ class LocalBackend:
         if not ray.is_initialized():
             context: Any = ray.init(
                 address="local",
-                num_cpus=self._cpus or os.cpu_count(),
+                num_cpus=self._all_cpus,
                 include_dashboard=False,
                 object_store_memory=OBJECT_STORE_BYTES,
                 log_to_driver=False,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marin_resources.hardware import GIB, Resources
+from marin_resources.ray_tpu.requirements import Lack
 
 
 class UnmeetableError(RuntimeError):
@@ -33,11 +34,20 @@ def alive_nodes(ray: Any) -> list[Mapping[str, float]]:
 
 def refuse_unmeetable(who: str, resources: Resources, nodes: list[Mapping[str, float]]) -> None:
     """Raise UnmeetableError, with `who` and the largest amounts, if no single node has the requested resources."""
-    if short := shortcomings(resources, nodes):
-        raise UnmeetableError(
-            f"{who} requests {resources.describe()}, which no node here has: {short}. "
-            "Request less, or run on larger nodes."
-        )
+    if lack := node_lack(resources, nodes):
+        raise UnmeetableError(f"{who} {lack.phrase}")
+
+
+def node_lack(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> Lack | None:
+    """Return what no single node has of the requested resources; None if one has them."""
+    short = shortcomings(resources, nodes)
+    if not short:
+        return None
+    return Lack(
+        verb="requests",
+        what=f"{resources.describe()}, which no node here has: {short}",
+        remedy="Request less, or run on larger nodes.",
+    )
 
 
 def shortcomings(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> str:

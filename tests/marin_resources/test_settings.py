@@ -91,3 +91,19 @@ def test_an_unused_home_gets_the_projects_settings_and_a_used_one_keeps_its_own(
     (tmp_path / "history").mkdir()
     ensure_dagster_home()
     assert [path.name for path in tmp_path.iterdir()] == ["history"]
+
+
+def test_a_tilde_in_dagsters_home_is_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DAGSTER_HOME", "~/x")
+    assert ensure_dagster_home() == str(tmp_path / "x")
+
+
+@pytest.mark.parametrize("below", ["", "/home"])
+def test_dagsters_home_at_or_below_a_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DAGSTER_HOME", f"{tmp_path}/file{below}")
+    with pytest.raises(SettingError, match=f"DAGSTER_HOME is '{tmp_path}/file{below}', and there is a file. Set it to"):
+        ensure_dagster_home()

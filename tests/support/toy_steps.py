@@ -147,6 +147,14 @@ def return_nonsense(config: ToyConfig) -> dict[str, object]:
     return {"value": object()}
 
 
+def return_much(config: ToyConfig) -> dict[str, str]:
+    return {"text": "x" * 3_000_000}
+
+
+def leave_nothing(config: ToyConfig) -> None:
+    """No file and no result."""
+
+
 def note_call(config: ToyConfig) -> None:
     with calls_file(config.output_path).open("a") as file:
         file.write(Path(config.output_path).name + "\n")

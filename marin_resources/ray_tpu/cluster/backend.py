@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -41,6 +41,7 @@ from marin_resources.ray_tpu.cluster.handle import (
     runtime_env_of,
     submission_id,
 )
+from marin_resources.ray_tpu.cluster.lacks import environment_lack, lacks_on
 from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog, Positions, Shown
 from marin_resources.ray_tpu.cluster.monitor.job_monitor import JobMonitor
 from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes
@@ -48,6 +49,7 @@ from marin_resources.ray_tpu.cluster.monitor.outcome import STOPPED_BY_RUN, outc
 from marin_resources.ray_tpu.cluster.monitor.start_watch import Reports, StartWatch, Wait
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.ray_tpu.requirements import Lack, Requirements
 from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.job_notes import Carrier, JobNote, Submitter
@@ -84,6 +86,12 @@ class ClusterBackend:
         self._queue, self._nodes, self._reports = Queue(self._list_jobs), Nodes(settings, self._retry), Reports()
         self._waits: dict[str, Wait] = {}
         """By output path: the waits of jobs for their start."""
+
+    def meets(self, required: Requirements) -> bool:
+        return not environment_lack(required, self._settings) and required.resources == Resources()
+
+    def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
+        return asyncio.run(lacks_on(self._settings, required, self._report))
 
     def check(self, task: Task) -> None:
         self._python_for(task)

@@ -1,4 +1,4 @@
 """What a step requires of its process: extras, further packages, secrets.
 
-May import settings and secret_manager.
+May import ray_tpu's requirements, settings and secret_manager.
 """

@@ -1,63 +1,166 @@
-"""Check that the environment has what a step requires: packages of its extras, variables by name."""
+"""Check that this environment has what steps require: packages of their extras, variables by name."""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from importlib import metadata
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from marin_resources.settings import project_root
+from marin_resources.ray_tpu.environment.install_command import install_command
+from marin_resources.ray_tpu.requirements import Lack, Requirements, describe_lacks
+from marin_resources.settings import DISTRIBUTION, checkout
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 FRESH_PROCESS_EXTRAS = frozenset({"train", "evaluate", "vllm", "gpu", "tpu"})
 """Extras that load JAX or torch, which hold threads, memory and devices until their process ends."""
+CONFLICTS = frozenset(
+    {
+        *(frozenset({"vllm", other}) for other in ("train", "evaluate", "curate", "gpu", "tpu")),
+        frozenset({"gpu", "tpu"}),
+    }
+)
+"""Extras that cannot be installed in one environment, as in pyproject.toml."""
 
 
 class MissingRequirementError(RuntimeError):
     """A requirement of a step is not in its environment: one sentence with the command that installs or sets it."""
 
 
-def check_environment(step: str, extras: Sequence[str], env: Sequence[str]) -> None:
+def check_environment(requirements: Requirements) -> None:
     """Raise MissingRequirementError for an extra that is unknown or not installed, or a variable that is not set."""
-    known = known_extras()
+    for sentence in describe_lacks(environment_lacks([requirements])):
+        raise MissingRequirementError(sentence)
+
+
+def environment_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
+    """Return for each step that lacks an extra or a variable here what that is."""
+    found: dict[str, Lack] = {}
+    incomplete = []
+    for one in required:
+        lack = unknown_extra(one.extras) or _clash_within(one.extras)
+        if lack is None and missing_packages(one.extras):
+            incomplete.append(one)
+        elif lack := lack or _unset_variable(one.env):
+            found[one.step] = lack
+    together = _fit_together({extra for one in required for extra in one.extras if extra in known_extras()})
+    for one in incomplete:
+        missing = missing_packages(one.extras)
+        verb = "is" if len(missing) == 1 else "are"
+        remedy = _how_to_install(one.extras, together)
+        found[one.step] = Lack(verb="needs", what=f"{', '.join(missing)}, which {verb} not installed", remedy=remedy)
+    return found
+
+
+def unknown_extra(extras: Iterable[str]) -> Lack | None:
+    """Return the first extra that there is not, with those that there are."""
     for extra in extras:
-        if extra not in known:
-            raise MissingRequirementError(
-                f"Step {step!r} requests the extra {extra!r}, which pyproject.toml does not have. "
-                f"Expected some of {', '.join(sorted(known))}."
+        if extra not in known_extras():
+            return Lack(
+                verb="requests",
+                what=f"the extra {extra!r}, which {DISTRIBUTION} does not have",
+                remedy=f"Expected some of {', '.join(sorted(known_extras()))}.",
             )
-    missing = sorted({name for extra in extras for name in known[extra] if not _installed(name)})
-    if missing:
-        flags = " ".join(f"--extra {extra}" for extra in extras)
-        raise MissingRequirementError(
-            f"Step {step!r} needs {', '.join(missing)}, which is not installed. Run: uv sync --inexact {flags}"
-        )
-    for name in env:
-        if name not in os.environ:
-            raise MissingRequirementError(f"Step {step!r} requires the variable {name!r}, which is not set. Export it.")
+    return None
 
 
 @cache
 def known_extras() -> dict[str, list[str]]:
-    """Return for each extra the names of its packages on this platform."""
+    """Return for each extra the names of its packages on this platform.
+
+    From the checkout's pyproject.toml, which may be newer than what is installed; else from the metadata of the wheel.
+    """
     from packaging.requirements import Requirement  # late, for its weight
 
-    text = _pyproject()
-    if text is None:
-        return {extra: [] for extra in metadata.metadata("marin-dagster").get_all("Provides-Extra") or []}
-    extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    parsed = {extra: [Requirement(line) for line in lines] for extra, lines in extras.items()}
+    root = checkout()
+    if root is not None:
+        lines = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        parsed = {extra: [Requirement(line) for line in of_extra] for extra, of_extra in lines.items()}
+    else:
+        own = metadata.metadata(DISTRIBUTION)
+        all_lines = [Requirement(line) for line in own.get_all("Requires-Dist") or []]
+        parsed = {
+            extra: [line for line in all_lines if not _holds(line, "") and _holds(line, extra)]
+            for extra in own.get_all("Provides-Extra") or []
+        }
     return {
-        extra: [r.name for r in requirements if r.marker is None or r.marker.evaluate()]
-        for extra, requirements in parsed.items()
+        extra: [name for line in of_extra if _holds(line, extra) for name in (line.name, *_of_its_extras(line))]
+        for extra, of_extra in parsed.items()
     }
 
 
-def _pyproject() -> str | None:
-    path = Path(project_root()) / "pyproject.toml"
-    return path.read_text() if path.exists() else None
+def _of_its_extras(requirement: Requirement) -> list[str]:
+    """The packages of "jax[cuda12]" beside jax, if that is installed: CUDA is missing where jax alone is there."""
+    from packaging.requirements import Requirement  # late, for its weight
+
+    if not requirement.extras or not _installed(requirement.name):
+        return []
+    lines = [Requirement(line) for line in metadata.requires(requirement.name) or []]
+    return [
+        line.name for line in lines if not _holds(line, "") and any(_holds(line, extra) for extra in requirement.extras)
+    ]
+
+
+def _holds(requirement: Requirement, extra: str) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+
+def missing_packages(extras: Iterable[str]) -> list[str]:
+    """Return the packages of known extras that are not installed here, sorted."""
+    return sorted({name for extra in extras for name in known_extras()[extra] if not _installed(name)})
+
+
+def installed_extras() -> set[str]:
+    """Return the extras of which all packages are installed here."""
+    return {extra for extra, packages in known_extras().items() if packages and not missing_packages([extra])}
+
+
+def clashing(extras: Collection[str], others: Collection[str]) -> list[str]:
+    """Return those of `others` that cannot be in one environment with `extras`, sorted."""
+    return sorted({other for extra in extras for other in others if frozenset({extra, other}) in CONFLICTS})
+
+
+def _clash_within(extras: Sequence[str]) -> Lack | None:
+    clash = clashing(extras, extras)
+    if not clash:
+        return None
+    return Lack(
+        verb="requests",
+        what=f"the extras {' and '.join(clash)}, which cannot be installed in one environment",
+        remedy="Split it into steps that request one of them each.",
+    )
+
+
+def _unset_variable(names: Iterable[str]) -> Lack | None:
+    for name in names:
+        if name not in os.environ:
+            return Lack(verb="requires", what=f"the variable {name!r}, which is not set", remedy="Export it.")
+    return None
+
+
+def _fit_together(extras: Collection[str]) -> set[str]:
+    """The installed extras, and those of `extras` that fit beside them, the first of pyproject.toml first."""
+    found = installed_extras()
+    for extra in known_extras():
+        if extra in extras and not clashing([extra], found):
+            found.add(extra)
+    return found
+
+
+def _how_to_install(extras: Sequence[str], together: Collection[str]) -> str:
+    """The command that installs all extras that fit together; for extras that do not, an environment of their own."""
+    if set(extras) <= set(together):
+        missing = [extra for extra in known_extras() if extra in together and missing_packages([extra])]
+        return f"Run: {install_command(missing)}"
+    beside, own = ", ".join(clashing(extras, together)), "-".join(extras)
+    return (
+        f"It cannot be installed beside {beside}. Make an environment of its own, and run the step with its Python: "
+        f"{install_command(extras, into=f'.venv-{own}')}"
+    )
 
 
 @cache

@@ -24,7 +24,10 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from marin_resources.ray_tpu.requirements import Lack, Requirements
+
 TIMEOUT_S = 600.0
+RESOLVE_TIMEOUT_S = 60.0
 LOCK_POLL_S = 0.1
 UV_SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 
@@ -46,8 +49,8 @@ def ensure_installed(requirements: Sequence[str], *, timeout_s: float = TIMEOUT_
     if not requirements:
         return None
     wanted, installed = sorted(set(requirements)), _installed()
-    cache = Path(os.environ.get("MARIN_PACKAGES_DIR") or Path.home() / ".cache" / "marin" / "packages")
-    folder = cache / _digest(wanted, installed)
+    folder = _folder(wanted, installed)
+    cache = folder.parent
     if not folder.exists():
         end_s = time.monotonic() + timeout_s
         try:
@@ -56,16 +59,64 @@ def ensure_installed(requirements: Sequence[str], *, timeout_s: float = TIMEOUT_
                 if not folder.exists():  # another process may have built it meanwhile
                     _build(folder, wanted, installed, end_s)
         except (TimeoutError, subprocess.TimeoutExpired):
-            raise PackagesError(
-                f"The packages {_named(wanted)} were not installed within {timeout_s:g} s. "
-                "Check that this machine reaches the package index, or put them into its image."
-            ) from None
+            raise _too_slow("installed", wanted, timeout_s) from None
         except OSError as error:
             raise PackagesError(
                 f"The packages {_named(wanted)} cannot be put into {str(cache)!r} ({error.strerror}). "
                 "Set MARIN_PACKAGES_DIR to a folder with free space that this user may write."
             ) from None
     return str(folder)
+
+
+def package_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
+    """Return for each step whose packages cannot be installed here why. What is not installed yet is looked up with uv,
+    at most 60 s for each list of packages."""
+    found: dict[tuple[str, ...], Lack | None] = {}
+    for one in required:
+        if one.packages not in found:
+            found[one.packages] = _find_lack(one.packages)
+    return {one.step: lack for one in required if (lack := found[one.packages]) is not None}
+
+
+def _find_lack(requirements: Sequence[str]) -> Lack | None:
+    wanted, installed = sorted(set(requirements)), _installed()
+    if not wanted or _folder(wanted, installed).exists():
+        return None
+    try:
+        _missing(wanted, installed, time.monotonic() + RESOLVE_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        reason = str(_too_slow("found", wanted, RESOLVE_TIMEOUT_S))
+    except PackagesError as error:
+        reason = str(error)
+    else:
+        return None
+    return Lack(verb="needs", what="packages that this machine cannot install", remedy=reason)
+
+
+def invalid_packages(required: Requirements) -> Lack | None:
+    """Return the first requirement that is none, without a look at any index."""
+    from packaging.requirements import InvalidRequirement, Requirement  # late, for its weight
+
+    for text in required.packages:
+        try:
+            Requirement(text)
+        except InvalidRequirement:
+            if "/" not in text:  # uv accepts paths too
+                remedy = "Expected a name, such as 'lxml' or 'lxml>=5'."
+                return Lack(verb="needs", what=f"the package {text!r}, which is no requirement", remedy=remedy)
+    return None
+
+
+def _folder(wanted: list[str], installed: list[str]) -> Path:
+    cache = Path(os.environ.get("MARIN_PACKAGES_DIR") or Path.home() / ".cache" / "marin" / "packages")
+    return cache / _digest(wanted, installed)
+
+
+def _too_slow(done: str, wanted: list[str], timeout_s: float) -> PackagesError:
+    return PackagesError(
+        f"The packages {_named(wanted)} were not {done} within {timeout_s:g} s. "
+        "Check that this machine reaches the package index, or put them into its image."
+    )
 
 
 def _build(folder: Path, wanted: list[str], installed: list[str], end_s: float) -> None:
@@ -106,7 +157,7 @@ def _uv(wanted: list[str], options: list[str], requirements: str, end_s: float) 
         capture_output=True,
         text=True,
         timeout=max(0.01, end_s - time.monotonic()),
-        env={**os.environ, **UV_SETTINGS},
+        env={"UV_SYSTEM_CERTS": "true", **os.environ, **UV_SETTINGS},
         check=False,
     )
     if done.returncode != 0:

@@ -46,6 +46,8 @@ from marin_resources.wire.task import Task
 
 STOP_RECORD_TIMEOUT_S = 1.2
 """Time limit for recording a stop that the function ignored: Ray kills the worker 3 s after SIGTERM."""
+MAX_RESULT_BYTES = 1_000_000
+"""Of a function's result as JSON. Each reuse of the output copies it into Dagster's history."""
 SIGNAL_ARRIVAL_S = 0.2
 """A SIGTERM that caused an exception is certainly received this long after it."""
 
@@ -124,7 +126,7 @@ class _Attempt:
     def run(self) -> Outcome:
         try:
             stop_signal.unblock(self._on_ignored_stop)
-            result = self.redactor.json(jsonable(self._call()))
+            result = require_small(self.redactor.json(jsonable(self._call())))
             fault_points.reach("function returned")
             self.store.publish(self.claim, self._facts(), result)
         except LeaseLostError as error:  # another writer has it: the orchestrator looks again
@@ -260,3 +262,14 @@ def jsonable(result: Any) -> dict[str, Any]:
     if not isinstance(result, Mapping):
         raise TypeError(f"The function returned {reprlib.repr(result)}, expected a dict, a dataclass or None.")
     return plain(encode(dict(result), "result"))
+
+
+def require_small(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result. Raises ValueError with its size if it is too large for a record, which every reuse reads."""
+    size_bytes = len(json.dumps(result).encode())
+    if size_bytes > MAX_RESULT_BYTES:
+        raise ValueError(
+            f"The function returned {size_bytes / 1e6:.1f} MB, expected at most {MAX_RESULT_BYTES / 1e6:g} MB. Write "
+            "it into a file below the output path, and return the few numbers that describe it."
+        )
+    return result

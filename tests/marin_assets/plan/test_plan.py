@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from marin_assets.plan.plan import Action, plan
+from marin_assets.plan.plan import Action, plan, refuse
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.drift.drift import Drift, Kind
 from marin_resources.output import Holder, Match, Observed, Output, Status
+from marin_resources.ray_tpu.requirements import Lack
 
 HOLDER = Holder(owner="o", host="tpu-7", pid=12, run_id="abc", since="2026-01-01T00:00:00+00:00")
 
@@ -106,3 +107,28 @@ def test_drift_is_reported_of_what_is_reused_and_computed_for_nothing_else(graph
     assert [(p.reason, p.drift) for p in planned if p.drift] == [
         ("complete; since it was computed, the unversioned field 'lr' (1, now 2) changed", (drift,))
     ]
+
+
+def test_a_step_that_lacks_something_is_blocked_and_so_is_what_needs_it(graph: Graph) -> None:
+    lack = Lack(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
+    planned = refuse(plan(graph, observe(graph)), {"b": lack})
+    assert [(item.action, item.lacks) for item in planned] == [
+        (Action.RUN, False),
+        (Action.BLOCKED, True),
+        (Action.BLOCKED, False),
+    ]
+    assert planned[1].reason == "requires the variable 'KEY', which is not set. Export it."
+    assert planned[2].reason == "needs 'b', which is blocked"
+
+
+def test_what_a_cluster_may_still_get_blocks_nothing(graph: Graph) -> None:
+    lack = Lack(verb="requests", what="1 GPU, which no node has now", remedy="It waits.", certain=False)
+    planned = refuse(plan(graph, observe(graph)), {"b": lack})
+    assert [item.action for item in planned] == [Action.RUN] * 3
+    assert planned[1].reason.endswith("; requests 1 GPU, which no node has now. It waits.")
+
+
+def test_a_step_that_is_reused_lacks_nothing(graph: Graph) -> None:
+    lack = Lack(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
+    done = {"status": Status.SUCCESS, "match": Match.SAME}
+    assert [item.action for item in refuse(plan(graph, observe(graph, b=done)), {"b": lack})][1] is Action.REUSE

@@ -138,6 +138,13 @@ def test_a_result_that_is_not_json_is_a_failure_that_says_so(orchestrator: Orche
         orchestrator.produce(toy("nonsense", toy_steps.return_nonsense))
 
 
+def test_a_result_that_is_too_large_for_a_record_is_refused_with_its_size(orchestrator: Orchestrator) -> None:
+    with pytest.raises(
+        ProduceError, match=r"The function returned 3\.0 MB, expected at most 1 MB\. Write it into a file"
+    ):
+        orchestrator.produce(toy("much", toy_steps.return_much))
+
+
 def test_a_missing_input_is_named_before_anything_starts(orchestrator: Orchestrator, prefix: Path) -> None:
     with pytest.raises(ProduceError, match=r"Step 'toy/b' needs 'toy/a' \(.*toy/a-.*\), which is not complete"):
         orchestrator.produce(toy("b", reads=toy("a")))
@@ -150,7 +157,9 @@ def test_a_missing_hardcoded_path_is_named(orchestrator: Orchestrator) -> None:
 
 
 def test_a_missing_extra_is_named_with_the_command_that_brings_it(orchestrator: Orchestrator) -> None:
-    with pytest.raises(MissingRequirementError, match=r"Step 'toy/v' needs vllm.* Run: uv sync --inexact --extra vllm"):
+    with pytest.raises(
+        MissingRequirementError, match=r"Step 'toy/v' needs vllm, .*\.venv-vllm .*uv sync .*--extra vllm"
+    ):
         orchestrator.produce(toy("v", extras=("vllm",)))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.environment.extras import MissingRequirementError, known_extras
+from marin_resources.ray_tpu.environment.extras import MissingRequirementError, unknown_extra
+from marin_resources.ray_tpu.requirements import Lack
 
 DEFAULT_PYTHON = "python"
 """The Python of the node's own Ray."""
@@ -16,20 +17,22 @@ def python_for(who: str, extras: Sequence[str], settings: ClusterSettings) -> st
 
     Raise MissingRequirementError, whose sentence begins with `who`, for an unknown extra or if no environment has all.
     """
-    known = known_extras()
-    for extra in extras:
-        if extra not in known:
-            raise MissingRequirementError(
-                f"{who} requests the extra {extra!r}, which pyproject.toml does not have. "
-                f"Expected some of {', '.join(sorted(known))}."
-            )
-    if not settings.environments:
-        return DEFAULT_PYTHON
-    for python, available in settings.environments.items():
-        if set(extras) <= set(available):
-            return python
+    if lack := python_lack(extras, settings):
+        raise MissingRequirementError(f"{who} {lack.phrase}")
+    return _find(extras, settings) or DEFAULT_PYTHON
+
+
+def python_lack(extras: Sequence[str], settings: ClusterSettings) -> Lack | None:
+    """Return an unknown extra, or that no environment has all of them; None if one has."""
+    if (lack := unknown_extra(extras)) or not settings.environments or _find(extras, settings):
+        return lack
     choices = "; ".join(f"{python} has {', '.join(has) or 'none'}" for python, has in settings.environments.items())
-    raise MissingRequirementError(
-        f"{who} requests the extras {', '.join(extras)}, and no environment of the cluster has them all: {choices}. "
-        "Build one on the nodes, and name it in MARIN_CLUSTER_ENVIRONMENTS."
+    return Lack(
+        verb="requests",
+        what=f"the extras {', '.join(extras)}, and no environment of the cluster has them all: {choices}",
+        remedy="Build one on the nodes, and name it in MARIN_CLUSTER_ENVIRONMENTS.",
     )
+
+
+def _find(extras: Sequence[str], settings: ClusterSettings) -> str | None:
+    return next((python for python, has in settings.environments.items() if set(extras) <= set(has)), None)

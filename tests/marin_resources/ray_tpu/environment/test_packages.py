@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 from wheels import only_from, wheel
 
-from marin_resources.ray_tpu.environment.packages import PackagesError, ensure_installed
+from marin_resources.ray_tpu.environment.packages import (
+    PackagesError,
+    ensure_installed,
+    invalid_packages,
+    package_lacks,
+)
+from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
 
 
 @pytest.fixture
@@ -120,3 +126,33 @@ def test_a_machine_without_uv_says_so(index: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "uv", None)
     with pytest.raises(PackagesError, match="installed with uv, which this machine lacks"):
         ensure_installed(["marin-tiny"])
+
+
+def test_packages_that_cannot_be_installed_are_known_before_and_nothing_is_installed_for_that(index: Path) -> None:
+    wheel(index, "marin-tiny", "1.5")
+
+    def step(name: str, *packages: str) -> Requirements:
+        return Requirements(step=name, packages=packages)
+
+    steps = [step("a", "marin-tiny>=1"), step("b", "marin-tiny>=2"), step("c", "marin-tinny"), step("d", "psutil<1")]
+    lacks = package_lacks([*steps, step("e", "marin-tinny"), step("f")])
+    assert sorted(lacks) == ["b", "c", "d", "e"]
+    assert not (index.parent / "cache").exists() or not list((index.parent / "cache").iterdir())
+    of_two = describe_lacks(lacks)[1]
+    assert of_two.startswith(
+        "Steps 'c' and 'e' need packages that this machine cannot install. The packages 'marin-tin"
+    )
+    shutil.rmtree(index)
+    assert "a" in package_lacks(steps)
+    index.mkdir()
+    wheel(index, "marin-tiny", "1.5")
+    ensure_installed(["marin-tiny>=1"])
+    shutil.rmtree(index)
+    assert "a" not in package_lacks(steps)
+
+
+def test_what_is_no_requirement_is_known_without_an_index() -> None:
+    assert invalid_packages(Requirements(step="a", packages=("lxml>=5", "./some.whl", "x @ https://h/x.whl"))) is None
+    lack = invalid_packages(Requirements(step="a", packages=("lxml", "lxml>>5")))
+    assert lack is not None
+    assert lack.phrase.startswith("needs the package 'lxml>>5', which is no requirement. Expected a name")

@@ -1,0 +1,76 @@
+"""Before the first step of a run: does this machine, or the cluster, have what all of its steps require?
+
+A run that lacks something for one of its steps ends at once with a sentence, before hours of other steps. What is
+complete, or computed by another run, requires nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from dagster import AssetKey
+from dagster._core.errors import DagsterError
+from dagster._core.execution.context.system import PlanExecutionContext
+from dagster._core.execution.plan.plan import ExecutionPlan
+
+from marin_resources.orchestrator.io_manager import NAME, output_of_asset
+from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
+from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.output import Output
+from marin_resources.ray_tpu.backend import find_lacks
+from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
+from marin_resources.settings import SettingError
+
+REQUIRES = "marin/requires"
+"""Definition metadata: `Requirements.to_dict()` of a step that requires anything."""
+T = TypeVar("T")
+
+
+class UnmetRequirementsError(DagsterError):
+    """Steps of the run lack something that they require: one sentence for each thing."""
+
+
+def refuse_unmet(job_context: PlanExecutionContext, execution_plan: ExecutionPlan) -> None:
+    """Raise UnmetRequirementsError if a step that the run will compute lacks something. A lack that is not certain is
+    a warning in the run's log."""
+    ray_tpu, storage = _resource(job_context, RayTPUResource), _resource(job_context, StoreResource)
+    layer = job_context.job_def.asset_layer
+    keys = {layer.get(key).metadata[NAME]: key for key in _steps_with_requirements(job_context, execution_plan)}
+    if ray_tpu is None or storage is None or not keys:
+        return
+    required = [Requirements.from_dict(name, layer.get(key).metadata[REQUIRES].value) for name, key in keys.items()]
+    outputs = {name: output_of_asset(layer, key) for name, key in keys.items()}
+    try:
+        backend = ray_tpu.backend(job_context.dagster_run, job_context.instance, job_context.log.info)
+        lacks = find_lacks(backend, required, lambda names: _needless(storage, {name: outputs[name] for name in names}))
+    except (SettingError, OSError):  # of the cluster or the store: each step meets it again, and has a sentence for it
+        return
+    for sentence in describe_lacks({step: lack for step, lack in lacks.items() if not lack.certain}):
+        job_context.log.warning(sentence)
+    sentences = describe_lacks({step: lack for step, lack in lacks.items() if lack.certain})
+    if sentences:
+        raise UnmetRequirementsError("\n".join([*sentences, "Nothing was computed."]))
+
+
+def _needless(storage: StoreResource, outputs: Mapping[str, Output]) -> set[str]:
+    observed = storage.store().look(outputs.values())
+    return {
+        name
+        for name, output in outputs.items()
+        if observed[output].done or observed[output].holder is not None or observed[output].damage
+    }
+
+
+def _steps_with_requirements(job_context: PlanExecutionContext, execution_plan: ExecutionPlan) -> Iterator[AssetKey]:
+    layer = job_context.job_def.asset_layer
+    for step in execution_plan.get_steps_to_execute_in_topo_order():
+        assets = layer.get_assets_def_for_node(step.node_handle)
+        for key in assets.keys if assets is not None else ():
+            if REQUIRES in layer.get(key).metadata:
+                yield key
+
+
+def _resource(job_context: PlanExecutionContext, kind: type[T]) -> T | None:
+    resources: Mapping[str, Any] = job_context.scoped_resources_builder.resource_instance_dict
+    return next((resource for resource in resources.values() if isinstance(resource, kind)), None)

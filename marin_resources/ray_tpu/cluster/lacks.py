@@ -1,0 +1,53 @@
+"""What steps lack on a cluster: an environment with their extras, and a node with their resources.
+
+The variables that they name are looked up on the nodes, and their packages are installed there: neither is known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from marin_resources.ray_tpu.cluster.code.python import python_lack
+from marin_resources.ray_tpu.cluster.errors import ClusterError, UnreachableError
+from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes
+from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
+from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.ray_tpu.environment.packages import invalid_packages
+from marin_resources.ray_tpu.requirements import Lack, Requirements
+
+LOOK_TIMEOUT_S = 10.0
+
+
+def environment_lack(required: Requirements, settings: ClusterSettings) -> Lack | None:
+    """Return what the settings alone tell: an extra that no environment has, or a package that is no requirement."""
+    return python_lack(required.extras, settings) or invalid_packages(required)
+
+
+async def lacks_on(
+    settings: ClusterSettings, required: Sequence[Requirements], report: Callable[[str], None]
+) -> dict[str, Lack]:
+    """Return what the steps lack on the cluster, by step name; `report` takes a sentence if its nodes are unknown.
+
+    A lack of nodes is not certain: a step waits `start_timeout_s` for a node.
+    """
+    certain = {one.step: lack for one in required if (lack := environment_lack(one, settings))}
+    try:
+        async with asyncio.timeout(LOOK_TIMEOUT_S):
+            nodes = Nodes(settings, RetryWhileUnreachable(settings.address, LOOK_TIMEOUT_S, lambda sentence: None))
+            short = {one.step: await nodes.shortcomings(one.resources) for one in required if one.step not in certain}
+    except (TimeoutError, UnreachableError, ClusterError) as error:
+        why = str(error) or f"no answer within {LOOK_TIMEOUT_S:g} s"
+        report(f"whether {settings.address} has nodes for all steps is unknown: {why}")
+        return certain
+    of_nodes = {
+        one.step: Lack(
+            verb="requests",
+            what=f"{one.resources.describe()}, which no node of {settings.address} has now: {phrase}",
+            remedy=f"It waits {settings.start_timeout_s:g} s for such a node.",
+            certain=False,
+        )
+        for one in required
+        if (phrase := short.get(one.step))
+    }
+    return {**certain, **of_nodes}

@@ -1,0 +1,85 @@
+"""What a step requires of the machine that runs it, and what that machine lacks, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marin_resources.hardware import Resources
+from marin_resources.wire.config_json import decode, encode
+from marin_resources.wire.task import Task
+
+NAMED_STEPS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirements:
+    """The requirements of one step."""
+
+    step: str
+    extras: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    """Names of environment variables."""
+    packages: tuple[str, ...] = ()
+    """Requirements beyond the extras, such as "lxml>=5"."""
+    resources: Resources = Resources()
+
+    @staticmethod
+    def of(task: Task) -> Requirements:
+        """The requirements of the task's step."""
+        lists = {"extras": task.extras, "env": task.env, "packages": task.packages}
+        return Requirements(step=task.output.name, resources=task.resources, **lists)
+
+    @property
+    def plain(self) -> bool:
+        """Whether any process that has Marin meets them."""
+        return self == Requirements(step=self.step)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; nothing of what is not required."""
+        lists = {"extras": self.extras, "env": self.env, "packages": self.packages}
+        shown: dict[str, Any] = {name: list(values) for name, values in lists.items() if values}
+        return shown if self.resources == Resources() else {**shown, "resources": encode(self.resources)}
+
+    @staticmethod
+    def from_dict(step: str, fields: Mapping[str, Any]) -> Requirements:
+        """The inverse of `to_dict`."""
+        lists = {name: tuple(fields.get(name, ())) for name in ("extras", "env", "packages")}
+        resources = decode(fields["resources"]) if "resources" in fields else Resources()
+        return Requirements(step=step, resources=resources, **lists)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lack:
+    """A requirement that is not met: "needs jax, which is not installed", and what to do."""
+
+    verb: str
+    """In the singular: "needs"."""
+    what: str
+    """The object of the verb, without a full stop."""
+    remedy: str
+    """A whole sentence."""
+    certain: bool = True
+    """False for what a cluster may still get: a step waits for it."""
+
+    @property
+    def phrase(self) -> str:
+        """Without the step: "needs jax, which is not installed. Run: …"."""
+        return f"{self.verb} {self.what}. {self.remedy}"
+
+
+def describe_lacks(lacks: Mapping[str, Lack]) -> list[str]:
+    """Return one sentence for each thing that steps lack, by step name: it names up to three of them."""
+    steps: dict[Lack, list[str]] = {}
+    for step, lack in lacks.items():
+        steps.setdefault(lack, []).append(step)
+    return [_sentence(lack, names) for lack, names in steps.items()]
+
+
+def _sentence(lack: Lack, steps: Sequence[str]) -> str:
+    if len(steps) == 1:
+        return f"Step {steps[0]!r} {lack.phrase}"
+    named = [repr(step) for step in steps[:NAMED_STEPS]]
+    named += [f"{len(steps) - NAMED_STEPS} more"] * (len(steps) > NAMED_STEPS)
+    return f"Steps {', '.join(named[:-1])} and {named[-1]} {lack.verb.removesuffix('s')} {lack.what}. {lack.remedy}"

@@ -1,0 +1,148 @@
+"""The mistakes of somebody's first scripts: one sentence each, and nothing else happens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from running import ROOT
+
+SCRIPT = """
+import os, signal
+from dataclasses import dataclass
+from marin_assets import Step, THIS_OUTPUT_PATH, executor_main, gpu
+
+@dataclass(frozen=True)
+class Config:
+    output_path: str = THIS_OUTPUT_PATH
+
+def make(config):
+    open(f"{config.output_path}/a.txt", "w").close()
+
+class Interrupted(list):
+    def __iter__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        return super().__iter__()
+
+step = Step(name="raw/a", fn=make, config=Config())
+"""
+GUARDED = 'if __name__ == "__main__":\n    '
+
+
+@pytest.fixture
+def run_script(tmp_path: Path, prefix: Path, dagster_home: Path) -> Callable[..., tuple[int, str]]:
+    """Run a script that ends with this line; return the exit code and stderr."""
+
+    def run(line: str, *options: str, module: bool = False, **environ: str) -> tuple[int, str]:
+        (tmp_path / "my_experiment.py").write_text(SCRIPT + line)
+        how = ["-c", "import my_experiment"] if module else ["my_experiment.py"]
+        ended = subprocess.run(
+            [sys.executable, *how, *options],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        return ended.returncode, ended.stderr
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "sentence"),
+    [
+        ("executor_main(step)", 2, "executor_main got the step 'raw/a', expected a list of steps. Write [step]."),
+        ("executor_main([])", 2, "executor_main got an empty list, expected at least one step."),
+        ("executor_main(None)", 2, "executor_main got None, expected a list of steps."),
+        ("executor_main('raw/a')", 2, "executor_main got 'raw/a', expected a list of steps."),
+        (
+            "executor_main(Interrupted([step]))",
+            130,
+            "Stopped by Ctrl-C. Complete outputs stay; run again to continue.",
+        ),
+    ],
+)
+def test_a_wrong_call_is_one_sentence(
+    run_script: Callable[..., tuple[int, str]], prefix: Path, call: str, code: int, sentence: str
+) -> None:
+    assert run_script(GUARDED + call) == (code, sentence + "\n")
+    assert not prefix.exists()
+
+
+def test_a_script_without_a_guard_runs_nothing_when_it_is_imported(
+    run_script: Callable[..., tuple[int, str]], prefix: Path
+) -> None:
+    code, err = run_script("executor_main([step])", module=True)
+    assert code == 1
+    assert "my_experiment.py' calls executor_main while it is imported, as a worker does" in err.splitlines()[-1]
+    assert err.endswith('Put the call below the line: if __name__ == "__main__":\n')
+    assert not prefix.exists()
+
+
+@pytest.mark.long
+def test_a_script_without_a_guard_is_told_so_by_its_first_step(run_script: Callable[..., tuple[int, str]]) -> None:
+    code, err = run_script("executor_main([step])")
+    assert code == 1
+    last = err.splitlines()[-1]
+    assert last.startswith("Step 'raw/a' failed: UnimportableError: '")
+    assert 'Put the call below the line: if __name__ == "__main__":' in last
+
+
+def test_what_a_step_lacks_is_in_the_plan_and_ends_the_run_before_it_begins(
+    run_script: Callable[..., tuple[int, str]], prefix: Path
+) -> None:
+    steps = "[step, Step(name='raw/b', fn=make, config=Config(), env=('NO_SUCH_TOKEN',))]"
+    code, err = run_script(f"{GUARDED}executor_main({steps})", "--dry-run")
+    assert (code, err) == (1, "")
+    code, err = run_script(f"{GUARDED}executor_main({steps})")
+    assert code == 1
+    assert "\n0 computed, 0 reused, 1 failed\n" in err
+    sentence = (
+        "Step 'raw/b' requires the variable 'NO_SUCH_TOKEN', which is not set. Export it.\nNothing was computed.\n"
+    )
+    assert err.endswith(sentence)
+    assert not list(prefix.glob("raw/*"))
+
+
+def test_dagsters_home_that_is_a_file_is_one_sentence(
+    run_script: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    code, err = run_script(f"{GUARDED}executor_main([step])", DAGSTER_HOME=__file__)
+    assert (code, err) == (2, f"DAGSTER_HOME is {__file__!r}, and there is a file. Set it to a folder.\n")
+
+
+def test_a_port_that_is_taken_is_named_with_one_that_is_free(marin: Callable[..., tuple[int, str, str]]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = marin("dev", "--port", str(port))
+    assert code == 2
+    assert err.startswith(f"marin dev: port {port} is taken, maybe by another `make dev`. Stop that one, or choose ")
+    assert "make dev PORT=" in err
+    code, _, err = marin("dev", "--port", "70000")
+    assert (code, "got '70000', expected a number from 1 to 65535" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("python", "says"),
+    [
+        ("", "Python 3.11 or 3.12 is required, and there is no python3 on PATH."),
+        ("/nowhere/python3", "Python 3.11 or 3.12 is required, and PYTHON=/nowhere/python3 is none."),
+    ],
+)
+def test_make_without_a_python_says_which_it_needs(tmp_path: Path, python: str, says: str) -> None:
+    for name in ("Makefile", "pyproject.toml", "uv.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    ended = subprocess.run(
+        ["make", "init", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[0] == f"{says} Install one, or name it: make init PYTHON=/path/to/python3.11"
+    assert not (tmp_path / ".tools").exists()

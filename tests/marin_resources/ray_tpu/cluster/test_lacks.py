@@ -1,0 +1,49 @@
+"""What steps lack on a cluster, before any of them is submitted."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from ray_cluster import Cluster
+
+from marin_assets import cpu, gpu
+from marin_resources.hardware import Resources
+from marin_resources.ray_tpu.cluster.lacks import lacks_on
+from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.ray_tpu.requirements import Lack, Requirements
+
+
+def step(name: str, resources: Resources = cpu(), **others: tuple[str, ...]) -> Requirements:
+    return Requirements(step=name, resources=resources, **others)
+
+
+def look(settings: ClusterSettings, *required: Requirements) -> tuple[dict[str, Lack], list[str]]:
+    """What they lack, and what was reported."""
+    reported: list[str] = []
+    return asyncio.run(lacks_on(settings, required, reported.append)), reported
+
+
+@pytest.mark.long
+def test_what_no_node_has_now_is_awaited(cluster: Cluster) -> None:
+    lacks, reported = look(cluster.settings(), step("small", cpu(2)), step("large", cpu(64)), step("gpu", gpu()))
+    assert sorted(lacks) == ["gpu", "large"]
+    assert not lacks["large"].certain
+    assert lacks["large"].phrase == (
+        f"requests 64 CPU, which no node of {cluster.address} has now: CPU 64 requested, 2 at most. "
+        "It waits 600 s for such a node."
+    )
+    assert reported == []
+
+
+def test_extras_and_packages_are_known_though_the_cluster_is_away() -> None:
+    settings = ClusterSettings(address="http://127.0.0.1:1", environments={"/opt/train/bin/python": ("train",)})
+    required = [step("a", extras=("vllm",)), step("b", packages=("lxml>>5",)), step("c", gpu(), extras=("train",))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("marin_resources.ray_tpu.cluster.lacks.LOOK_TIMEOUT_S", 1.0)
+        lacks, reported = look(settings, *required)
+    assert sorted(lacks) == ["a", "b"]
+    assert all(lack.certain for lack in lacks.values())
+    assert "no environment of the cluster has them all: /opt/train/bin/python has train" in lacks["a"].what
+    [sentence] = reported
+    assert sentence.startswith("whether http://127.0.0.1:1 has nodes for all steps is unknown: ")
