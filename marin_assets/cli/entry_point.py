@@ -25,6 +25,7 @@ from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.plan import Action, Planned, plan, refuse
 from marin_assets.plan.requirements import lacks_of
+from marin_assets.plan.script import hand_over
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
@@ -54,7 +55,9 @@ def executor_main(
     """
     _refuse_import()
     try:
-        return _run(_require_steps(steps), description, _parse(description, max_concurrent))
+        _require_steps(steps)
+        hand_over(steps)
+        return _run(steps, description, _parse(description, max_concurrent))
     except (OptionError, *SENTENCES) as error:
         _quit(str(error), 2)
     except UnavailableError as error:
@@ -75,14 +78,13 @@ def _refuse_import() -> None:
         frame = frame.f_back
 
 
-def _require_steps(steps: Sequence[Step | InputName]) -> Sequence[Step | InputName]:
+def _require_steps(steps: object) -> None:
     if isinstance(steps, Step | InputName):
         raise ConfigError(f"executor_main got the step {steps.name!r}, expected a list of steps. Write [step].")
     if not isinstance(steps, Sequence) or isinstance(steps, str):
         raise ConfigError(f"executor_main got {steps!r}, expected a list of steps.")
     if not steps:
         raise ConfigError("executor_main got an empty list, expected at least one step.")
-    return steps
 
 
 def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:

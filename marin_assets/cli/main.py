@@ -22,7 +22,9 @@ from marin_resources.storage.control.protocol import UnavailableError
 VERBS = {
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
     "dev": "serve Dagster's UI on this machine",
+    "list": "the selected steps and their paths",
     "materialize": "compute the selected outputs, or reuse them",
+    "status": "the state of the selected outputs",
     "verify": "compare the files of complete outputs with their manifests",
 }
 """Name of the verb, and of its file -> its description."""

@@ -68,3 +68,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         help="steps: part of a name, or Dagster's syntax; +A with all inputs of A, A+ with all readers",
     )
     parser.add_argument("--experiment", metavar="NAME", help="only steps of this experiment")
+
+
+def add_script(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--script", metavar="FILE", help="the steps of this script, not those of the experiments")

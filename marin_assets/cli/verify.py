@@ -14,7 +14,7 @@ import json
 import random
 from collections.abc import Sequence
 
-from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of, share
+from marin_assets.cli.options import OptionError, add_prefix, add_script, add_selection, prefix_of, share
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.verified import State, Verified, exit_code, lines_of, summary_of, to_json
 from marin_assets.plan.code_location import select_nodes
@@ -28,6 +28,7 @@ from marin_resources.storage.output.verify import find_lost_statuses, verify_out
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     add_prefix(parser)
+    add_script(parser)
     parser.add_argument("--sample", type=share, default=1.0, metavar="P", help="share of files whose bytes are read")
     parser.add_argument("--seed", type=int, metavar="N", help="selects the files of a sample (default: random)")
     parser.add_argument("--read", action="store_true", help="read the bytes also where the store has a checksum")
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     if options.seed is None:
         options.seed = random.randrange(1_000_000)
     require_reachable(store.prefix)
-    graph, nodes = select_nodes(options.selection, options.experiment)
+    graph, nodes = select_nodes(options.selection, options.experiment, options.script)
     verified = verify_nodes(graph, nodes, store, sample=options.sample, seed=options.seed, read=options.read)
     if all(each.state is State.NOT_THERE for each in verified):
         raise OptionError(

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_assets.plan.experiments_folder import Experiments, load_experiments
+from marin_assets.plan.script import steps_of_script
 from marin_assets.plan.selection import select
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.values import ConfigError
 
 
-def select_nodes(selections: Sequence[str], experiment: str | None) -> tuple[Graph, list[Node]]:
-    """The graph of all experiments, and its selected nodes; all nodes, or all of `experiment`, without a selection.
+def select_nodes(
+    selections: Sequence[str], experiment: str | None, script: str | None = None
+) -> tuple[Graph, list[Node]]:
+    """The graph of all experiments, or of the script at this path, and its selected nodes.
 
-    Raises ConfigError for an unknown experiment, and for a selection that cannot be parsed or selects nothing.
+    Without a selection, all nodes, or all of `experiment`. Raises ConfigError for an unknown experiment, a script that
+    cannot be read, and for a selection that cannot be parsed or selects nothing.
     """
+    if script is not None:
+        if experiment is not None:
+            raise ConfigError(f"Got the script {script!r} and the experiment {experiment!r}, expected one of them.")
+        graph = build_graph(steps_of_script(script))
+        return graph, select(graph, selections, list(graph))
     loaded = load_experiments()
     graph = build_graph([step for steps in loaded.steps.values() for step in steps])
     among = list(graph) if experiment is None else _nodes_of(loaded, graph, experiment)

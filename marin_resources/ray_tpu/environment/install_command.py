@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from marin_resources.settings import DISTRIBUTION, checkout
@@ -19,15 +22,23 @@ def install_command(extras: Sequence[str], *, into: str | None = None) -> str:
     """
     root = checkout()
     if root is None:
-        wanted = shlex.quote(f"{DISTRIBUTION}[{','.join(extras)}]")
-        if into is None:
-            return f"{_shown(sys.executable)} -m pip install {wanted}"
-        return f"{_shown(sys.executable)} -m venv {into} && {into}/bin/pip install {wanted}"
+        return _of_package(f"{DISTRIBUTION}[{','.join(extras)}]", into)
     target = into if into is not None else None if Path(sys.prefix) == root / ".venv" else sys.prefix
     flags = " ".join(f"--extra {extra}" for extra in extras)
     variable = f"UV_PROJECT_ENVIRONMENT={shlex.quote(target)} " if target else ""
     project = "" if Path.cwd().is_relative_to(root) else f"--project {shlex.quote(str(root))} "
     return f"{variable}{_uv()} sync {project}{'' if into else '--inexact '}{flags}"
+
+
+def _of_package(wanted: str, into: str | None) -> str:
+    """The same for an installed package. A new environment gets it from where this one got it."""
+    if into is not None:
+        told = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        source = f" @ {json.loads(told)['url']}" if told else ""
+        return f"{_shown(sys.executable)} -m venv {into} && {into}/bin/pip install {shlex.quote(wanted + source)}"
+    pip = f"{_shown(sys.executable)} -m pip" if find_spec("pip") else f"{_uv()} pip"
+    python = "" if find_spec("pip") else f" --python {_shown(sys.executable)}"
+    return f"{pip} install{python} {shlex.quote(wanted)}"
 
 
 def _uv() -> str:

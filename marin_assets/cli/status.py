@@ -1,0 +1,105 @@
+"""Print the state of each selected output: complete, running, failed, blocked or missing. It starts nothing.
+
+Exit code 0, also if outputs failed or are missing; 1 if a control file is damaged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import json
+from collections import Counter
+from typing import Any
+
+from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
+from marin_assets.cli.output import print_line
+from marin_assets.plan.code_location import select_nodes
+from marin_assets.step.graph import Node
+from marin_resources.output import Match, Observed, Status
+from marin_resources.storage.control.control import require_reachable
+from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.output.store import Store, other_version_message
+
+
+class State(enum.StrEnum):
+    COMPLETE = "complete"
+    RUNNING = "running"
+    FAILED = "failed"
+    DEAD = "dead"
+    """Its worker has neither finished nor failed, and holds no lease any more."""
+    BLOCKED = "blocked"
+    MISSING = "missing"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    add_prefix(parser)
+    add_script(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    store = Store(prefix_of(options))
+    require_reachable(store.prefix)
+    _, nodes = select_nodes(options.selection, options.experiment, options.script)
+    looked = store.look(node.output for node in nodes)
+    rows = [(node, looked[node.output]) for node in nodes]
+    if options.json:
+        found = [_to_json(node, observed) for node, observed in rows]
+        print_line(json.dumps({"prefix": store.prefix, "outputs": found}, indent=2))
+    else:
+        width = max((len(node.output.relative()) for node in nodes), default=0)
+        for node, observed in rows:
+            line = f"{state_of(observed):8}  {node.output.relative():{width}}  {_describe(node, observed)}"
+            print_line(line.rstrip())
+        counts = Counter(state_of(observed) for _, observed in rows)
+        print_line(", ".join(f"{counts[state]} {state}" for state in State if counts[state]) + f" at {store.prefix}")
+    return 1 if any(observed.damage for _, observed in rows) else 0
+
+
+def state_of(observed: Observed) -> State:
+    """The state of an output, as it was observed."""
+    if observed.damage or observed.match is Match.OTHER:
+        return State.BLOCKED
+    if observed.done:
+        return State.COMPLETE
+    if observed.holder is not None:
+        return State.RUNNING
+    if observed.status is Status.RUNNING:
+        return State.DEAD
+    return State.MISSING if observed.status is None else State.FAILED
+
+
+def _describe(node: Node, observed: Observed) -> str:
+    """The size of a complete output, the error of a failed one, the holder of one that is computed."""
+    record = observed.record or {}
+    match state_of(observed):
+        case State.BLOCKED:
+            return observed.damage or other_version_message(node.output, observed.path)
+        case State.COMPLETE:
+            manifest = record.get("manifest") or {}
+            size = f"{manifest['files']} files, {readable_bytes(manifest['bytes'])}" if manifest else "no manifest"
+            return ", ".join(filter(None, (size, str(record.get("finished_at") or "")[:19])))
+        case State.RUNNING:
+            return f"by {observed.holder.describe()}" if observed.holder else ""
+        case State.FAILED:
+            return str(record.get("error") or "was stopped")
+        case State.DEAD:
+            return "its worker is gone; run again to continue"
+    return ""
+
+
+def _to_json(node: Node, observed: Observed) -> dict[str, Any]:
+    record = observed.record or {}
+    manifest = record.get("manifest") or {}
+    return {
+        "name": node.name,
+        "path": observed.path,
+        "state": state_of(observed),
+        "holder": observed.holder.describe() if observed.holder else None,
+        "error": observed.damage or record.get("error"),
+        "files": manifest.get("files"),
+        "bytes": manifest.get("bytes"),
+        "finished_at": record.get("finished_at"),
+        "result": dict(observed.result),
+    }

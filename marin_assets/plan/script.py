@@ -1,0 +1,60 @@
+"""The steps of a script: it is run up to its call of `executor_main`, which computes nothing then."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from marin_assets.step.step import Step
+from marin_assets.step.values import ConfigError, InputName
+
+_reading: ContextVar[bool] = ContextVar("reading a script", default=False)
+
+
+class _Reached(BaseException):
+    """`executor_main` was called. No `except Exception` of the script catches this."""
+
+    def __init__(self, steps: Sequence[Step | InputName]) -> None:
+        super().__init__(steps)
+        self.steps = steps
+
+
+def hand_over(steps: Sequence[Step | InputName]) -> None:
+    """Do nothing, but in a script that `steps_of_script` reads: end it there, with these steps."""
+    if _reading.get():
+        raise _Reached(steps)
+
+
+def steps_of_script(path: str) -> list[Step | InputName]:
+    """The steps of the script's first call of `executor_main`.
+
+    What the script does before that call is done. Raises ConfigError for a script that fails or makes no such call.
+    """
+    if not os.path.isfile(path):
+        raise ConfigError(f"There is no script {path!r}. Give the path of a file that ends in executor_main(…).")
+    reading = _reading.set(True)
+    try:
+        with _as_started(path):
+            runpy.run_path(path, run_name="__main__")
+    except _Reached as reached:
+        return list(reached.steps)
+    except (Exception, SystemExit) as error:  # whatever the script raises
+        raise ConfigError(f"The script {path!r} cannot be read: {type(error).__name__}: {error}") from error
+    finally:
+        _reading.reset(reading)
+    raise ConfigError(f"The script {path!r} makes no call of executor_main. Give one that does.")
+
+
+@contextmanager
+def _as_started(path: str) -> Iterator[None]:
+    """The arguments and the import path of `python path`."""
+    arguments, paths = sys.argv, sys.path
+    sys.argv, sys.path = [path], [os.path.dirname(os.path.abspath(path)), *paths]
+    try:
+        yield
+    finally:
+        sys.argv, sys.path = arguments, paths

@@ -1,0 +1,137 @@
+"""`marin list` and `marin status`, of experiments and of a script."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from location import Location
+
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.paths import join
+
+Marin = Callable[..., tuple[int, str, str]]
+SCRIPT = """
+import sys
+from dataclasses import dataclass
+import neighbour
+from marin_assets import Step, THIS_OUTPUT_PATH, executor_main
+
+@dataclass(frozen=True)
+class Config:
+    output_path: str = THIS_OUTPUT_PATH
+
+def make(config):
+    raise RuntimeError("nothing is computed")
+
+if __name__ == "__main__":
+    assert sys.argv[1:] == []
+    executor_main([Step(name=f"raw/{name}", fn=make, config=Config()) for name in neighbour.NAMES])
+    raise RuntimeError("the script goes on")
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "neighbour.py").write_text('NAMES = ("a", "b")\n')
+    (folder / "my_experiment.py").write_text(SCRIPT)
+    return str(folder / "my_experiment.py")
+
+
+def test_steps_are_listed_with_their_paths(location: Location, marin: Marin) -> None:
+    code, out, _ = marin("list", "--experiment", location.name)
+    assert code == 0
+    assert [line.split() for line in out.splitlines()] == [
+        [node.name, f"{node.name}-{node.version.hash}"] for node in location.graph
+    ]
+    code, out, _ = marin("list", "toy/tokens", "--json")
+    [one] = json.loads(out)
+    assert (one["name"], one["inputs"]) == ("toy/tokens", ["toy/data"])
+
+
+def test_the_status_tells_what_is_there(made: Location, marin: Marin) -> None:
+    code, out, _ = marin("status", "--experiment", made.name)
+    *rows, summary = out.splitlines()
+    assert code == 0
+    states = {row.split()[1].rpartition("-")[0]: row.split()[0] for row in rows}
+    assert states == {
+        "toy/data": "complete",
+        "toy/tokens": "complete",
+        "toy/model": "complete",
+        "toy/database": "missing",
+    }
+    assert "3 files, " in rows[0]
+    assert summary == f"3 complete, 1 missing at {made.store.prefix}"
+
+
+def test_what_runs_failed_or_died_is_told_apart(location: Location, marin: Marin) -> None:
+    nodes = {node.name: node.output for node in location.graph}
+    running = location.store.claim(nodes["toy/data"], attempt=1, resumable=False, run_id=None)
+    failed = location.store.claim(nodes["toy/tokens"], attempt=1, resumable=False, run_id=None)
+    location.store.fail(failed, {}, "ValueError: the value 3 is not liked", "")
+    dead = location.store.claim(nodes["toy/model"], attempt=1, resumable=False, run_id=None)
+    dead.lease.release()
+    write_bytes(join(location.path("toy/database"), ".executor_status"), b"NONSENSE")
+    try:
+        code, out, _ = marin("status", "--experiment", location.name, "--json")
+        found = {one["name"]: one for one in json.loads(out)["outputs"]}
+    finally:
+        running.lease.release()
+    assert found["toy/data"]["state"] == "running"
+    assert "process " in found["toy/data"]["holder"]
+    assert found["toy/tokens"]["state"] == "failed"
+    assert found["toy/tokens"]["error"] == "ValueError: the value 3 is not liked"
+    assert found["toy/model"]["state"] == "dead"
+    assert found["toy/database"]["state"] == "blocked"
+    assert code == 1
+
+
+def test_a_script_gives_its_steps_and_computes_nothing(marin: Marin, script: str, prefix: Path) -> None:
+    arguments, paths = list(sys.argv), list(sys.path)
+    code, out, err = marin("list", "--script", script)
+    assert (code, [line.split()[0] for line in out.splitlines()]) == (0, ["raw/a", "raw/b"]), err
+    code, out, _ = marin("status", "raw/b", "--script", script)
+    assert (code, out.splitlines()[-1]) == (0, f"1 missing at {prefix}")
+    assert (sys.argv, sys.path) == (arguments, paths)
+    assert not list(prefix.glob("raw/*"))
+
+
+def test_verify_takes_the_steps_of_a_script(marin: Marin, script: str, prefix: Path) -> None:
+    code, _, err = marin("verify", "--script", script)
+    assert (code, err) == (
+        2,
+        f"None of the 2 selected outputs is complete at the prefix {str(prefix)!r}. "
+        "Give another --prefix, or compute them first.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "There is no script '"),
+        ("1 / 0", "cannot be read: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "cannot be read: SystemExit: 3"),
+        ("", "makes no call of executor_main"),
+    ],
+)
+def test_a_script_that_gives_no_steps_is_one_sentence(
+    marin: Marin, tmp_path: Path, prefix: Path, text: str | None, sentence: str
+) -> None:
+    path = tmp_path / "script.py"
+    if text is not None:
+        path.write_text(text)
+    code, out, err = marin("list", "--script", str(path))
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_a_script_and_an_experiment_are_too_much(marin: Marin, script: str) -> None:
+    code, _, err = marin("list", "--script", script, "--experiment", "quickstart")
+    assert code == 2
+    assert "expected one of them" in err
