@@ -13,8 +13,12 @@ export DAGSTER_HOME ?= $(CURDIR)/.dagster
 export MARIN_PREFIX ?= $(CURDIR)/outputs
 export UV_PYTHON_DOWNLOADS := never
 export UV_HTTP_TIMEOUT := 300
-# those of a company's proxy are among the system's, as pip knows by itself
+# A company's own certificates are among the system's. pip 24.2 looks there by itself; older ones are told.
+SYSTEM_CERTS := $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 export UV_SYSTEM_CERTS ?= true
+ifneq ($(SYSTEM_CERTS),)
+export PIP_CERT ?= $(SYSTEM_CERTS)
+endif
 # a leaner .venv would recompile Dagster and JAX in every process that starts
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -22,6 +22,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 VERBS = {
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
     "dev": "serve Dagster's UI on this machine",
+    "generate": "continue a text with a trained model",
     "list": "the selected steps and their paths",
     "materialize": "compute the selected outputs, or reuse them",
     "status": "the state of the selected outputs",

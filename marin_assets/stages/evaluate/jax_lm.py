@@ -1,4 +1,4 @@
-"""A Levanter model with lm-eval's interface: `JaxLM(*load_model(folder))`, without torch and without network.
+"""A Levanter model with lm-eval's interface: `JaxLM(*load_model(folder))`.
 
 Batches have one size and a few lengths (powers of two), so XLA compiles few programs; the longest texts go first. Each
 batch is sharded over the local accelerators, and each accelerator holds the whole model. JaxLM is a subclass of
@@ -7,11 +7,9 @@ lm-eval's, so this module imports lm-eval at the top: import this module inside 
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from lm_eval.api.instance import Instance
@@ -19,41 +17,13 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.models.utils import normalize_gen_kwargs
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
+from marin_assets.stages.evaluate.jax_model import ModelError, logits_at
+
 SHORTEST_BUCKET = 32
 DEFAULT_GENERATED_TOKENS = 256
 """lm-eval's default; at most half a window is generated."""
-LEVANTER_NAMES = {"qwen2": "qwen"}
-"""Hugging Face's name of an architecture -> Levanter's, where they differ."""
 
 log = logging.getLogger(__name__)
-
-
-class ModelError(ValueError):
-    """The model cannot be loaded, or cannot serve a request."""
-
-
-def load_model(folder: str) -> tuple[Any, Any]:
-    """Load the model and the tokenizer of a local Hugging Face export.
-
-    Raises ModelError for a missing file or an unknown architecture.
-    """
-    from levanter.models.lm_model import LmConfig  # jax and Levanter take 3 s to import
-    from levanter.tokenizers import load_tokenizer
-    from levanter.utils.jax_utils import local_cpu_mesh
-
-    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        if not (Path(folder) / name).exists():
-            raise ModelError(f"{folder!r} has no {name!r}, expected the folder of a Hugging Face export. Pass one.")
-    kind = json.loads((Path(folder) / "config.json").read_text())["model_type"]
-    known = LmConfig.get_known_choices()
-    if LEVANTER_NAMES.get(kind, kind) not in known:
-        raise ModelError(f"{folder!r} has a model of type {kind!r}, expected one that Levanter has: {sorted(known)}.")
-    config_class = known[LEVANTER_NAMES.get(kind, kind)]
-    tokenizer = load_tokenizer(folder)
-    config = config_class(reference_checkpoint=folder, tokenizer=folder)
-    with local_cpu_mesh():
-        model = config.hf_checkpoint_converter().replaced(tokenizer=tokenizer).load_pretrained(config_class, ref=folder)
-    return model, tokenizer
 
 
 class JaxLM(TemplateLM):
@@ -250,33 +220,14 @@ def _score(model: Any, tokens: Any, positions: Any, targets: Any) -> tuple[Any, 
     import jax
     import jax.numpy as jnp
 
-    logits = _logits(model, tokens, positions)
+    logits = logits_at(model, tokens, positions)
     picked = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
     return picked - jax.nn.logsumexp(logits, axis=-1), picked == logits.max(axis=-1)
 
 
 def _predict(model: Any, tokens: Any, last: Any) -> Any:
     """Return the likeliest next id of each row, (batch,), given ids (batch, position) and each row's last position."""
-    return _logits(model, tokens, last[:, None])[:, 0].argmax(axis=-1)
-
-
-def _logits(model: Any, tokens: Any, positions: Any) -> Any:
-    """Return the logits at `positions` only, (batch, scored, vocabulary) in float32.
-
-    Logits are two thirds of a small model's work. Padding is on the right, where the causal mask hides it.
-    """
-    import haliax as hax
-    import jax.numpy as jnp
-    from levanter.layers.attention import AttentionMask
-
-    batch, position = hax.Axis("batch", tokens.shape[0]), model.Pos.resize(tokens.shape[1])
-    found = model.activations(hax.named(tokens, (batch, position)), attn_mask=AttentionMask.causal())
-    hidden = found[0] if isinstance(found, tuple) else found  # mixtures of experts return an auxiliary loss too
-    rows = hidden.rearrange((batch, position, model.Embed)).array
-    picked = jnp.take_along_axis(rows, positions[..., None], axis=1)
-    scored = hax.named(picked, (batch, hax.Axis("scored", positions.shape[1]), model.Embed))
-    logits = hax.dot(scored, model.get_lm_head(), axis=model.Embed)
-    return logits.rearrange((*scored.axes[:2], model.Vocab)).array.astype(jnp.float32)
+    return logits_at(model, tokens, last[:, None])[:, 0].argmax(axis=-1)
 
 
 def _batch_sharding(devices: Sequence[Any]) -> Any:

@@ -161,7 +161,8 @@ def copy_to_local(path: str, folder: str) -> str:
 def run_tasks(config: LmEvalConfig, manager: Any, folder: str) -> dict[str, Any]:
     from lm_eval import evaluator
 
-    from marin_assets.stages.evaluate.jax_lm import JaxLM, load_model  # imports lm-eval at its top
+    from marin_assets.stages.evaluate.jax_lm import JaxLM  # imports lm-eval at its top
+    from marin_assets.stages.evaluate.jax_model import load_model
 
     if not exists(join(config.model_path, "config.json")):
         raise EvaluationError(

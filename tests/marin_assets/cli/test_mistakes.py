@@ -146,3 +146,17 @@ def test_make_without_a_python_says_which_it_needs(tmp_path: Path, python: str, 
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[0] == f"{says} Install one, or name it: make init PYTHON=/path/to/python3.11"
     assert not (tmp_path / ".tools").exists()
+
+
+def test_make_installs_with_the_certificates_of_the_system(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "uv.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    told = tmp_path / "uv"
+    told.write_text('#!/bin/sh\nmkdir -p .venv; echo "uv: $UV_SYSTEM_CERTS; pip: $PIP_CERT" >&2\n')
+    told.chmod(0o755)
+    environ = {"PATH": os.environ["PATH"]}
+    ended = subprocess.run(
+        ["make", "init", f"UV={told}"], cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
+    )
+    bundle = Path("/etc/ssl/certs/ca-certificates.crt")  # of Debian
+    assert f"uv: true; pip: {bundle if bundle.exists() else ''}" in ended.stderr

@@ -1,0 +1,57 @@
+"""A Levanter model from its Hugging Face export: load it, and compute logits. Without torch and without network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+LEVANTER_NAMES = {"qwen2": "qwen"}
+"""Hugging Face's name of an architecture -> Levanter's, where they differ."""
+
+
+class ModelError(ValueError):
+    """The model cannot be loaded, or cannot serve a request."""
+
+
+def load_model(folder: str) -> tuple[Any, Any]:
+    """Load the model and the tokenizer of a local Hugging Face export.
+
+    Raises ModelError for a missing file or an unknown architecture.
+    """
+    from levanter.models.lm_model import LmConfig  # jax and Levanter take 3 s to import
+    from levanter.tokenizers import load_tokenizer
+    from levanter.utils.jax_utils import local_cpu_mesh
+
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        if not (Path(folder) / name).exists():
+            raise ModelError(f"{folder!r} has no {name!r}, expected the folder of a Hugging Face export. Pass one.")
+    kind = json.loads((Path(folder) / "config.json").read_text())["model_type"]
+    known = LmConfig.get_known_choices()
+    if LEVANTER_NAMES.get(kind, kind) not in known:
+        raise ModelError(f"{folder!r} has a model of type {kind!r}, expected one that Levanter has: {sorted(known)}.")
+    config_class = known[LEVANTER_NAMES.get(kind, kind)]
+    tokenizer = load_tokenizer(folder)
+    config = config_class(reference_checkpoint=folder, tokenizer=folder)
+    with local_cpu_mesh():
+        model = config.hf_checkpoint_converter().replaced(tokenizer=tokenizer).load_pretrained(config_class, ref=folder)
+    return model, tokenizer
+
+
+def logits_at(model: Any, tokens: Any, positions: Any) -> Any:
+    """Return the logits at `positions` only, (batch, scored, vocabulary) in float32.
+
+    Logits are two thirds of a small model's work. Padding is on the right, where the causal mask hides it.
+    """
+    import haliax as hax
+    import jax.numpy as jnp
+    from levanter.layers.attention import AttentionMask
+
+    batch, position = hax.Axis("batch", tokens.shape[0]), model.Pos.resize(tokens.shape[1])
+    found = model.activations(hax.named(tokens, (batch, position)), attn_mask=AttentionMask.causal())
+    hidden = found[0] if isinstance(found, tuple) else found  # mixtures of experts return an auxiliary loss too
+    rows = hidden.rearrange((batch, position, model.Embed)).array
+    picked = jnp.take_along_axis(rows, positions[..., None], axis=1)
+    scored = hax.named(picked, (batch, hax.Axis("scored", positions.shape[1]), model.Embed))
+    logits = hax.dot(scored, model.get_lm_head(), axis=model.Embed)
+    return logits.rearrange((*scored.axes[:2], model.Vocab)).array.astype(jnp.float32)

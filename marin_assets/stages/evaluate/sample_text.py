@@ -1,0 +1,84 @@
+"""Continue a text with a Levanter model, token by token.
+
+Each new token is computed from the whole window (no cache of keys and values), which suits a few lines of a small
+model. The window is padded to one length, so XLA compiles one program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from marin_assets.stages.evaluate.jax_model import ModelError, logits_at
+
+SHORTEST_WINDOW = 32
+INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
+"""The end of a text whose last token is a part of a character."""
+
+
+def sample_text(
+    model: Any, tokenizer: Any, prompt: str, *, max_tokens: int = 100, temperature: float = 0.8, seed: int = 0
+) -> Iterator[str]:
+    """Yield the pieces of a continuation of `prompt`, until the end of the text or `max_tokens`.
+
+    `temperature` divides the logits before the softmax; at 0 the likeliest token is taken. The same seed gives the same
+    text on the same hardware. The model sees as many of the last tokens as its window holds. Raises ModelError for a
+    temperature below 0 or no tokens to generate.
+    """
+    import haliax as hax
+    import numpy as np
+
+    if temperature < 0 or max_tokens < 1:
+        raise ModelError(
+            f"Text is sampled with temperature={temperature!r} and max_tokens={max_tokens!r}, expected a temperature "
+            "of at least 0 and at least one token."
+        )
+    random, predict = np.random.default_rng(seed), hax.named_jit(_last_logits)
+    ids = _with_bos(tokenizer, list(tokenizer.encode(prompt, add_special_tokens=False)))
+    window = _window(len(ids) + max_tokens, model.Pos.size)
+    begin, shown = len(ids), ""
+    for _ in range(max_tokens):
+        tokens, context = np.zeros((1, window), np.int32), ids[-window:]
+        tokens[0, : len(context)] = context
+        logits = np.asarray(predict(model, tokens, np.array([len(context) - 1], np.int32)))[0]
+        token = _choose(logits, temperature, random)
+        if token == tokenizer.eos_token_id:
+            break
+        ids.append(token)
+        text = tokenizer.decode(ids[begin:], skip_special_tokens=True)
+        if not text.endswith(INCOMPLETE):
+            yield text[len(shown) :]
+            shown = text
+    rest = tokenizer.decode(ids[begin:], skip_special_tokens=True)[len(shown) :]
+    if rest:
+        yield rest
+
+
+def _with_bos(tokenizer: Any, ids: list[int]) -> list[int]:
+    """BOS as in training documents; an empty prompt needs some token."""
+    bos = tokenizer.bos_token_id
+    if bos is None:
+        return ids or [tokenizer.eos_token_id]
+    return ids if ids[:1] == [bos] else [bos, *ids]
+
+
+def _window(tokens: int, most: int) -> int:
+    window = SHORTEST_WINDOW
+    while window < tokens:
+        window *= 2
+    return min(window, most)
+
+
+def _last_logits(model: Any, tokens: Any, last: Any) -> Any:
+    """The logits after each row's last position, (batch, vocabulary) in float32."""
+    return logits_at(model, tokens, last[:, None])[:, 0]
+
+
+def _choose(logits: Any, temperature: float, random: Any) -> int:
+    import numpy as np
+
+    if temperature == 0:
+        return int(logits.argmax())
+    scaled = logits.astype(np.float64) / temperature
+    likelihoods = np.exp(scaled - scaled.max())
+    return int(random.choice(len(likelihoods), p=likelihoods / likelihoods.sum()))
