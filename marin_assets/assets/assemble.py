@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
 from marin_assets.assets.factory import asset_key, build_assets
+from marin_assets.assets.left_out import VALIDATION_VARIABLE, LeftOutError, assets_of_left_out
 from marin_assets.plan.experiments_folder import Experiments
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.orchestrator.console import short_console
@@ -21,20 +23,34 @@ log = logging.getLogger(__name__)
 
 
 def assemble(experiments: Experiments, sensors: Sequence[dg.SensorDefinition] = ()) -> dg.Definitions:
-    """All experiments as one code location, with a job for each. A step that several experiments share is one asset."""
+    """All experiments as one code location, with a job for each. A step that several experiments share is one asset.
+
+    Raises LeftOutError if an experiment is left out and Dagster validates the definitions.
+    """
+    if experiments.left_out and os.environ.get(VALIDATION_VARIABLE):
+        raise LeftOutError("\n".join(experiments.left_out.values()))
     graph = build_graph([step for steps in experiments.steps.values() for step in steps])
     for sentence in graph.drift:
         log.warning(sentence)
     jobs = {name: [graph[node.step] for node in build_graph(steps)] for name, steps in experiments.steps.items()}
+    specs, checks = assets_of_left_out(experiments.left_out)
     return definitions_of(
-        graph, jobs, sensors=list(sensors), metadata={"left_out": "\n".join(experiments.left_out.values()) or "none"}
+        graph,
+        jobs,
+        beside=specs,
+        asset_checks=checks,
+        sensors=list(sensors),
+        metadata={"left_out": "\n".join(experiments.left_out.values()) or "none"},
     )
 
 
-def definitions_of(graph: Graph, jobs: Mapping[str, Iterable[Node]], **others: Any) -> dg.Definitions:
-    """Dagster's definitions of a graph: its assets, a job for each selection of nodes, resources and the executor."""
+def definitions_of(
+    graph: Graph, jobs: Mapping[str, Iterable[Node]], *, beside: Iterable[dg.AssetSpec] = (), **others: Any
+) -> dg.Definitions:
+    """Dagster's definitions of a graph: its assets and those `beside` it, a job for each selection of nodes, resources
+    and the executor."""
     return dg.Definitions(
-        assets=build_assets(graph),
+        assets=[*build_assets(graph), *beside],
         jobs=[_job(name, nodes) for name, nodes in jobs.items()],
         resources=resources(),
         executor=marin_executor,
