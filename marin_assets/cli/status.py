@@ -78,7 +78,8 @@ def _describe(node: Node, observed: Observed) -> str:
             return observed.damage or other_version_message(node.output, observed.path)
         case State.COMPLETE:
             manifest = record.get("manifest") or {}
-            size = f"{manifest['files']} files, {readable_bytes(manifest['bytes'])}" if manifest else "no manifest"
+            files = f"{manifest['files']} file{'s' * (manifest['files'] != 1)}" if manifest else "no manifest"
+            size = f"{files}, {readable_bytes(manifest['bytes'])}" if manifest else files
             return ", ".join(filter(None, (size, str(record.get("finished_at") or "")[:19])))
         case State.RUNNING:
             return f"by {observed.holder.describe()}" if observed.holder else ""

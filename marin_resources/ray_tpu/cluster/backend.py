@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -91,7 +92,8 @@ class ClusterBackend:
         return not environment_lack(required, self._settings) and required.resources == Resources()
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
-        return asyncio.run(lacks_on(self._settings, required, self._report))
+        with ThreadPoolExecutor(1) as pool:  # in a loop of its own, whether or not the caller has one
+            return pool.submit(asyncio.run, lacks_on(self._settings, required, self._report)).result()
 
     def check(self, task: Task) -> None:
         self._python_for(task)

@@ -27,6 +27,7 @@ def make(config):
 
 class Interrupted(list):
     def __iter__(self):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for a background process
         os.kill(os.getpid(), signal.SIGINT)
         return super().__iter__()
 

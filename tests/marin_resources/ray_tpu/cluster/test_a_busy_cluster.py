@@ -115,7 +115,8 @@ def test_a_step_that_waits_for_a_device_has_a_place_in_the_queue(prefix: Path, t
             await asyncio.to_thread(wait_until, logged(prefix, "toy/holder", "waiting in process"), "the holder")
             waiting = asyncio.create_task(orchestrator.produce_with(backend, toy("next", resources=tpu("v4-8"))))
             words = "toy/next: it waits for 1 CPU, 1 slice(s) of TPU v4-8 since "
-            await asyncio.to_thread(wait_until, lambda: any(words in said for said in orchestrator.said), words)
+            reported = lambda: any(words in said for said in orchestrator.said)  # noqa: E731
+            await asyncio.to_thread(wait_until, reported, words, timeout_s=240)  # two jobs start before that
             gate.unlink()
             await asyncio.gather(holding, waiting)
             [said] = [said for said in orchestrator.said if words in said]
