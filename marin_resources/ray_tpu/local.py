@@ -8,11 +8,12 @@ the others share a pool.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,10 @@ LOG_POLL_S = 0.25
 STOP_TIMEOUT_S = 4.0
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum. Data passes through the filesystem, never through Ray."""
+
+STARTS = 4
+TIMED_OUT = "timed out during startup"
+"""In the message of Ray's error."""
 
 log = logging.getLogger(__name__)
 
@@ -175,15 +180,7 @@ class LocalBackend:
         import ray  # late, for its weight, and after the variables
 
         if not ray.is_initialized():
-            context: Any = ray.init(
-                address="local",
-                num_cpus=self._all_cpus,
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                namespace="marin",
-            )
+            context = _start_ray(ray, self._all_cpus)
             self._started = True
             self._companion = start_companion(
                 "marin_resources.ray_tpu.leftovers_of_ray",
@@ -193,6 +190,44 @@ class LocalBackend:
                 stderr=subprocess.DEVNULL,
             )
         return ray
+
+
+def _start_ray(ray: Any, cpus: int) -> Any:
+    """Start Ray; return its context. Ray gives its daemons 30 s, which a busy machine may take longer for: then it is
+    started again. Raises UnmeetableError after STARTS."""
+    import psutil  # late, for its weight
+
+    for start in range(1, STARTS + 1):
+        before = set(psutil.Process().children(recursive=True))
+        try:
+            return ray.init(
+                address="local",
+                num_cpus=cpus,
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                namespace="marin",
+            )
+        except Exception as error:  # Ray raises no class of its own
+            if TIMED_OUT not in str(error):
+                raise
+            log.warning("Ray did not start in its 30 s (start %d of %d): this machine is busy", start, STARTS)
+            _kill_ray(set(psutil.Process().children(recursive=True)) - before)
+    raise UnmeetableError(
+        f"Ray did not start on this machine in {STARTS} starts of 30 s, with a load of {os.getloadavg()[0]:.0f} on "
+        f"{os.cpu_count()} CPUs. Run again when it is less busy; complete outputs are reused."
+    )
+
+
+def _kill_ray(processes: Iterable[Any]) -> None:
+    """Kill Ray's daemons among these processes: a start that failed leaves them until this process ends."""
+    import psutil  # late, for its weight
+
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any("/ray/" in word for word in process.cmdline()):
+                process.kill()
 
 
 def _retrieve_error(future: asyncio.Future[Any]) -> None:

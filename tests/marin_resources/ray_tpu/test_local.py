@@ -39,6 +39,48 @@ def test_nothing_of_it_is_left_by_a_kill_even_if_it_does_not_notice() -> None:
     wait_until(lambda: not rays_processes(session, run.pid), "Ray's processes to be gone", timeout_s=30)
 
 
+BUSY = """
+import subprocess, sys, psutil, ray
+from marin_resources.ray_tpu import local
+init, failed = ray.init, []
+
+def busy_machine(**options):
+    if len(failed) == {failures}:
+        return init(**options)
+    failed.append(subprocess.Popen(["sleep", "600"]))
+    failed.append(subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()", "/ray/raylet"], stdin=-1))
+    raise Exception("The current node timed out during startup. This could happen because …")
+
+ray.init = busy_machine
+backend = local.LocalBackend(cpus=1)
+try:
+    backend._owner.submit(backend._start).result()
+    print("started")
+except local.UnmeetableError as error:
+    print(error)
+for process in failed:
+    if "raylet" in str(process.args):
+        process.wait(10)
+    else:
+        assert process.poll() is None
+        process.kill()
+backend.shutdown()
+"""
+
+
+@pytest.mark.long
+def test_a_ray_that_a_busy_machine_did_not_start_in_time_is_started_again() -> None:
+    ended = subprocess.run([sys.executable, "-c", BUSY.format(failures=2)], capture_output=True, text=True, check=True)
+    assert ended.stdout == "started\n"
+    assert "Ray did not start in its 30 s (start 1 of 4): this machine is busy" in ended.stderr
+
+
+def test_a_ray_that_never_starts_is_one_sentence() -> None:
+    ended = subprocess.run([sys.executable, "-c", BUSY.format(failures=-1)], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("Ray did not start on this machine in 4 starts of 30 s, with a load of ")
+    assert ended.stdout.endswith("Run again when it is less busy; complete outputs are reused.\n")
+
+
 @pytest.mark.long
 def test_a_process_that_has_shut_its_ray_down_lives_on() -> None:
     run = subprocess.Popen([sys.executable, "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
