@@ -45,24 +45,29 @@ def assemble(experiments: Experiments, sensors: Sequence[dg.SensorDefinition] = 
 
 
 def definitions_of(
-    graph: Graph, jobs: Mapping[str, Iterable[Node]], *, beside: Iterable[dg.AssetSpec] = (), **others: Any
+    graph: Graph,
+    jobs: Mapping[str, Iterable[Node]],
+    *,
+    beside: Iterable[dg.AssetSpec] = (),
+    ray_tpu: RayTPUResource | None = None,
+    **others: Any,
 ) -> dg.Definitions:
     """Dagster's definitions of a graph: its assets and those `beside` it, a job for each selection of nodes, resources
     and the executor."""
     return dg.Definitions(
         assets=[*build_assets(graph), *beside],
         jobs=[_job(name, nodes) for name, nodes in jobs.items()],
-        resources=resources(),
+        resources=resources(ray_tpu=ray_tpu),
         executor=marin_executor,
         loggers={"console": short_console},
         **others,
     )
 
 
-def resources(prefix: str = "") -> dict[str, object]:
+def resources(prefix: str = "", ray_tpu: RayTPUResource | None = None) -> dict[str, object]:
     """The resources that assets need, with the defaults of a laptop."""
     store = StoreResource(prefix=prefix)
-    return {"store": store, "io_manager": MarinIOManager(store=store), "ray_tpu": RayTPUResource()}
+    return {"store": store, "io_manager": MarinIOManager(store=store), "ray_tpu": ray_tpu or RayTPUResource()}
 
 
 def _job(name: str, nodes: Iterable[Node]) -> Any:

@@ -9,13 +9,17 @@ import argparse
 import os
 import socket
 import sys
+from pathlib import Path
 
+import marin_assets
 from marin_assets.cli.options import OptionError
 from marin_resources.settings import checkout, default_prefix, ensure_dagster_home
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 3000
 MAX_PORT = 65535
+NO_ADVICE = "ignore:Function `dev_command` is superseded"
+"""Dagster advises `dg dev`, for projects that its tool dg has created."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +33,15 @@ def run(options: argparse.Namespace) -> int:
     require_free(options.port)
     ensure_dagster_home()
     default_prefix()
-    root = checkout()
-    location = ["-m", "marin_assets.definitions"] if root is None else ["-w", str(root / "workspace.yaml")]
-    command = [sys.executable, "-m", "dagster", "dev", "-h", HOST, "-p", str(options.port), *location]
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), NO_ADVICE]))
+    command = [sys.executable, "-m", "dagster", "dev", "-h", HOST, "-p", str(options.port), "-w", str(workspace())]
     os.execv(command[0], command)
+
+
+def workspace() -> Path:
+    """The project's workspace.yaml: that of the checkout, of which the wheel has a copy."""
+    root = checkout()
+    return root / "workspace.yaml" if root is not None else Path(marin_assets.__file__).with_name("workspace.yaml")
 
 
 def require_free(port: int) -> None:

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from marin_assets.assets.experiment_record import write_experiment
+from marin_assets.assets.run_origin import LocationJob
 from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
+from marin_assets.plan.experiments_folder import experiment_of_script
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.plan import Action, Planned, plan, refuse
@@ -94,7 +96,9 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     nodes = selected_nodes(graph, options)
     for sentence in graph.drift:
         print(f"drift: {sentence}", file=sys.stderr)
-    if code := plan_or_materialize(_experiment_name(), graph, nodes, store, options, description):
+    experiment = experiment_of_script(graph)
+    of_job = LocationJob(name=experiment, whole=len(nodes) == len(graph)) if experiment is not None else None
+    if code := plan_or_materialize(_experiment_name(), graph, nodes, store, options, description, of_job):
         raise SystemExit(code)
     return {node.name: store.locate(node.output) for node in nodes}
 
@@ -138,7 +142,8 @@ def print_plan(planned: Sequence[Planned]) -> int:
     for item in planned:
         print(f"{item.action:8} {item.observed.path}\n         {item.reason}")
     counts = {action: sum(item.action is action for item in planned) for action in Action}
-    print(", ".join(f"{count} to {action}" for action, count in counts.items() if count))
+    shown = {action: action if action is Action.BLOCKED else f"to {action}" for action in Action}
+    print(", ".join(f"{count} {shown[action]}" for action, count in counts.items() if count))
     return 1 if any(item.damage or item.lacks for item in planned) else 0
 
 
@@ -149,9 +154,11 @@ def plan_or_materialize(
     store: Store,
     options: argparse.Namespace,
     description: str | None = None,
+    of_job: LocationJob | None = None,
 ) -> int:
     """Materialize the nodes in one run called `name`, or print their plan, by the options of `add_run_options`.
 
+    `of_job`: the job of the code location that they are, as which the run is shown.
     Returns the exit code. Raises a sentence for output paths that lie inside one another.
     """
     refuse_overlaps((store.locate(node.output), node.name) for node in graph)
@@ -160,11 +167,17 @@ def plan_or_materialize(
         planned = plan_with_drift(graph, store, nodes)
         lacks = lacks_of(item.node for item in planned if item.action is Action.RUN)
         return print_plan(refuse(planned, lacks))
-    return _materialize(name, graph, nodes, store, options, description)
+    return _materialize(name, graph, nodes, store, options, description, of_job)
 
 
 def _materialize(
-    name: str, graph: Graph, nodes: Sequence[Node], store: Store, options: argparse.Namespace, description: str | None
+    name: str,
+    graph: Graph,
+    nodes: Sequence[Node],
+    store: Store,
+    options: argparse.Namespace,
+    description: str | None,
+    of_job: LocationJob | None,
 ) -> int:
     # The late import breaks a weight: Dagster takes a second, and a dry run or a wrong option answers without it.
     from marin_assets.assets.run import run_graph
@@ -180,7 +193,12 @@ def _materialize(
             f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."
         ) from error
     ended = run_graph(
-        name, graph, nodes, max_concurrent=options.max_concurrent, wait_for_others=not options.fail_if_held
+        name,
+        graph,
+        nodes,
+        of_job=of_job,
+        max_concurrent=options.max_concurrent,
+        wait_for_others=not options.fail_if_held,
     )
     print(f"experiment: {path}\nrun: {ended.run_id} in {home} (make dev shows it)", file=sys.stderr)
     print(f"{ended.computed} computed, {ended.reused} reused, {len(ended.failures)} failed", file=sys.stderr)

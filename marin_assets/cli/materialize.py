@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from marin_assets.assets.run_origin import ALL_ASSETS, LocationJob
 from marin_assets.cli.entry_point import add_run_options, plan_or_materialize
 from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of
 from marin_assets.plan.code_location import select_nodes
@@ -35,4 +36,5 @@ def run(options: argparse.Namespace) -> int:
     _, selected = select_nodes(options.selection, options.experiment)
     graph = build_graph([node.step for node in selected])
     nodes = [graph[node.step] for node in selected]
-    return plan_or_materialize(options.experiment or "selected", graph, nodes, store, options)
+    of_job = LocationJob(name=options.experiment or ALL_ASSETS, whole=not options.selection)
+    return plan_or_materialize(options.experiment or "selected", graph, nodes, store, options, of_job=of_job)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
+import os
 import pkgutil
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from marin_assets.plan.validation import validate
-from marin_assets.step.graph import build_graph
+from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError
 
@@ -52,3 +56,25 @@ def _load(name: str) -> tuple[Step, ...]:
     if not isinstance(steps, Iterable):
         raise ConfigError(f"steps() in {module.__file__!r} returned {steps!r}, expected a list of steps.")
     return tuple(steps)
+
+
+def experiment_of_script(graph: Graph) -> str | None:
+    """The experiment that the running script is: a file of the folder whose `steps()` are those of `graph`.
+
+    None for every other script, as the code location does not have its steps.
+    """
+    main = sys.modules["__main__"]
+    file, steps = getattr(main, "__file__", None), getattr(main, "steps", None)
+    if file is None or not callable(steps) or os.path.dirname(os.path.abspath(file)) not in _folders():
+        return None
+    try:
+        own = build_graph(list(steps()))
+    except Exception:  # of the experiment: the code location leaves it out, and says why
+        return None
+    same = {node.name: node.version.hash for node in own} == {node.name: node.version.hash for node in graph}
+    return Path(file).stem if same else None
+
+
+def _folders() -> list[str]:
+    found = importlib.util.find_spec(FOLDER)
+    return list(found.submodule_search_locations or ()) if found is not None else []
