@@ -64,7 +64,6 @@ def default_tokenize(
         extras=("curate", "train"),
         resumable=True,
         expectations=expectations,
-        kinds=("levanter",),
     )
 
 
@@ -91,12 +90,11 @@ def default_train(
         fn=train_lm,
         config=dataclasses.replace(train_config, components=components, model=model_config),
         resources=resources or cpu(),
-        extras=("train",),
+        extras=_extras_on(resources, "train"),
         resumable=True,
         tags=tags or {},
         override_output_path=override_output_path,
         expectations=expectations,
-        kinds=("levanter", "jax"),
     )
 
 
@@ -132,7 +130,13 @@ def default_eval(
         fn=evaluate_with_lm_eval,
         config=config,
         resources=resources or cpu(),
-        extras=("train", "evaluate"),
+        extras=_extras_on(resources, "train", "evaluate"),
         expectations=expectations,
-        kinds=("jax",),
     )
+
+
+def _extras_on(resources: Resources | None, *extras: str) -> tuple[str, ...]:
+    """The extras, and JAX for the device: JAX without it would compute on the CPU, and let the device idle."""
+    if resources is not None and resources.gpu is not None:
+        return (*extras, "gpu")
+    return (*extras, "tpu") if resources is not None and resources.tpu is not None else extras

@@ -1,6 +1,5 @@
 """Dagster assets of steps: key, deps, code version, group, kinds, tags, description, metadata, checks."""
 
-import inspect
 from typing import Any
 
 import dagster as dg
@@ -8,10 +7,10 @@ import dagster as dg
 from marin_assets.assets.checks import check_specs, op_name
 from marin_assets.assets.materialize import materialize
 from marin_assets.plan.asset_key import group_of, key_of
+from marin_assets.plan.catalog import description_of, kinds_of
 from marin_assets.plan.requirements import requirements_of
 from marin_assets.plan.validation import validate
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.step import Step
 from marin_resources.orchestrator.io_manager import IDENTITY, NAME, OVERRIDE, VERSION
 from marin_resources.orchestrator.preflight import REQUIRES
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
@@ -58,7 +57,7 @@ def asset_spec(node: Node) -> dg.AssetSpec:
         code_version=node.version.hash,
         group_name=group_of(node),
         description=description_of(step),
-        kinds=set(step.kinds),
+        kinds=kinds_of(step),
         owners=list(step.owners),
         tags=dict(step.tags),
         metadata={**metadata, "marin/path": node.version.path, "marin/function": reference_to(step.fn)},
@@ -68,8 +67,3 @@ def asset_spec(node: Node) -> dg.AssetSpec:
 def asset_key(node: Node) -> dg.AssetKey:
     """The step's own key, or the one that its name gives: see plan/asset_key.py."""
     return dg.AssetKey(list(key_of(node)))
-
-
-def description_of(step: Step) -> str | None:
-    """The step's description, or its function's docstring."""
-    return step.description or inspect.getdoc(step.fn)

@@ -9,7 +9,7 @@ import dagster as dg
 
 from marin_assets.assets.checks import check_results
 from marin_assets.assets.history import took_long
-from marin_assets.assets.metadata import materialization_metadata
+from marin_assets.assets.metadata.materialization import materialization_metadata
 from marin_assets.assets.request import build_request
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of, input_digests

@@ -8,6 +8,7 @@ import json
 from marin_assets.cli.options import add_script, add_selection
 from marin_assets.cli.output import print_line
 from marin_assets.plan.asset_key import key_of
+from marin_assets.plan.catalog import description_of
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import Node
 
@@ -35,5 +36,5 @@ def _to_json(node: Node) -> dict[str, object]:
         "path": node.output.relative(),
         "asset": "/".join(key_of(node)),
         "inputs": [dependency.name for dependency in node.dependencies],
-        "description": node.step.description,
+        "description": description_of(node.step),
     }

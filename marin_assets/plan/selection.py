@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from marin_assets.plan.asset_key import group_of, key_of
+from marin_assets.plan.catalog import kinds_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
 
@@ -211,7 +212,7 @@ _ENDS: dict[str, Callable[[set[Node]], set[Node]]] = {"roots": _roots, "sinks": 
 _ATTRIBUTES: dict[str, Callable[[Node], Iterable[str]]] = {
     "key": lambda node: ["/".join(key_of(node))],
     "group": lambda node: [group_of(node)],
-    "kind": lambda node: node.step.kinds,
+    "kind": lambda node: kinds_of(node.step),
     "owner": lambda node: node.step.owners,
     "tag": _tags,
 }

@@ -47,6 +47,8 @@ from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import remove_folder, sizes_below
 from marin_resources.storage.paths import join
 
+KINDS = ("minhash",)
+
 HIDDEN = ".marin/near_duplicates"
 
 

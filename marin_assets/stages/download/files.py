@@ -25,6 +25,8 @@ from marin_resources.storage.files import StoredFile, exists, open_atomic, read_
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import is_local, join
 
+KINDS = ("fsspec",)
+
 CHECKSUMS = "checksums.json"
 BLOCK_BYTES = 4 * 2**20
 MARKS = ("generation", "etag", "content-md5", "last-modified", "lastmodified", "updated", "mtime", "created")

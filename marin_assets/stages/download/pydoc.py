@@ -28,6 +28,8 @@ from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
+KINDS = ("html",)
+
 SKIPPED = frozenset({"antigravity", "this", "idlelib", "turtledemo", "test", "tests", "lib2to3", "__main__"})
 """Modules that open a browser, print a poem, are programs, or hold tests. Submodules of these names are skipped too."""
 

@@ -31,6 +31,8 @@ from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
+KINDS = ("jsonl",)
+
 CHOICES = 4
 SLACK_CHARACTERS = 40
 """Characters that a part of a passage may exceed its length by, to end at a single space between words."""

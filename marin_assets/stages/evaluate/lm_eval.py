@@ -28,6 +28,8 @@ from marin_resources.storage.files import exists, list_files, write_bytes, write
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 
+KINDS = ("lm-eval", "jax")
+
 TASKS = Path(__file__).parent / "tasks"
 QUESTIONS, TEXTS = "held_out_questions", "held_out_texts"
 Z95 = 1.96

@@ -29,6 +29,8 @@ from marin_resources.storage.files import remove_folder
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 
+KINDS = ("fasttext",)
+
 if TYPE_CHECKING:
     import numpy as np
 

@@ -46,6 +46,8 @@ from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import open_atomic, write_json
 from marin_resources.storage.paths import join
 
+KINDS = ("fasttext",)
+
 SAMPLES = ".marin/examples"
 METRICS = "metrics.json"
 M_PERTURB = -6

@@ -26,6 +26,8 @@ from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile, exists, read_bytes, read_json
 from marin_resources.storage.paths import join
 
+KINDS = ("levanter",)
+
 if TYPE_CHECKING:
     import numpy as np
     from tokenizers import Tokenizer

@@ -25,6 +25,8 @@ from marin_resources.ray_tpu.shards.unchanged import require_unchanged
 from marin_resources.storage.files import read_bytes, write_bytes, write_json
 from marin_resources.storage.paths import join
 
+KINDS = ("huggingface",)
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 

@@ -29,6 +29,8 @@ from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, Row, read_metrics
 from marin_resources.storage.paths import join
 
+KINDS = ("levanter", "jax")
+
 __all__ = ["LlamaSpec", "OptimizerSpec", "TrainError", "TrainLmConfig", "check_shape", "train_lm"]
 
 CHECKPOINTS, EXPORT, METRICS, PLOT = "checkpoints", "hf", "metrics.jsonl", "plots/loss.png"

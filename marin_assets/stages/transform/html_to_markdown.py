@@ -23,6 +23,8 @@ from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 
+KINDS = ("markdown",)
+
 REASONS = ("too_long", "too_many_attributes", "too_deep", "empty", "too_short")
 TAG_NAMES = (
     "a|abbr|article|aside|b|blockquote|body|br|button|center|code|dd|div|dl|dt|em|font|footer|form|h[1-6]|head|header|hr|"

@@ -33,6 +33,8 @@ from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
+KINDS = ("jsonl",)
+
 ALL = "all"
 BAD_ROWS = ("fail", "reject")
 REASONS = (

@@ -52,6 +52,22 @@ def test_an_asset_shows_its_group_kinds_owners_tags_and_description() -> None:
     )
     assert spec.tags["team"] == "data"
     assert spec_of(toy("a")).description.startswith("Write the value")
+    assert set(spec_of(toy("a")).kinds) == {"python"}
+
+
+def test_the_catalogue_says_what_an_asset_is_and_not_what_its_function_returns() -> None:
+    specs = {spec.key.path[-1]: spec for asset in build_assets(build_graph(quickstart())) for spec in asset.specs}
+    for name, spec in specs.items():
+        assert spec.kinds, name
+        assert spec.description, name
+        assert "Returns" not in spec.description, name
+    description = specs["quality"].description
+    assert description.startswith("Judge documents by a classifier: attributes with the probability of a label, ")
+    assert description.endswith("value is the score, the probability of `label` with 6 digits.")
+    assert "\n\n**In:** documents, and a classifier of `train_fasttext`" in description
+    assert "\n- `waterfall.json`: documents and bytes that each attribute removed" in specs["selected"].description
+    assert 'documents "&lt;page id>#&lt;n>" that' in specs["documents"].description
+    assert set(specs["checkpoints"].kinds) == {"levanter", "jax"}
 
 
 def test_definition_metadata_is_small() -> None:
@@ -101,7 +117,7 @@ def test_every_box_of_the_quickstart_says_what_it_is() -> None:
             *("raw", "documents", "tokenizers", "exact_duplicates", "clusters", "near_duplicates", "repetition"),
             *("examples", "classifiers", "quality", "selected", "duplicate_paragraphs", "consolidated", "held_out"),
             *("contamination", "decontaminated", "contamination_left", "tokenized", "checkpoints", "evaluation"),
-            "report",
+            *("generated", "report"),
         ]
     )
     as_cut = [label if len(label) <= 18 else f"{label[:8]}…{label[-9:]}" for label in labels]
@@ -176,27 +192,30 @@ def test_the_longest_chain_that_we_allow_is_one_that_dagster_takes() -> None:
     assert len(definitions.resolve_job_def("job").nodes_in_topological_order) == MAX_CHAIN
 
 
+MOST = 0.65
 LOADING = """
 import sys, time
-import dagster
 began = time.process_time()
+import dagster
+of_dagster = time.process_time() - began
 import marin_assets.definitions
-print(time.process_time() - began, *sys.modules)
+print((time.process_time() - began - of_dagster) / of_dagster, *sys.modules)
 """
 
 
-def test_the_code_location_loads_in_half_a_second_and_nothing_heavy(tmp_path: Path) -> None:
-    seconds, loaded = [], set()
+def test_the_code_location_loads_faster_than_dagster_itself_and_nothing_heavy(tmp_path: Path) -> None:
+    """It takes half of Dagster's time, on fast and on slow machines: 0.4 s of 0.8 s."""
+    ratios, loaded = [], set()
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, cwd=tmp_path)
         first, *modules = done.stdout.split()
-        seconds.append(float(first))
+        ratios.append(float(first))
         loaded.update(modules)
-        if min(seconds) < 0.5:
+        if min(ratios) < MOST:
             break
     heavy = {"ray", "jax", "numpy", "pandas", "pyarrow", "levanter", "transformers", "torch", "datasets", "lm_eval"}
     assert not heavy & loaded
-    assert min(seconds) < 0.5
+    assert min(ratios) < MOST
 
 
 def test_an_experiment_that_does_not_import_leaves_the_others(

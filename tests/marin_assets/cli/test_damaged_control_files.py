@@ -27,7 +27,7 @@ import marin_assets.experiments
 from marin_assets import Step
 from marin_assets.assets.checks import check_results
 from marin_assets.assets.materialize import REPORTED
-from marin_assets.assets.metadata import materialization_metadata
+from marin_assets.assets.metadata.materialization import materialization_metadata
 from marin_assets.assets.request import build_request, build_task
 from marin_assets.cli.main import main
 from marin_assets.step.graph import Graph, Node, build_graph

@@ -1,8 +1,8 @@
-"""The metadata of a materialization: path, counts, bytes, duration, results, plots, log, config."""
+"""The metadata of a materialization, in the order in which a person asks: what came out, whether it may be trusted,
+what it cost, where it lies, how it was made."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,24 +10,26 @@ from urllib.parse import quote
 
 import dagster as dg
 
+from marin_assets.assets.metadata.files import plots_of, report_of
+from marin_assets.assets.metadata.tables import config_table, table, tables_of
 from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
-from marin_resources.output import Match, Observed
-from marin_resources.storage.files import exists, read_bytes, size_of
+from marin_resources.output import Match
 from marin_resources.storage.output.attempts import latest_attempt, log_path
-from marin_resources.storage.paths import is_local, join
+from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.budget import spent
 from marin_resources.versioned_json import ControlFileError
 
-MAX_PLOT_BYTES = 400_000
-"""A larger plot is shown as a path: metadata rows are stored in Dagster's database."""
-
-TAKEN = frozenset({"path", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by"}) | {
-    *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
-    *("damaged", "transfers_unknown"),
-    *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
-}
+TAKEN = frozenset(
+    {
+        *("path", "report", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by", "made_in"),
+        *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
+        *("damaged", "transfers_unknown"),
+        *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
+    }
+)
 """Reserved names."""
+LONGEST_NAME = 36
 
 
 def materialization_metadata(
@@ -35,34 +37,56 @@ def materialization_metadata(
 ) -> dict[str, Any]:
     """Metadata of one materialization. Names are stable, so that Dagster can plot numbers over time."""
     observed, record = produced.observed, produced.observed.record or {}
-    transfers = _transfers(observed.path, record)
-    config = record.get("config") or {}
-    shown: dict[str, Any] = {  # in the order of the page: important entries first, long ones last
+    result, transfers = observed.result, _transfers(observed.path, record)
+    shown: dict[str, Any] = {
+        **report_of(observed),
+        **_renamed(tables_of(result)),
+        **plots_of(observed),
+        **_renamed(_numbers(result)),
         "reused": produced.reused,
         **_drifts(drift, not_recorded),
-        "dagster/uri": _uri(observed.path),
-        **_plots(observed),
-        **_numbers(observed.result),
-        **_sizes(record),
-        **_timing(record),
-        **_job(record),
-        **{key: value for key, value in transfers.items() if key != "transfers"},
-        **_log(observed.path, record),
     }
     if observed.match is Match.UNVERIFIED:
         shown["unverified"] = "the record beside this output has no version to compare"
+    shown |= {
+        **_sizes(record),
+        **_timing(record),
+        **{key: value for key, value in transfers.items() if key != "transfers"},
+    }
+    if transfers.get("transfers"):
+        shown["transfers"] = table(list(transfers["transfers"]))
     if produced.waited_s:
         shown["waited_s"] = round(produced.waited_s, 1)
     if produced.lost_workers:
         shown["lost_workers"] = produced.lost_workers
-    if transfers.get("transfers"):
-        shown["transfers"] = dg.MetadataValue.json(list(transfers["transfers"]))
-    shown["results"] = dg.MetadataValue.json(dict(observed.result))
-    shown["config"] = dg.MetadataValue.json(config if isinstance(config, dict | list) else {"config": config})
-    shown["made_by"] = dg.MetadataValue.json(
-        {k: record.get(k) for k in ("user", "host", "git", "project", "dagster_run_id")}
-    )
-    return shown
+    return shown | {
+        "dagster/uri": _uri(observed.path),
+        **_log(observed.path, record),
+        **_job(record),
+        "config": config_table(record.get("config") or {}, _versioned(record)),
+        "results": dg.MetadataValue.json(dict(result)),
+        **_maker(record),
+    }
+
+
+def _versioned(record: Mapping[str, Any]) -> list[str]:
+    """The dotted names of the config's fields in the version; none if the record has no version."""
+    version = record.get("version")
+    fields = version.get("config") if isinstance(version, Mapping) else None
+    return list(fields) if isinstance(fields, Mapping) else []
+
+
+def _maker(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Who computed the output, with which commit and in which run, which may be of another deployment."""
+    git = known if isinstance(known := record.get("git"), Mapping) else {}
+    own = known if isinstance(known := record.get("project"), Mapping) else {}
+    parts = [
+        f"{record.get('user') or 'someone'} on {record.get('host') or 'an unknown machine'}",
+        f"commit {git['commit'][:12]}{' with changes' if git.get('dirty') else ''}" if git.get("commit") else "",
+        f"marin-dagster {own['version']}" if own.get("version") else "",
+    ]
+    run = record.get("dagster_run_id")
+    return {"made_by": ", ".join(filter(None, parts))} | ({"made_in": dg.MetadataValue.dagster_run(run)} if run else {})
 
 
 def _log(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,24 +161,14 @@ def _transfers(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers of the result by name. Metadata has one namespace, so a reserved name gets a prefix."""
+    """Numbers of the result by name, which Dagster plots over time. Those with a name that would cover the next column
+    of the page are in one table, "more numbers"."""
     numbers = {k: v for k, v in result.items() if isinstance(v, int | float) and not isinstance(v, bool)}
-    return {f"result_{key}" if key in TAKEN else key: value for key, value in numbers.items()}
+    short = {name: number for name, number in numbers.items() if len(name) <= LONGEST_NAME}
+    long = [{"value": number, "name": name} for name, number in numbers.items() if name not in short]
+    return {**short, "more numbers": table(long)} if long else short
 
 
-def _plots(observed: Observed) -> dict[str, Any]:
-    plots = observed.result.get("plots")
-    names = [name for name in plots if isinstance(name, str)] if isinstance(plots, list) else []
-    return {
-        f"plot {name.rsplit('/', 1)[-1]}": _inline(join(observed.path, name))
-        for name in names
-        if exists(join(observed.path, name))
-    }
-
-
-def _inline(path: str) -> dg.MetadataValue:
-    if size_of(path) > MAX_PLOT_BYTES:
-        return dg.MetadataValue.path(path)
-    kind = "svg+xml" if path.endswith(".svg") else "png"
-    data = base64.b64encode(read_bytes(path)).decode()
-    return dg.MetadataValue.md(f"![{path.rsplit('/', 1)[-1]}](data:image/{kind};base64,{data})")
+def _renamed(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata has one namespace, so a reserved name gets a prefix."""
+    return {f"result_{key}" if key in TAKEN else key: value for key, value in shown.items()}

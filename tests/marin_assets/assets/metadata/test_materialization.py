@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from marin_assets.assets.metadata import materialization_metadata
+from marin_assets.assets.metadata.materialization import materialization_metadata
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Observed
 from marin_resources.storage.files import write_bytes
@@ -35,8 +35,8 @@ def test_what_was_moved_is_shown_with_its_bytes_and_files(account: Account) -> N
         local_path_of("mirror://raw/words.txt")
     page = page_of(account, "mirror://raw/words.txt")
     assert page["transferred_bytes"] == 900
-    [transfer] = page["transfers"].value  # type: ignore[attr-defined]
-    assert (transfer["path"], transfer["from"], transfer["to"]) == ("mirror://raw/words.txt", "there", "here")
+    [row] = page["transfers"].records  # type: ignore[attr-defined]
+    assert (row.data["path"], row.data["from"], row.data["to"]) == ("mirror://raw/words.txt", "there", "here")
 
 
 def test_a_step_that_may_read_elsewhere_and_did_not_shows_nothing_moved(account: Account) -> None:
@@ -82,3 +82,46 @@ def test_without_a_job_there_is_no_word_of_one_and_the_time_is_reported(tmp_path
 def test_a_number_of_the_result_does_not_hide_the_steps_own_time(tmp_path: Path) -> None:
     page = page_of_record(tmp_path, timing=TIMING, result={"compute_s": 7.0})
     assert (page["compute_s"], page["result_compute_s"]) == (120.0, 7.0)
+
+
+def test_the_page_begins_with_what_came_out_and_ends_with_how(tmp_path: Path) -> None:
+    write_bytes(f"{tmp_path}/plots/loss.png", b"a picture")
+    result = {
+        "loss": 2.5,
+        "plots": ["plots/loss.png"],
+        "scores": [{"task": "arc", "acc": 0.5}],
+        "report": "report.html",
+    }
+    page = page_of_record(
+        tmp_path, result=result, timing=TIMING, config={"seed": 0}, manifest={"files": 1, "bytes": 9}, user="ada"
+    )
+    names = list(page)
+    assert names[:5] == ["report", "scores", "plot loss.png", "loss", "reused"]
+    assert names[-3:] == ["config", "results", "made_by"]
+    assert names.index("bytes") < names.index("compute_s") < names.index("dagster/uri") < names.index("log")
+
+
+def test_a_report_is_a_link_in_a_bucket_and_a_path_on_a_disk(tmp_path: Path) -> None:
+    def report_at(path: str) -> object:
+        observed = Observed(path=path, record={"attempt": 1, "result": {"report": "a b.html"}})
+        return materialization_metadata(Produced(observed=observed, reused=True))["report"]
+
+    assert report_at(str(tmp_path)) == dg.MetadataValue.path(f"{tmp_path}/a b.html")
+    assert report_at("gs://bucket/x-1") == dg.MetadataValue.url(
+        "https://storage.cloud.google.com/bucket/x-1/a%20b.html"
+    )
+
+
+def test_a_number_with_a_long_name_is_in_a_table_and_covers_nothing(tmp_path: Path) -> None:
+    page = page_of_record(tmp_path, result={"kept": 7, "rejected_repetition/gopher_repetition_dup_line_frac": 3})
+    assert page["kept"] == 7
+    [row] = page["more numbers"].records  # type: ignore[attr-defined]
+    assert dict(row.data) == {"value": 3, "name": "rejected_repetition/gopher_repetition_dup_line_frac"}
+
+
+def test_who_computed_an_output_with_which_commit_and_in_which_run(tmp_path: Path) -> None:
+    git = {"commit": "0123456789abcdef0123", "dirty": True}
+    page = page_of_record(tmp_path, user="ada", host="worker-3", git=git, dagster_run_id="5b4f0a77")
+    assert page["made_by"] == "ada on worker-3, commit 0123456789ab with changes"
+    assert page["made_in"] == dg.MetadataValue.dagster_run("5b4f0a77")
+    assert page_of_record(tmp_path, git="damaged")["made_by"] == "someone on an unknown machine"

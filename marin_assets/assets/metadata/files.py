@@ -1,0 +1,53 @@
+"""Files of an output that its result names: plots, shown on the page, and the report, linked from it."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+from urllib.parse import quote
+
+import dagster as dg
+
+from marin_resources.output import Observed
+from marin_resources.storage.files import exists, read_bytes, size_of
+from marin_resources.storage.paths import StoreKind, join, kind_of, without_scheme
+
+MAX_PLOT_BYTES = 400_000
+"""A larger plot is shown as a path: metadata rows are stored in Dagster's database."""
+CONSOLES = {
+    StoreKind.GCS: "https://storage.cloud.google.com/{path}",
+    StoreKind.S3: "https://s3.console.aws.amazon.com/s3/object/{path}",
+}
+"""Pages of the stores on which a browser that is signed in there shows a file."""
+
+
+def plots_of(observed: Observed) -> dict[str, dg.MetadataValue]:
+    """The plots that the result names, each as an image, or as a path if it is large."""
+    plots = observed.result.get("plots")
+    names = [name for name in plots if isinstance(name, str)] if isinstance(plots, list) else []
+    return {
+        f"plot {name.rsplit('/', 1)[-1]}": _inline(join(observed.path, name))
+        for name in names
+        if exists(join(observed.path, name))
+    }
+
+
+def report_of(observed: Observed) -> dict[str, Any]:
+    """The page that the result names as its report: a link to the store's console, or a path on this machine, as a
+    browser opens no file from a page of a server."""
+    name = observed.result.get("report")
+    if not isinstance(name, str):
+        return {}
+    path = join(observed.path, name)
+    console = CONSOLES.get(kind_of(path))
+    if console is None:
+        return {"report": dg.MetadataValue.path(path)}
+    return {"report": dg.MetadataValue.url(console.format(path=quote(without_scheme(path))))}
+
+
+def _inline(path: str) -> dg.MetadataValue:
+    if size_of(path) > MAX_PLOT_BYTES:
+        return dg.MetadataValue.path(path)
+    kind = "svg+xml" if path.endswith(".svg") else "png"
+    data = base64.b64encode(read_bytes(path)).decode()
+    return dg.MetadataValue.md(f"![{path.rsplit('/', 1)[-1]}](data:image/{kind};base64,{data})")
