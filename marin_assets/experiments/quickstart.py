@@ -19,6 +19,7 @@ from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig
 from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
 from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
+from marin_assets.stages.evaluate.generate_text import GenerateTextConfig, generate_text
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
 from marin_assets.stages.filter.named import named
@@ -36,6 +37,8 @@ VALIDATION_FRACTION = 0.08
 """Share of the pages. Their consolidated documents give more than 500 questions."""
 AT_LEAST_PROSE = 0.7
 """Least probability that a document is prose and not a listing of names; see docs/reference/quality.md."""
+PROMPTS = ("Return the ", "The following example shows ", "A function is ", "If the file does not exist, ")
+"""Texts for the model to continue, in the words of its corpus."""
 NOTHING_LOST = (
     expect("documents_unaccounted", at_least=0, at_most=0),
     expect("bytes_unaccounted", at_least=0, at_most=0),
@@ -274,7 +277,7 @@ def find_questions(name: str, kind: str, documents: Step, held_out: Step, **fiel
 
 
 def model_steps(name: str, documents: Step, tokenizer: Step, held_out: Step, size: Scale) -> dict[str, Step]:
-    """Return the steps of tokens, model and scores."""
+    """Return the steps of tokens, model, scores and generated text."""
     tokens = default_tokenize(
         name,
         documents,
@@ -300,7 +303,14 @@ def model_steps(name: str, documents: Step, tokenizer: Step, held_out: Step, siz
         held_out=held_out,
         expectations=[expect("acc_mutual_info_lower95", at_least=size.at_least_accuracy)],
     )
-    return {"tokens": tokens, "model": model, "scores": scores}
+    generated = Step(
+        name=f"generated/{name}",
+        fn=generate_text,
+        config=GenerateTextConfig(model_path=output_path_of(model, "hf"), prompts=versioned(PROMPTS)),
+        extras=("train",),
+        expectations=[expect("prompts", at_least=len(PROMPTS))],
+    )
+    return {"tokens": tokens, "model": model, "scores": scores, "generated text": generated}
 
 
 def report(name: str, by_label: dict[str, Step]) -> Step:

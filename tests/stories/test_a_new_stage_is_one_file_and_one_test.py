@@ -41,7 +41,7 @@ def test_its_test_passes(checkout: Checkout) -> None:
 def test_it_runs_at_the_end_of_its_experiment(checkout: Checkout) -> None:
     done = checkout.shell("python -m marin_assets.experiments.common_words")
     assert done.returncode == 0, done.stdout
-    [output] = checkout.folder.glob("outputs/words/some_pages-??????")
+    [output] = checkout.folder.glob("outputs/words/wordy_pages-??????")
     record = json.loads((output / ".executor_info").read_text())
     assert (output / ".executor_status").read_text() == "SUCCESS"
     assert record["result"]["documents"] >= 100
@@ -51,7 +51,7 @@ def test_it_runs_at_the_end_of_its_experiment(checkout: Checkout) -> None:
 def test_it_is_an_asset_with_its_checks(checkout: Checkout) -> None:
     query = (
         "from marin_assets.definitions import defs; import dagster as dg; "
-        "asset = defs.resolve_assets_def(dg.AssetKey(['words', 'some_pages'])); "
+        "asset = defs.resolve_assets_def(dg.AssetKey(['words', 'wordy_pages'])); "
         "print(sorted(check.name for check in asset.check_specs))"
     )
     done = checkout.shell(f'python -c "{query}"')

@@ -53,7 +53,7 @@ def test_training_goes_on_from_its_last_checkpoint(tiny_quickstart, tmp_path: Pa
     prefix = tmp_path / "prefix"
     shutil.copytree(tiny_quickstart.prefix, prefix)
     [trained] = prefix.glob("checkpoints/quickstart-tiny-??????")
-    for name in ("checkpoints", "evaluation", "report"):
+    for name in ("checkpoints", "evaluation", "generated", "report"):
         shutil.rmtree(prefix / name)
     script = tmp_path / "killed.py"
     script.write_text(SCRIPT + 'executor_main(steps("tiny"), max_concurrent=1)\n')
@@ -63,7 +63,7 @@ def test_training_goes_on_from_its_last_checkpoint(tiny_quickstart, tmp_path: Pa
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
     output, _ = start_script(script, env=env).communicate(timeout=300)
-    assert "3 computed, 18 reused, 0 failed" in output
+    assert "4 computed, 18 reused, 0 failed" in output
     assert json.loads((trained / ".executor_info").read_text())["result"]["resumed_from_step"] >= 4
     undisturbed = tiny_quickstart.output("checkpoints/quickstart-tiny")
     assert (trained / "hf/model.safetensors").read_bytes() == (undisturbed / "hf/model.safetensors").read_bytes()

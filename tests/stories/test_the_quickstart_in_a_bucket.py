@@ -17,14 +17,14 @@ def test_its_outputs_are_those_of_a_disk_and_are_then_reused(
     tiny_quickstart: Any, gcs_prefix: str, dagster_home: Path, tmp_path: Path
 ) -> None:
     made = steps("tiny")
-    assert "21 computed, 0 reused, 0 failed" in run_in(gcs_prefix, "tiny", tmp_path)
+    assert "22 computed, 0 reused, 0 failed" in run_in(gcs_prefix, "tiny", tmp_path)
     on_disk, in_bucket = paths_below(str(tiny_quickstart.prefix), made), paths_below(gcs_prefix, made)
     require_complete(in_bucket)
     require_equal(on_disk, in_bucket)
     different = {"report/quickstart-tiny"}  # it tells bytes of a page that shows durations
     here, there = results_of(on_disk), results_of(in_bucket)
     assert {name: here[name] for name in here.keys() - different} == {n: there[n] for n in there.keys() - different}
-    assert "0 computed, 21 reused, 0 failed" in run_in(gcs_prefix, "tiny", tmp_path)
+    assert "0 computed, 22 reused, 0 failed" in run_in(gcs_prefix, "tiny", tmp_path)
 
 
 @pytest.mark.long
@@ -32,6 +32,6 @@ def test_its_outputs_are_those_of_a_disk_and_are_then_reused(
 def test_at_full_size_too(gcs_prefix: str, dagster_home: Path, tmp_path: Path) -> None:
     made = steps("full")
     for prefix in (str(tmp_path / "prefix"), gcs_prefix):
-        assert "21 computed, 0 reused, 0 failed" in run_in(prefix, "full", tmp_path)
+        assert "22 computed, 0 reused, 0 failed" in run_in(prefix, "full", tmp_path)
     require_complete(paths_below(gcs_prefix, made))
     require_equal(paths_below(str(tmp_path / "prefix"), made), paths_below(gcs_prefix, made))

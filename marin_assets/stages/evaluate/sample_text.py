@@ -7,6 +7,7 @@ model. The window is padded to one length, so XLA compiles one program.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from marin_assets.stages.evaluate.jax_model import ModelError, logits_at
@@ -25,7 +26,6 @@ def sample_text(
     text on the same hardware. The model sees as many of the last tokens as its window holds. Raises ModelError for a
     temperature below 0 or no tokens to generate.
     """
-    import haliax as hax
     import numpy as np
 
     if temperature < 0 or max_tokens < 1:
@@ -33,7 +33,7 @@ def sample_text(
             f"Text is sampled with temperature={temperature!r} and max_tokens={max_tokens!r}, expected a temperature "
             "of at least 0 and at least one token."
         )
-    random, predict = np.random.default_rng(seed), hax.named_jit(_last_logits)
+    random, predict = np.random.default_rng(seed), _compiled()
     ids = _with_bos(tokenizer, list(tokenizer.encode(prompt, add_special_tokens=False)))
     window = _window(len(ids) + max_tokens, model.Pos.size)
     begin, shown = len(ids), ""
@@ -67,6 +67,14 @@ def _window(tokens: int, most: int) -> int:
     while window < tokens:
         window *= 2
     return min(window, most)
+
+
+@cache
+def _compiled() -> Any:
+    """One function for all texts, so that XLA compiles it once for each model and window."""
+    import haliax as hax
+
+    return hax.named_jit(_last_logits)
 
 
 def _last_logits(model: Any, tokens: Any, last: Any) -> Any:

@@ -1,11 +1,11 @@
 """Report a chain of steps on one self-contained HTML page: no network, no script, no other file.
 
 In:  the outputs of the steps, each with a label: their records (`.executor_info`), and if present, the training metrics
-     (`metrics.jsonl`), the answered questions (`samples.jsonl`), the waterfalls of consolidations (`waterfall.json`,
-     `rejected.json`) and the plots that their results name.
+     (`metrics.jsonl`), the answered questions (`samples.jsonl`), the generated texts (`generated.jsonl`), the
+     waterfalls of consolidations (`waterfall.json`, `rejected.json`) and the plots that their results name.
 Out: `report.html`: the DAG, the expectations and whether each held, counts, times and sizes of each step, waterfalls
-     with rejected documents to read, the loss curve, scores with their confidence intervals, sample questions, and
-     provenance.
+     with rejected documents to read, the loss curve, scores with their confidence intervals, sample questions,
+     generated texts, and provenance.
 
 Every number on the page is tagged with its step and its place in the record. The finished page is parsed and compared
 with the records, which are read again: `mismatches` counts the numbers that differ.
@@ -35,9 +35,13 @@ from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.storage.files import exists, read_bytes, size_of, write_bytes
 from marin_resources.storage.paths import join
 
+KINDS = ("html",)
+
 REPORT = "report.html"
-METRICS, SAMPLES = "metrics.jsonl", "samples.jsonl"
+METRICS, SAMPLES, GENERATED = "metrics.jsonl", "samples.jsonl", "generated.jsonl"
 MAX_PLOT_BYTES = 500_000
+MAX_TEXTS = 10
+"""Generated texts of a step; its output has all of them."""
 
 log = logging.getLogger(__name__)
 
@@ -64,12 +68,18 @@ class CheckedExpectation:
     expectation: Expectation
     held: bool
 
+    def row(self, step: StepRecord) -> dict[str, Any]:
+        """One row of the summary."""
+        found = self.expectation.value_in(step.result)
+        return {"step": self.label, "held": self.held, "found": found, "expected": self.expectation.describe()}
+
 
 def write_report(config: ReportConfig) -> dict[str, Any]:
     """Write one page about a whole experiment: its steps, counts, loss, scores and expectations.
 
-    Returns steps, numbers (on the page), mismatches (numbers that differ from the records), bytes, report, expectations
-    and expectations_failed. Raises ReportError for a step without a record.
+    Returns steps, numbers (on the page), mismatches (numbers that differ from the records), bytes, report,
+    expectations, expectations_failed, and summary: of each expectation the step, what was expected, what was found, and
+    whether it held. Raises ReportError for a step without a record.
     """
     records = read_records(config.inputs)
     checked = check_expectations(config.expectations, records)
@@ -86,6 +96,7 @@ def write_report(config: ReportConfig) -> dict[str, Any]:
         "report": REPORT,
         "expectations": len(checked),
         "expectations_failed": sum(not one.held for one in checked),
+        "summary": [one.row(records[one.label]) for one in checked],
     }
 
 
@@ -136,6 +147,7 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
             for label, step in records.items()
         },
         questions={label: sample_questions(step, config.sample_questions) for label, step in records.items()},
+        generated={label: generated_texts(step) for label, step in records.items()},
         plots={label: plots_of(step) for label, step in records.items()},
         configs={label: json.dumps(step.record.get("config"), indent=2) for label, step in records.items()},
     )
@@ -220,6 +232,11 @@ def question_of(row: Mapping[str, Any]) -> dict[str, Any]:
     ]
     context = re.sub(r"\n\s*\n", "\n", row["context"])
     return {"context": context, "choices": choices, "right": pick == row["target"]}
+
+
+def generated_texts(step: StepRecord) -> list[dict[str, Any]]:
+    """Return the first generated texts, as {prompt, text}."""
+    return list(itertools.islice(step.rows(GENERATED), MAX_TEXTS)) if step.has(GENERATED) else []
 
 
 def plots_of(step: StepRecord) -> list[tuple[str, str]]:

@@ -158,6 +158,25 @@ def test_expectations_are_checked_against_the_records(outputs: dict[str, str], t
     assert "above <chance>" in text
 
 
+def test_the_summary_has_each_expectation_and_what_was_found(outputs: dict[str, str], tmp_path: Path) -> None:
+    expectations = {"raw": [expect("pages", at_least=500)], "scores": [expect("nothing", at_most=1)]}
+    result, _ = report(outputs, tmp_path / "report", expectations=expectations)
+    assert result["summary"] == [
+        {"step": "raw", "expected": expectations["raw"][0].describe(), "found": 902, "held": True},
+        {"step": "scores", "expected": expectations["scores"][0].describe(), "found": None, "held": False},
+    ]
+
+
+def test_generated_texts_are_shown_as_they_are(outputs: dict[str, str], tmp_path: Path) -> None:
+    rows = [{"prompt": f"def f{i}(", "text": "<b>x</b>):\n    return"} for i in range(12)]
+    write(Path(outputs["model"], "generated.jsonl"), "".join(json.dumps(row) + "\n" for row in rows))
+    result, html = report(outputs, tmp_path / "report")
+    assert result["mismatches"] == 0
+    assert "def f0(<b>x</b>):\n    return" in Elements(html).text
+    assert "<b>x</b>" not in html
+    assert ("def f9(" in html, "def f10(" in html) == (True, False)
+
+
 def test_the_page_needs_no_other_file_and_no_network(outputs: dict[str, str], tmp_path: Path) -> None:
     _, html = report(outputs, tmp_path / "report")
     elements = Elements(html).found
