@@ -49,7 +49,6 @@ def definitions_of(
     jobs: Mapping[str, Iterable[Node]],
     *,
     beside: Iterable[dg.AssetSpec] = (),
-    ray_tpu: RayTPUResource | None = None,
     **others: Any,
 ) -> dg.Definitions:
     """Dagster's definitions of a graph: its assets and those `beside` it, a job for each selection of nodes, resources
@@ -57,17 +56,17 @@ def definitions_of(
     return dg.Definitions(
         assets=[*build_assets(graph), *beside],
         jobs=[_job(name, nodes) for name, nodes in jobs.items()],
-        resources=resources(ray_tpu=ray_tpu),
+        resources=resources(),
         executor=marin_executor,
         loggers={"console": short_console},
         **others,
     )
 
 
-def resources(prefix: str = "", ray_tpu: RayTPUResource | None = None) -> dict[str, object]:
+def resources(prefix: str = "") -> dict[str, object]:
     """The resources that assets need, with the defaults of a laptop."""
     store = StoreResource(prefix=prefix)
-    return {"store": store, "io_manager": MarinIOManager(store=store), "ray_tpu": ray_tpu or RayTPUResource()}
+    return {"store": store, "io_manager": MarinIOManager(store=store), "ray_tpu": RayTPUResource()}
 
 
 def _job(name: str, nodes: Iterable[Node]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from marin_assets.assets.run_origin import ALL_ASSETS, LocationJob
 from marin_assets.step.graph import Graph, Node
 from marin_resources.orchestrator.console import failure_sentence, run_failure
 from marin_resources.orchestrator.databases import open_instance
-from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
+from marin_resources.orchestrator.run_launcher import terminal_tag
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +43,18 @@ def run_graph(
     """Materialize `nodes` in one run called `name`, or in a run of a job of the code location."""
     from dagster._core.definitions.job_base import InMemoryJob
     from dagster._core.execution.api import create_execution_plan, execute_run
+    from dagster._core.utils import make_new_run_id
 
     job, selected = _job_of(name, graph, nodes, of_job)
     execution = {"execution": {"config": {"max_concurrent": max_concurrent}}} if max_concurrent else {}
     asked = {} if wait_for_others else {"resources": {"store": {"config": {"wait_for_others": False}}}}
     config = {**execution, **asked, "loggers": {"console": {"config": {}}}}
     with open_instance() as instance:
+        run_id = make_new_run_id()
         run = instance.create_run_for_job(
             job,
+            run_id=run_id,
+            tags=terminal_tag(run_id),
             run_config=config,
             execution_plan=create_execution_plan(job, config),
             asset_selection=selected,
@@ -65,19 +69,13 @@ def _job_of(
 ) -> tuple[dg.JobDefinition, frozenset[dg.AssetKey] | None]:
     """The job to run, and the assets that the run selects; None for all of the job."""
     if of_job is None:
-        return _definitions(graph, {name: nodes}).resolve_job_def(name), None
-    jobs = {} if of_job.name == ALL_ASSETS else {of_job.name: graph}
-    job = _definitions(graph, jobs).resolve_job_def(of_job.name)
+        return definitions_of(graph, {name: nodes}).resolve_job_def(name), None
+    jobs: dict[str, Graph] = {} if of_job.name == ALL_ASSETS else {of_job.name: graph}
+    job = definitions_of(graph, jobs).resolve_job_def(of_job.name)
     if of_job.whole:
         return job, None
     selected = frozenset(asset_key(node) for node in nodes)
     return job.get_subset(asset_selection=selected), selected
-
-
-def _definitions(graph: Graph, jobs: Mapping[str, Iterable[Node]]) -> dg.Definitions:
-    """Ctrl-C stops the jobs of a run that was started in a terminal. That is not in the run's config, of which a
-    re-execution gets a copy."""
-    return definitions_of(graph, jobs, ray_tpu=RayTPUResource(ctrl_c_stops_jobs=True))
 
 
 def _run_result(instance: dg.DagsterInstance, run_id: str, result: Any) -> RunResult:

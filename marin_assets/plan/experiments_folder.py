@@ -65,7 +65,7 @@ def experiment_of_script(graph: Graph) -> str | None:
     """
     main = sys.modules["__main__"]
     file, steps = getattr(main, "__file__", None), getattr(main, "steps", None)
-    if file is None or not callable(steps) or os.path.dirname(os.path.abspath(file)) not in _folders():
+    if file is None or not callable(steps) or os.path.dirname(os.path.realpath(file)) not in _folders():
         return None
     try:
         own = build_graph(list(steps()))
@@ -77,4 +77,4 @@ def experiment_of_script(graph: Graph) -> str | None:
 
 def _folders() -> list[str]:
     found = importlib.util.find_spec(FOLDER)
-    return list(found.submodule_search_locations or ()) if found is not None else []
+    return [os.path.realpath(folder) for folder in found.submodule_search_locations or ()] if found is not None else []

@@ -9,7 +9,7 @@ import dagster as dg
 from pydantic import Field, PrivateAttr
 
 from marin_resources.orchestrator.log_positions import LogPositions
-from marin_resources.orchestrator.run_launcher import is_over
+from marin_resources.orchestrator.run_launcher import is_in_terminal, is_over
 from marin_resources.orchestrator.run_state import Interruption, RunState
 from marin_resources.ray_tpu.backend import Backend
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
@@ -30,7 +30,8 @@ class RayTPUResource(dg.ConfigurableResource):
         default=3, description="How often a step is tried again after its worker died; a failing function is not."
     )
     ctrl_c_stops_jobs: bool = Field(
-        default=False, description="Whether Ctrl-C ends jobs on the cluster too, and not only the waiting for them."
+        default=False,
+        description="Whether Ctrl-C ends jobs on the cluster too, and not only the waiting; in a terminal it does.",
     )
     _backend: Any = PrivateAttr(default=None)
     _run_state: Any = PrivateAttr(default=None)
@@ -57,7 +58,8 @@ class RayTPUResource(dg.ConfigurableResource):
             if settings is None:
                 self._backend = LocalBackend(cpus=self.cpus)
             else:
-                on_ctrl_c = () if self.ctrl_c_stops_jobs else (Interruption.CTRL_C,)
+                stops = self.ctrl_c_stops_jobs or is_in_terminal(run)
+                on_ctrl_c = () if stops else (Interruption.CTRL_C,)
                 self.run_state.detach_on = frozenset({Interruption.SIGTERM, *on_ctrl_c})
                 self._backend = _cluster_backend(settings, run, instance, log)
         return self._backend

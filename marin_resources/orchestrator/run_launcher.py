@@ -12,7 +12,7 @@ from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, Wor
 
 from marin_resources.process import process_is_gone, this_process
 
-TAG = ".dagster/marin_process"
+TAG, TERMINAL = ".dagster/marin_process", ".dagster/marin_terminal"
 """Dagster's UI hides tags with this prefix."""
 
 
@@ -26,6 +26,16 @@ def process_of(run: DagsterRun) -> str | None:
     """The process of the run, in the form of `this_process`; None if the run has not started."""
     run_id, _, process = run.tags.get(TAG, "").partition(" ")
     return process if run_id == run.run_id else None
+
+
+def terminal_tag(run_id: str) -> dict[str, str]:
+    """The tag of a run that a command in a terminal executes. It holds the run id for the same reason."""
+    return {TERMINAL: run_id}
+
+
+def is_in_terminal(run: DagsterRun) -> bool:
+    """Whether a command in a terminal executes the run, and not Dagster's run launcher."""
+    return run.tags.get(TERMINAL) == run.run_id
 
 
 def is_over(run: DagsterRun) -> bool:

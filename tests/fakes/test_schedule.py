@@ -12,8 +12,8 @@ TESTS = Path(__file__).parents[1]
 def test_files_that_need_the_same_expensive_thing_are_a_group() -> None:
     groups = groups_of_files(TESTS.parent)
     assert set(groups.values()) == SHARED.keys()
-    assert groups["tests/stories/test_real_text_becomes_an_evaluated_model.py"] == "tiny_quickstart"
-    assert groups["tests/stories/test_killed_at_every_step.py"] == "tiny_quickstart"
+    assert groups["tests/stories/test_real_text_becomes_an_evaluated_model.py"] == "quickstart"
+    assert groups["tests/stories/test_killed_at_every_step.py"] == "quickstart"
     assert groups["tests/marin_assets/stages/train/test_train_lm.py"] == "jax"
 
 

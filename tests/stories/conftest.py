@@ -1,4 +1,4 @@
-"""One tiny quickstart, made once for all the stories that look at it."""
+"""One tiny quickstart, and one of full size, made once for all the stories that look at them."""
 
 import os
 from collections.abc import Iterator
@@ -8,6 +8,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster_homes import new_home
+from quickstart_runs import FullRun, run_full
 from running import run_steps
 
 from marin_assets import Step
@@ -35,6 +37,15 @@ class Finished:
     def output(self, name: str) -> Path:
         [path] = self.prefix.glob(f"{name}-??????")
         return path
+
+
+@pytest.fixture(scope="session")
+def full_quickstart(tmp_path_factory: pytest.TempPathFactory) -> FullRun:
+    """At its full size, once for all that look at it."""
+    root = tmp_path_factory.mktemp("full")
+    home, prefix = new_home(root / "dagster"), root / "prefix"
+    env = {**os.environ, "DAGSTER_HOME": str(home), "MARIN_PREFIX": str(prefix)}
+    return FullRun(prefix, env, *run_full(env))
 
 
 @pytest.fixture(scope="session")

@@ -103,7 +103,7 @@ class Ours:
 
 
 def finished(run: subprocess.Popen[str]) -> str:
-    said, _ = run.communicate(timeout=200)
+    said, _ = run.communicate(timeout=800)
     assert run.returncode == 0, said
     return said
 
@@ -163,7 +163,7 @@ def test_what_marin_recorded_without_a_version_is_reused_and_called_unverified(m
 def test_what_marin_made_from_another_recipe_is_an_error(marin: MarinProcess, ours: Ours) -> None:
     path = marin.ask("run", prefix=ours.prefix, step=RAW, override="kept/here")
     run = ours.start(SUM, override="kept/here")
-    said, _ = run.communicate(timeout=200)
+    said, _ = run.communicate(timeout=800)
     assert run.returncode == 1
     assert f"'{path}' holds a complete output of another version of 'tokenized/sum'" in said
     assert value_at(path) == {"value": 1, "by": "marin"}

@@ -24,7 +24,7 @@ def test_a_run_without_a_cluster_takes_no_notice_of_it(prefix: Path, dagster_hom
     stray.parent.mkdir(parents=True)
     stray.write_text("of another cluster")
     env = {"HOME": str(tmp_path / "home"), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "of a third one"}
-    output, _ = (run := start_script(script, env=env)).communicate(timeout=120)
+    output, _ = (run := start_script(script, env=env)).communicate(timeout=480)
     assert run.returncode == 0, output
     assert "1 computed, 0 reused, 0 failed" in output
     assert stray.read_text() == "of another cluster"

@@ -98,14 +98,14 @@ def test_of_a_script(folder: Path, prefix: Path, dagster_home: Path, cluster: Cl
     env = env_for(prefix, dagster_home, cluster)
     run = start_run(script, env)
     edit_between_the_steps(folder, prefix)
-    output, _ = run.communicate(timeout=120)
+    output, _ = run.communicate(timeout=480)
     assert run.returncode == 0, output
     require_unedited(prefix)
     assert "source" in finished(start_run(script, env)), "the next run reports the edit"
 
 
 def finished(run: subprocess.Popen[str]) -> str:
-    output, _ = run.communicate(timeout=120)
+    output, _ = run.communicate(timeout=480)
     assert run.returncode == 0, output
     assert "0 computed, 2 reused, 0 failed" in output
     return output
@@ -119,7 +119,7 @@ def test_of_a_module_that_is_removed(folder: Path, prefix: Path, dagster_home: P
     wait_for_the_first_step(prefix)
     (folder / "recipe.py").unlink()
     (folder.parent / "gate").unlink()
-    output, _ = run.communicate(timeout=120)
+    output, _ = run.communicate(timeout=480)
     assert run.returncode == 0, output
     require_unedited(prefix)
 

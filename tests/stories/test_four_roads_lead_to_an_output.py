@@ -20,7 +20,7 @@ def env(prefix: Path, dagster_home: Path) -> dict[str, str]:
 
 def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        words, env={**os.environ, **env}, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        words, env={**os.environ, **env}, cwd=ROOT, capture_output=True, text=True, timeout=480, check=False
     )
 
 

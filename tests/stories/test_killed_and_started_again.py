@@ -46,7 +46,7 @@ def test_a_killed_run_is_gone_on_with(script: Path, prefix: Path, env: dict[str,
     wait_until(lambda: not alive(worker), "Ray to end the worker of a run that is gone", timeout_s=30)
     (tmp_path / "gate").unlink()
     second = start_script(script, env=env)
-    output, _ = second.communicate(timeout=120)
+    output, _ = second.communicate(timeout=480)
     assert second.returncode == 0, output
     assert "2 computed, 1 reused, 0 failed" in output
     assert [name.split("-")[0] for name in calls(prefix)] == ["a", "b", "b", "c"]
@@ -59,7 +59,7 @@ def test_ctrl_c_stops_the_compute_and_says_so(script: Path, prefix: Path, env: d
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the whole group
     worker = int(text.split()[-1])
     wait_until(lambda: not alive(worker), "the worker to be gone", timeout_s=5)
-    output, _ = run.communicate(timeout=30)
+    output, _ = run.communicate(timeout=120)
     assert run.returncode == 130
     assert "Interrupted by Ctrl-C: the compute of toy/b is being stopped." in output
     assert "Traceback" not in output
@@ -77,6 +77,6 @@ def test_two_runs_at_once_do_the_work_once(script: Path, prefix: Path, env: dict
         assert lines[-1], "".join(lines)
     (tmp_path / "gate").unlink()
     for run in (first, second):
-        output, _ = run.communicate(timeout=120)
+        output, _ = run.communicate(timeout=480)
         assert run.returncode == 0, output
     assert sorted(name.split("-")[0] for name in calls(prefix)) == ["a", "b", "c"]

@@ -40,7 +40,7 @@ def test_the_outcome_is_the_same(tiny_quickstart, tmp_path: Path, dagster_home: 
         run.communicate()
         assert begun
     last = start_script(script, env=env)
-    output, _ = last.communicate(timeout=600)
+    output, _ = last.communicate(timeout=1800)
     assert last.returncode == 0, output
     for step in tiny_quickstart.steps:
         [killed] = prefix.glob(f"{step.name}-??????")
@@ -62,7 +62,7 @@ def test_training_goes_on_from_its_last_checkpoint(tiny_quickstart, tmp_path: Pa
     wait_until(lambda: list(trained.glob("checkpoints/step-4/metadata.json")), "a checkpoint", timeout_s=120)
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
-    output, _ = start_script(script, env=env).communicate(timeout=300)
+    output, _ = start_script(script, env=env).communicate(timeout=1200)
     assert "4 computed, 18 reused, 0 failed" in output
     assert json.loads((trained / ".executor_info").read_text())["result"]["resumed_from_step"] >= 4
     undisturbed = tiny_quickstart.output("checkpoints/quickstart-tiny")

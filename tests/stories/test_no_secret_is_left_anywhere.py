@@ -42,7 +42,7 @@ def test_neither_the_token_nor_a_secret_is(careless: Cluster, prefix: Path, dags
     script = tmp_path / "experiment.py"
     script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1] / "support")))
     run = start_run(script, env_for(prefix, dagster_home, careless))
-    output, _ = run.communicate(timeout=120)
+    output, _ = run.communicate(timeout=480)
     assert run.returncode == 1
     assert "1 computed, 0 reused, 1 failed" in output
     assert "the key is ***" in output, "the step has had it"

@@ -42,7 +42,7 @@ def test_on_the_runs_own_ray(stop: str, prefix: Path, dagster_home: Path, tmp_pa
         wait_until(logged(prefix, "toy/daemons", "all have started"), "the processes", timeout_s=120)
         assert len(alive(folder, token)) >= len(SHAPES)
         STOPS[stop](run)
-        run.communicate(timeout=60)
+        run.communicate(timeout=240)
         wait_until(lambda: not alive(folder, token), f"the end of {alive(folder, token)}", timeout_s=15)
     finally:
         kill_all(folder, token)

@@ -39,7 +39,7 @@ def test_no_line_is_repeated_or_lost(
     last, before = start_run(script, env), len(outputs.lines())
     until_it_shows_more(last, outputs, before)
     gate.unlink()
-    output, _ = last.communicate(timeout=120)
+    output, _ = last.communicate(timeout=480)
     assert last.returncode == 0, output
     [log] = prefix.glob("toy/b-*/.marin/attempts/1.log")
     assert outputs.lines() == log.read_text().splitlines()

@@ -34,9 +34,8 @@ def test_its_outputs_are_those_of_the_local_ray_and_are_then_reused(
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_at_full_size_too(cluster: Cluster, dagster_home: Path, tmp_path: Path) -> None:
+def test_at_full_size_too(full_quickstart: Any, cluster: Cluster, dagster_home: Path, tmp_path: Path) -> None:
     made, there = steps("full"), tmp_path / "jobs"
-    assert "22 computed" in run_in(str(tmp_path / "local"), "full", tmp_path)
     assert "22 computed" in run_in(str(there), "full", tmp_path, env_for(there, dagster_home, cluster))
     require_complete(paths_below(str(there), made))
-    require_equal(paths_below(str(tmp_path / "local"), made), paths_below(str(there), made))
+    require_equal(paths_below(str(full_quickstart.prefix), made), paths_below(str(there), made))

@@ -127,6 +127,6 @@ def busy_workers(pid: int, rng: random.Random) -> Iterator[psutil.Process]:
 
 
 def finish(run: subprocess.Popen[str]) -> None:
-    output, _ = run.communicate(timeout=300)
+    output, _ = run.communicate(timeout=1200)
     assert run.returncode == 0, output
     assert "0 failed" in output

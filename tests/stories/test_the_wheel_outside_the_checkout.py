@@ -62,7 +62,7 @@ def run(python: Path, tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
         (tmp_path / "my_experiment.py").write_text(SCRIPT.replace("EXTRAS", repr(extras)))
         environ = {name: value for name, value in os.environ.items() if name not in own}
         ended = subprocess.run(
-            [python, *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, timeout=200
+            [python, *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, timeout=800
         )
         return ended.returncode, ended.stdout, ended.stderr
 
@@ -101,6 +101,8 @@ def test_the_commands_are_there(run: Callable[..., tuple[int, str, str]]) -> Non
     assert run("-m", "marin_assets.cli", "--version")[:2] == (0, "marin 0.1.0\n")
     code, out, err = run("-m", "marin_assets.cli", "materialize", "--dry-run", "+hello_world/stats")
     assert (code, out.endswith("2 to run\n")) == (0, True), err
+    code, out, err = run("-c", "from marin_assets.cli.dev import workspace; print(workspace().read_text(), end='')")
+    assert (code, out) == (0, (ROOT / "workspace.yaml").read_text()), err
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,23 @@ CONTROL = {".executor_status", ".executor_status.lock", ".executor_info", ".mari
 """Hidden files and folders of an output; Marin's caches have the last one."""
 TRAINED, CHANCE = "checkpoints/", "/d/"
 """Steps that train; in their checkpoints, the folders of files to which TensorStore gives names of chance."""
+
+
+@dataclass(frozen=True)
+class FullRun:
+    """The README's first command, in an environment of its own."""
+
+    prefix: Path
+    env: dict[str, str]
+    stdout: str
+    stderr: str
+
+
+def run_full(env: Mapping[str, str]) -> tuple[str, str]:
+    command = [sys.executable, "-m", "marin_assets.experiments.quickstart"]
+    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout, ended.stderr
 
 
 def run_in(prefix: str, scale: str, folder: Path, env: Mapping[str, str] | None = None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 SHARED = {
-    "tiny_quickstart": re.compile(r"\btiny_quickstart\b"),
+    "quickstart": re.compile(r"\b(tiny|full)_quickstart\b"),
     "cluster": re.compile(r"\bcluster: Cluster\b|\bjobs_there\b"),
     "jax": re.compile(r"/stages/(train|evaluate|tokenize)/"),
     "ray": re.compile(r"(?<!getfixturevalue\(\")\bshared_ray\b|\Atests/marin_resources/[\s\S]*\bwhere: str\b"),

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
+from marin_assets.assets.metadata.curves import curves_of
 from marin_assets.assets.metadata.files import plots_of, report_of
 from marin_assets.assets.metadata.tables import config_table, table, tables_of
 from marin_resources.drift.drift import Drift, Kind, without_plumbing
@@ -41,6 +42,7 @@ def materialization_metadata(
     shown: dict[str, Any] = {
         **report_of(observed),
         **_renamed(tables_of(result)),
+        **_renamed(curves_of(result)),
         **plots_of(observed),
         **_renamed(_numbers(result)),
         "reused": produced.reused,

@@ -52,9 +52,12 @@ JAX_CONFIG = {
     "jax_persistent_cache_min_entry_size_bytes": -1,
 }
 
+log = logging.getLogger(__name__)
+
 LOG_LEVELS = {
     # It warns that a cache does not name the tokenizer's path. Ours name its digest, which check_inputs compares.
     "levanter.store.cache": logging.ERROR,
+    "fray.device_flops": logging.ERROR,  # it warns that it knows no speed of a CPU
     "tqdm_loggable.tqdm_logging": logging.ERROR,  # progress bars as log lines; `Progress` logs the progress
     "jax.experimental.array_serialization.serialization": logging.WARNING,  # six lines a checkpoint
 }
@@ -180,7 +183,11 @@ class MetricsTracker(Tracker):
             self.progress.advance(int(step), kept["train/loss"])
 
     def log_summary(self, metrics: Mapping[str, Any]) -> None:
-        self.parameters = int(metrics.get("parameter_count", self.parameters))
+        if "parameter_count" in metrics:
+            self.parameters = int(metrics["parameter_count"])
+            devices = jax.devices()
+            kind = devices[0].device_kind
+            log.info("training %d parameters on %d devices of kind %r", self.parameters, len(devices), kind)
 
     def log_hyperparameters(self, hparams: Mapping[str, Any]) -> None: ...
 

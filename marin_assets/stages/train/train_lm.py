@@ -15,6 +15,7 @@ folder. Levanter needs local folders for the tokenizer and its log, so these are
 
 from __future__ import annotations
 
+import itertools
 import logging
 import statistics
 import tempfile
@@ -37,6 +38,7 @@ CHECKPOINTS, EXPORT, METRICS, PLOT = "checkpoints", "hf", "metrics.jsonl", "plot
 MIN_HEAD_DIM = 32
 """vLLM's attention on CPUs supports no smaller dimension (vLLM 0.32), so it could not serve a smaller model."""
 LAST_STEPS = 10
+CURVE_POINTS = 40
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +52,9 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
 
     Returns steps, parameters, head_dim, tokens_seen, tokens_per_second (median over the steps), loss_start and loss_end
     (validation loss of the untrained and the trained model, nats a token, on the same batches), loss_ratio (end /
-    start), train_loss_end (mean of the last 10 steps), model_path, plots, resumed_from_step (the checkpoint's step, or
-    None). Raises TrainError for an invalid shape, InputError for caches that do not match.
+    start), train_loss_end (mean of the last 10 steps), loss_curve (means of the training loss over 40 equal parts of
+    the steps), model_path, plots, resumed_from_step (the checkpoint's step, or None). Raises TrainError for an invalid
+    shape, InputError for caches that do not match.
     """
     check_shape(config)
     check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
@@ -116,6 +119,14 @@ def _result(config: TrainLmConfig, rows: list[Row], parameters: int, done: int |
         "loss_ratio": end / start,
         "train_loss_end": statistics.fmean(train_losses[-LAST_STEPS:]),
         "model_path": EXPORT,
+        "loss_curve": _curve(train_losses),
         "plots": [PLOT],
         "resumed_from_step": done,
     }
+
+
+def _curve(losses: list[float]) -> list[float]:
+    """The means of CURVE_POINTS equal parts, or all losses if they are fewer."""
+    parts = min(CURVE_POINTS, len(losses))
+    edges = [round(i * len(losses) / parts) for i in range(parts + 1)] if parts else []
+    return [round(statistics.fmean(losses[a:b]), 4) for a, b in itertools.pairwise(edges)]

@@ -9,9 +9,12 @@ import dagster as dg
 import pytest
 from toy_steps import toy
 
+from marin_assets.assets.assemble import assemble
 from marin_assets.assets.run import RunResult, run_graph
 from marin_assets.assets.run_origin import ALL_ASSETS, LocationJob
+from marin_assets.plan.experiments_folder import Experiments
 from marin_assets.step.graph import build_graph
+from marin_resources.orchestrator.run_launcher import is_in_terminal
 from marin_resources.storage.output.store import Store
 
 
@@ -56,11 +59,23 @@ def test_a_run_of_no_job_of_the_code_location_has_no_origin(
     assert (result.reused, found.job_name, found.remote_job_origin) == (1, "mine", None)
 
 
-def test_a_re_execution_gets_a_config_without_what_holds_for_this_terminal_alone(
-    run: Callable[..., tuple[RunResult, dg.DagsterRun]],
-) -> None:
+def test_a_re_execution_is_not_in_this_terminal(run: Callable[..., tuple[RunResult, dg.DagsterRun]]) -> None:
+    """Dagster copies config and tags."""
     _, found = run("toy/b")
     assert found.run_config == {"loggers": {"console": {"config": {}}}}
+    assert is_in_terminal(found)
+    assert not is_in_terminal(dg.DagsterRun(job_name="mine", run_id="another", tags=found.tags))
+
+
+def test_other_options_are_in_the_config(run: Callable[..., tuple[RunResult, dg.DagsterRun]]) -> None:
     _, found = run("toy/b", wait_for_others=False, max_concurrent=2)
     assert found.run_config["resources"] == {"store": {"config": {"wait_for_others": False}}}
     assert found.run_config["execution"] == {"config": {"max_concurrent": 2}}
+
+
+def test_the_job_is_the_one_that_the_code_location_has(run: Callable[..., tuple[RunResult, dg.DagsterRun]]) -> None:
+    """Else the UI warns before each re-execution."""
+    _, found = run("toy/a", "toy/b", of_job=LocationJob(name="experiment", whole=True))
+    a = toy("a")
+    there = assemble(Experiments({"experiment": (a, toy("b", reads=a)), "other": (toy("c"),)}, {}))
+    assert found.job_snapshot_id == there.resolve_job_def("experiment").get_job_snapshot_id()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def run_script(tmp_path: Path, prefix: Path, dagster_home: Path) -> Callable[...
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=480,
         )
         return ended.returncode, ended.stderr
 
@@ -76,6 +77,20 @@ def test_a_wrong_call_is_one_sentence(
 ) -> None:
     assert run_script(GUARDED + call) == (code, sentence + "\n")
     assert not prefix.exists()
+
+
+def test_ctrl_c_while_a_script_imports_is_one_line(tmp_path: Path) -> None:
+    """Sent by the script itself, at a moment between the import of marin_assets and the call of executor_main."""
+    script = tmp_path / "my_experiment.py"
+    script.write_text(
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import marin_assets\nsignal.raise_signal(signal.SIGINT)\n"
+    )
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "Stopped by Ctrl-C.\n")
+    script.write_text("import marin_assets\nraise ValueError('mine')\n")
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert ended.stderr.startswith("Traceback (most recent call last):")
 
 
 def test_a_script_without_a_guard_runs_nothing_when_it_is_imported(

@@ -35,7 +35,7 @@ def test_it_is_followed_until_the_job_has_ended(jobs_there: JobsThere, tmp_path:
     assert follows.stdout is not None
     assert next(line for line in follows.stdout if line == "before\n")
     (tmp_path / "gate").touch()
-    rest, err = follows.communicate(timeout=60)
+    rest, err = follows.communicate(timeout=240)
     assert (rest, follows.returncode) == ("after ä\n", 0)
     assert err.splitlines()[-1] == f"job {job} has ended: SUCCEEDED"
 

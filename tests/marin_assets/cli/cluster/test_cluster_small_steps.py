@@ -33,7 +33,7 @@ def test_it_is_listed_shown_and_stopped_and_its_run_says_by_whom(
     assert (code, out.startswith("waiting in process ")) == (0, True)
     code, out, _ = marin("cluster", "stop-job", step, "--reason", "wrong data")
     assert (code, out) == (0, f"Job {step} has ended: STOPPED.\n")
-    output, _ = run.communicate(timeout=60)
+    output, _ = run.communicate(timeout=240)
     assert run.returncode == 1
     assert "wrong data" in output
     assert marin("cluster", "stop-job", step)[0] == 1, "it has ended, and no carrier has it any more"

@@ -95,7 +95,7 @@ def test_ctrl_c_leaves_it_running_and_says_how_to_end_it(marin: Marin, jobs_ther
     assert submits.stdout is not None
     assert next(line for line in submits.stdout if line == "up\n")
     submits.send_signal(signal.SIGINT)
-    _, err = submits.communicate(timeout=30)
+    _, err = submits.communicate(timeout=120)
     job = jobs_there.newest().submission_id
     assert submits.returncode == 130
     assert err.splitlines()[-1] == (

@@ -180,6 +180,6 @@ def test_a_fresh_process_needs_neither_torch_nor_network_nor_a_cache_of_its_own(
         "HF_HOME": str(tmp_path / "hf_home")
     }
     command = [sys.executable, "-c", OFFLINE, model_path, held_out_path, str(tmp_path / "out")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "out/results.json").exists()

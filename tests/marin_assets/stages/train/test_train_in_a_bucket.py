@@ -89,7 +89,7 @@ def test_a_run_killed_in_a_bucket_resumes_to_the_numbers_of_a_run_on_a_disk(
     cache = f"{inputs.tokenizer_path}/../jax"
     config = config_of(inputs_in_a_bucket, join(gcs_prefix, "killed"), compilation_cache_dir=cache)
     arguments = [sys.executable, "-c", KILLED, json.dumps(encode(config))]
-    killed = subprocess.run(arguments, capture_output=True, text=True, timeout=200, check=False)
+    killed = subprocess.run(arguments, capture_output=True, text=True, timeout=800, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     resumed = train_lm(config)
     assert resumed["resumed_from_step"] in (4, 8)

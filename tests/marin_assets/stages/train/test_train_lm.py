@@ -81,6 +81,8 @@ def test_the_result_is_plain_and_counts_what_was_done(trained: tuple[Path, dict[
     assert result["tokens_per_second"] > 0
     assert result["resumed_from_step"] is None
     assert [(output / plot).exists() for plot in result["plots"]] == [True]
+    losses = [row["train/loss"] for row in read_metrics(str(output / "metrics.jsonl")) if "train/loss" in row]
+    assert result["loss_curve"] == [round(loss, 4) for loss in losses]  # fewer than 40: each one
 
 
 @pytest.mark.long

@@ -225,7 +225,7 @@ print(json.dumps([megabytes() - before, time.monotonic() - started, len(reasons)
 def read_elsewhere(path: Path) -> tuple[int, float, int, list[str], str]:
     """Read in another process. Return peak memory above the start (MB), seconds, rows, reasons of bad rows, error."""
     command = [sys.executable, "-c", READ, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     megabytes, seconds, rows, reasons, message = json.loads(done.stdout)
     print(f"{path.name}: {megabytes} MB, {seconds:.2f} s")
     return megabytes, seconds, rows, reasons, message
