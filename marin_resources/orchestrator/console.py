@@ -12,6 +12,20 @@ import dagster as dg
 @dg.logger(config_schema={}, description="Short lines on stderr: the time and the message, nothing below INFO.")
 def short_console(init_context: dg.InitLoggerContext) -> logging.Logger:
     """Dagster's console logger with short lines. The event log has everything."""
+    return _short_logger()
+
+
+def shorten_console(log: dg.DagsterLogManager, run: dg.DagsterRun) -> None:
+    """Give a run without loggers in its config the short console too.
+
+    Dagster (1.13.27) has its own one for such a run, whatever the definitions say: a line for each event, and a
+    traceback for each step that was stopped.
+    """
+    if not run.run_config.get("loggers"):
+        log._dagster_handler._loggers = [_short_logger()]
+
+
+def _short_logger() -> logging.Logger:
     logger = logging.Logger("marin", logging.INFO)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_ShortFormatter("%(asctime)s %(message)s", "%H:%M:%S"))

@@ -35,6 +35,7 @@ from dagster._core.execution.plan.state import KnownExecutionState
 from dagster._core.execution.plan.step import ExecutionStep
 from dagster_async_executor.executor import AsyncExecutor
 
+from marin_resources.orchestrator.console import shorten_console
 from marin_resources.orchestrator.preflight import refuse_unmet
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_launcher import process_tag
@@ -55,6 +56,7 @@ class InterruptibleExecutor(AsyncExecutor):
         self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan
     ) -> Iterator[DagsterEvent]:
         _require_selection(job_context.dagster_run)
+        shorten_console(job_context.log, job_context.dagster_run)
         refuse_unmet(job_context, execution_plan)
         job_context.instance.add_run_tags(job_context.run_id, process_tag(job_context.run_id))
         with (

@@ -146,3 +146,6 @@ def test_the_ui_materializes_shows_what_is_unsynced_and_terminates(
         write_location(tmp_path, gate=gate, value=2)
         dev.ask('mutation { reloadRepositoryLocation(repositoryLocationName: "marin") { __typename } }')
         assert dev.unsynced()["toy/quick"] == "STALE"
+    terminal = (tmp_path / "dev.log").read_text()
+    assert "toy/quick: computing" in terminal
+    assert "Traceback" not in terminal
