@@ -60,7 +60,13 @@ LOG_LEVELS = {
     "fray.device_flops": logging.ERROR,  # it warns that it knows no speed of a CPU
     "tqdm_loggable.tqdm_logging": logging.ERROR,  # progress bars as log lines; `Progress` logs the progress
     "jax.experimental.array_serialization.serialization": logging.WARNING,  # six lines a checkpoint
+    "jax._src.xla_bridge": logging.WARNING,  # the devices that it looked for and did not find
 }
+REPEATED = {
+    "levanter.tensorstore_serialization": "Unknown leaf type <class 'NoneType'>",  # of the state's 49 empty places
+    "levanter.checkpoint": "Saving checkpoint",  # three lines before "Saved checkpoint"
+}
+"""Logger -> the begin of messages that tell nothing and come many times. Its other messages stay."""
 
 
 def run(config: TrainLmConfig, metrics: MetricsFile, *, tokenizer: str, log_dir: str, resumed_at: int | None) -> int:
@@ -268,6 +274,17 @@ def listings_cache_disabled() -> Iterator[None]:
         fsspec.config.conf.update(before)
 
 
+class _WithoutMessage(logging.Filter):
+    """Leaves out the messages that begin with a text."""
+
+    def __init__(self, begin: str) -> None:
+        super().__init__()
+        self._begin = begin
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith(self._begin)
+
+
 @contextmanager
 def _logging_preserved() -> Iterator[None]:
     """Keep the process's log handlers: Levanter's set-up removes them at first, and adds a file handler each time."""
@@ -278,9 +295,14 @@ def _logging_preserved() -> Iterator[None]:
     root.handlers[:] = handlers
     for name, level in LOG_LEVELS.items():
         logging.getLogger(name).setLevel(level)
+    filters = {logging.getLogger(name): _WithoutMessage(begin) for name, begin in REPEATED.items()}
+    for logger, repeated in filters.items():
+        logger.addFilter(repeated)
     try:
         yield
     finally:
+        for logger, repeated in filters.items():
+            logger.removeFilter(repeated)
         for added in [handler for handler in root.handlers if handler not in handlers]:
             root.removeHandler(added)
             added.close()

@@ -5,10 +5,12 @@ import json
 import logging
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,20 @@ def test_a_finished_run_trains_no_step_again_and_keeps_its_numbers(
     assert result == {**trained[1], "resumed_from_step": STEPS - 1}
     assert weights_of(tmp_path / "again") == weights_of(trained[0])
     assert read_metrics(str(tmp_path / "again/metrics.jsonl")) == read_metrics(str(trained[0] / "metrics.jsonl"))
+
+
+@pytest.mark.long
+def test_the_log_of_a_resumed_run_repeats_nothing(
+    trained: tuple[Path, dict[str, Any]], inputs: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    shutil.copytree(trained[0], tmp_path / "again")
+    (tmp_path / "again/hf/model.safetensors").unlink()
+    train_lm(config_of(inputs, tmp_path / "again"))
+    messages = Counter(record.getMessage() for record in caplog.records)
+    assert any(message.startswith("Loading checkpoint from ") for message in messages)
+    assert any(re.match(r"training \d+ parameters on \d+ devices", message) for message in messages)
+    assert [message for message, times in messages.items() if times > 3] == []
 
 
 @pytest.mark.long
