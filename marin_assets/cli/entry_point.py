@@ -96,7 +96,7 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     nodes = selected_nodes(graph, options)
     for sentence in graph.drift:
         print(f"drift: {sentence}", file=sys.stderr)
-    experiment = experiment_of_script(graph)
+    experiment = None if options.dry_run else experiment_of_script(graph)
     of_job = LocationJob(name=experiment, whole=len(nodes) == len(graph)) if experiment is not None else None
     if code := plan_or_materialize(_experiment_name(), graph, nodes, store, options, description, of_job):
         raise SystemExit(code)
