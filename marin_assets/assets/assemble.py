@@ -45,11 +45,7 @@ def assemble(experiments: Experiments, sensors: Sequence[dg.SensorDefinition] = 
 
 
 def definitions_of(
-    graph: Graph,
-    jobs: Mapping[str, Iterable[Node]],
-    *,
-    beside: Iterable[dg.AssetSpec] = (),
-    **others: Any,
+    graph: Graph, jobs: Mapping[str, Iterable[Node]], *, beside: Iterable[dg.AssetSpec] = (), **others: Any
 ) -> dg.Definitions:
     """Dagster's definitions of a graph: its assets and those `beside` it, a job for each selection of nodes, resources
     and the executor."""

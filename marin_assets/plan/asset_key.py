@@ -19,8 +19,8 @@ ATTRIBUTES = "attributes"
 OUTPUT_KINDS = frozenset(
     {
         *("raw", "documents", ATTRIBUTES, "clusters", "examples", "classifiers", "selected", "consolidated"),
-        *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation", "generated"),
-        "report",
+        *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation"),
+        *("generated", "report"),
     }
 )
 """First segments that name a kind of output: Marin's, and those of the quickstart.

@@ -1,4 +1,4 @@
-"""What Dagster's catalogue shows of a step before anything is computed: its description and its kinds.
+"""What Dagster's catalog shows of a step before anything is computed: its description and its kinds.
 
 A stage says both itself: its module's docstring starts with a title and has the lines "In:" and "Out:", and KINDS in
 the module names the libraries or formats that the asset stands for.
@@ -10,13 +10,14 @@ import inspect
 import re
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from marin_assets.step.step import Step
 
 DEFAULT_KINDS = ("python",)
 _HEAD = re.compile(r"(?P<word>In|Out\b[^:]*):\s*(?P<rest>.*)")
 _ITEM = re.compile(r" {5}(?P<name>[\w./*<>-]+) {2,}(?P<rest>\S.*)")
-_NOT_FOR_THE_CATALOGUE = re.compile(r"(?:^|\s)(?:Returns?|Raises?) ")
+_NOT_FOR_THE_CATALOG = re.compile(r"(?:^|\s)(?:Returns?|Raises?) ")
 
 
 def description_of(step: Step) -> str | None:
@@ -24,7 +25,7 @@ def description_of(step: Step) -> str | None:
     and out, or for other functions the docstring up to what it returns and raises. None without any."""
     if step.description:
         return step.description
-    module = inspect.cleandoc(getattr(sys.modules.get(step.fn.__module__), "__doc__", None) or "")
+    module = inspect.cleandoc(getattr(_module_of(step), "__doc__", None) or "")
     contract = _contract(module)
     if contract:
         return _without_tags("\n\n".join([_paragraphs(module)[0], *_markdown(contract)]))
@@ -33,7 +34,11 @@ def description_of(step: Step) -> str | None:
 
 def kinds_of(step: Step) -> set[str]:
     """The step's kinds, else those that its function's module names, else "python"."""
-    return set(step.kinds or getattr(sys.modules.get(step.fn.__module__), "KINDS", ()) or DEFAULT_KINDS)
+    return set(step.kinds or getattr(_module_of(step), "KINDS", ()) or DEFAULT_KINDS)
+
+
+def _module_of(step: Step) -> ModuleType | None:
+    return sys.modules.get(step.fn.__module__)
 
 
 def _contract(docstring: str) -> list[str]:
@@ -74,7 +79,7 @@ def _without_tags(markdown: str) -> str:
 def _without_returns(docstring: str) -> str:
     kept = []
     for paragraph in _paragraphs(docstring):
-        found = _NOT_FOR_THE_CATALOGUE.search(paragraph)
+        found = _NOT_FOR_THE_CATALOG.search(paragraph)
         kept.append(paragraph[: found.start()] if found else paragraph)
         if found:
             break

@@ -14,11 +14,8 @@ from marin_resources.storage.paths import StoreKind, join, kind_of, without_sche
 
 MAX_PLOT_BYTES = 400_000
 """A larger plot is shown as a path: metadata rows are stored in Dagster's database."""
-CONSOLES = {
-    StoreKind.GCS: "https://storage.cloud.google.com/{path}",
-    StoreKind.S3: "https://s3.console.aws.amazon.com/s3/object/{path}",
-}
-"""Pages of the stores on which a browser that is signed in there shows a file."""
+GCS_PAGE = "https://storage.cloud.google.com"
+"""Where a browser that is signed in to Google shows an object."""
 
 
 def plots_of(observed: Observed) -> dict[str, dg.MetadataValue]:
@@ -33,16 +30,15 @@ def plots_of(observed: Observed) -> dict[str, dg.MetadataValue]:
 
 
 def report_of(observed: Observed) -> dict[str, Any]:
-    """The page that the result names as its report: a link to the store's console, or a path on this machine, as a
-    browser opens no file from a page of a server."""
+    """The page that the result names as its report: a link if it is on GCS, else its path, as a browser opens no local
+    file from a page of a server."""
     name = observed.result.get("report")
     if not isinstance(name, str):
         return {}
     path = join(observed.path, name)
-    console = CONSOLES.get(kind_of(path))
-    if console is None:
-        return {"report": dg.MetadataValue.path(path)}
-    return {"report": dg.MetadataValue.url(console.format(path=quote(without_scheme(path))))}
+    if kind_of(path) is StoreKind.GCS:
+        return {"report": dg.MetadataValue.url(f"{GCS_PAGE}/{quote(without_scheme(path))}")}
+    return {"report": dg.MetadataValue.path(path)}
 
 
 def _inline(path: str) -> dg.MetadataValue:

@@ -84,11 +84,13 @@ def _maker(record: Mapping[str, Any]) -> dict[str, Any]:
     own = known if isinstance(known := record.get("project"), Mapping) else {}
     parts = [
         f"{record.get('user') or 'someone'} on {record.get('host') or 'an unknown machine'}",
-        f"commit {git['commit'][:12]}{' with changes' if git.get('dirty') else ''}" if git.get("commit") else "",
+        f"commit {str(git['commit'])[:12]}{' with changes' if git.get('dirty') else ''}" if git.get("commit") else "",
         f"marin-dagster {own['version']}" if own.get("version") else "",
     ]
     run = record.get("dagster_run_id")
-    return {"made_by": ", ".join(filter(None, parts))} | ({"made_in": dg.MetadataValue.dagster_run(run)} if run else {})
+    return {"made_by": ", ".join(filter(None, parts))} | (
+        {"made_in": dg.MetadataValue.dagster_run(str(run))} if run else {}
+    )
 
 
 def _log(path: str, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import dagster as dg
 Row = Mapping[str, Any]
 
 NAME = "name"
-"""The column of a mapping's names."""
+"""The column of a mapping's names, unless its rows have such a column."""
 DIGITS = 6
 """Significant digits of a number; the results have all."""
 
@@ -78,13 +78,23 @@ def _width(rows: Iterable[Row]) -> int:
 
 
 def _named(rows: Mapping[str, Row]) -> list[Row]:
-    return [{**row, NAME: name} for name, row in rows.items()]
+    column = _free_column(key for row in rows.values() for key in row)
+    return [{**row, column: name} for name, row in rows.items()]
 
 
 def _turned(columns: Mapping[str, Row]) -> list[Row]:
     """A row for each key of the inner mappings: two tasks with twenty metrics are read from top to bottom."""
     keys = dict.fromkeys(key for column in columns.values() for key in column)
-    return [{NAME: key, **{name: column.get(key) for name, column in columns.items()}} for key in keys]
+    first = _free_column(columns)
+    return [{first: key, **{name: column.get(key) for name, column in columns.items()}} for key in keys]
+
+
+def _free_column(taken: Iterable[str]) -> str:
+    """NAME, with underscores if a column of that name is there."""
+    names, free = set(taken), NAME
+    while free in names:
+        free += "_"
+    return free
 
 
 def _leaves(config: Mapping[str, Any], at: str = "") -> Iterable[tuple[str, Any]]:
@@ -102,7 +112,7 @@ def _covers(name: str, versioned: Sequence[str]) -> bool:
 def _cell(value: Any) -> str | int | float | bool:
     if value is None:
         return ""
-    if isinstance(value, int | bool):
+    if isinstance(value, int):
         return value
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")

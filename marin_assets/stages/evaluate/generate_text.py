@@ -1,4 +1,4 @@
-"""Continue texts with an exported model, to read what it has learnt.
+"""Continue texts with an exported model, to read what it has learned.
 
 In:  the folder of a Hugging Face export (config.json, model.safetensors, tokenizer.json, tokenizer_config.json).
 Out: `generated.jsonl`, one {"prompt", "text"} a line, in the order of the prompts: the prompt, and its continuation.
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class PromptError(ValueError):
-    """There is nothing to continue. The message says what to pass."""
+    """There is no text to continue. The message says what to pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +51,14 @@ def generate_text(config: GenerateTextConfig) -> dict[str, Any]:
     """Continue each prompt.
 
     Returns prompts, characters (of all continuations) and generated: the first ten, as {prompt, text}. Raises
-    PromptError without prompts, ModelError for a folder without a model or an invalid temperature.
+    PromptError without prompts, FileNotFoundError for an empty folder, ModelError for one without a model or for an
+    invalid temperature.
     """
     from marin_assets.stages.evaluate.jax_model import load_model
     from marin_assets.stages.evaluate.sample_text import sample_text
 
+    if isinstance(config.prompts, str) or not all(isinstance(prompt, str) for prompt in config.prompts):
+        raise PromptError(f"GenerateTextConfig has prompts={config.prompts!r}, expected texts. Pass prompts=(…,).")
     if not config.prompts:
         raise PromptError("GenerateTextConfig has no prompts, expected at least one text. Pass prompts=(…,).")
     with tempfile.TemporaryDirectory(prefix="generate-") as folder:

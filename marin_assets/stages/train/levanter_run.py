@@ -63,10 +63,10 @@ LOG_LEVELS = {
     "jax._src.xla_bridge": logging.WARNING,  # the devices that it looked for and did not find
 }
 REPEATED = {
-    "levanter.tensorstore_serialization": "Unknown leaf type <class 'NoneType'>",  # of the state's 49 empty places
+    "levanter.tensorstore_serialization": "Unknown leaf type <class 'NoneType'>",  # one for each None of the state
     "levanter.checkpoint": "Saving checkpoint",  # three lines before "Saved checkpoint"
 }
-"""Logger -> the begin of messages that tell nothing and come many times. Its other messages stay."""
+"""Logger -> the beginning of messages that come many times and tell nothing. Its other messages stay."""
 
 
 def run(config: TrainLmConfig, metrics: MetricsFile, *, tokenizer: str, log_dir: str, resumed_at: int | None) -> int:

@@ -55,7 +55,7 @@ def test_an_asset_shows_its_group_kinds_owners_tags_and_description() -> None:
     assert set(spec_of(toy("a")).kinds) == {"python"}
 
 
-def test_the_catalogue_says_what_an_asset_is_and_not_what_its_function_returns() -> None:
+def test_the_catalog_says_what_an_asset_is_and_not_what_its_function_returns() -> None:
     specs = {spec.key.path[-1]: spec for asset in build_assets(build_graph(quickstart())) for spec in asset.specs}
     for name, spec in specs.items():
         assert spec.kinds, name

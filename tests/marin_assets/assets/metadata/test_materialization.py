@@ -110,6 +110,7 @@ def test_a_report_is_a_link_in_a_bucket_and_a_path_on_a_disk(tmp_path: Path) -> 
     assert report_at("gs://bucket/x-1") == dg.MetadataValue.url(
         "https://storage.cloud.google.com/bucket/x-1/a%20b.html"
     )
+    assert report_at("s3://bucket/x-1") == dg.MetadataValue.path("s3://bucket/x-1/a b.html")
 
 
 def test_a_number_with_a_long_name_is_in_a_table_and_covers_nothing(tmp_path: Path) -> None:
@@ -125,3 +126,4 @@ def test_who_computed_an_output_with_which_commit_and_in_which_run(tmp_path: Pat
     assert page["made_by"] == "ada on worker-3, commit 0123456789ab with changes"
     assert page["made_in"] == dg.MetadataValue.dagster_run("5b4f0a77")
     assert page_of_record(tmp_path, git="damaged")["made_by"] == "someone on an unknown machine"
+    assert page_of_record(tmp_path, git={"commit": 7}, dagster_run_id=7)["made_in"] == dg.MetadataValue.dagster_run("7")

@@ -26,7 +26,7 @@ def test_a_list_of_flat_rows_is_a_table_with_all_their_columns() -> None:
     assert rows(found["texts"]) == [{"prompt": "a", "n": 1, "share": ""}, {"prompt": "b", "n": "", "share": 0.5}]
 
 
-def test_a_mapping_of_rows_has_the_names_in_front_and_a_wide_one_is_turned() -> None:
+def test_a_mapping_of_rows_has_the_names_last_and_a_wide_one_is_turned() -> None:
     by_reason = {f"filter/{i}": {"documents": i, "bytes": 10 * i} for i in range(3)}
     scores = {"held_out": {"acc": 0.5, "acc_stderr": 0.01, "instances": 500}, "texts": {"bits_per_byte": 2.123456789}}
     found = tables_of({"by_reason": by_reason, "scores": scores})
@@ -38,6 +38,12 @@ def test_a_mapping_of_rows_has_the_names_in_front_and_a_wide_one_is_turned() -> 
         {"name": "instances", "held_out": 500, "texts": ""},
         {"name": "bits_per_byte", "held_out": "", "texts": 2.12346},
     ]
+
+
+def test_a_column_of_the_rows_is_not_hidden_by_their_names() -> None:
+    found = tables_of({"narrow": {"a": {"name": "x"}, "b": {"name": "y"}}, "wide": {"name": {"acc": 1, "loss": 2}}})
+    assert rows(found["narrow"])[0] == {"name": "x", "name_": "a"}
+    assert rows(found["wide"])[0] == {"name_": "acc", "name": 1}
 
 
 @pytest.mark.parametrize(

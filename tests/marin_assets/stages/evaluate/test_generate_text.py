@@ -44,6 +44,8 @@ def test_a_file_has_all_texts_and_a_result_the_first_ten(model_path: str, tmp_pa
     ("fields", "error", "sentence"),
     [
         ({"prompts": ()}, PromptError, "has no prompts, expected at least one text"),
+        ({"prompts": "The "}, PromptError, "has prompts='The ', expected texts"),
+        ({"prompts": ("The ", 7)}, PromptError, "expected texts"),
         ({"temperature": -1.0}, ModelError, "expected a temperature of at least 0"),
     ],
 )
