@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 from marin_assets.step.graph import Node
 from marin_resources.ray_tpu.backend import Backend, find_lacks
+from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
+from marin_resources.ray_tpu.environment.extras import met_here
 from marin_resources.ray_tpu.requirements import Lack, Requirements
 
 log = logging.getLogger(__name__)
@@ -32,18 +35,20 @@ def lacks_of(nodes: Iterable[Node]) -> dict[str, Lack]:
     required = [one for one in map(requirements_of, nodes) if not one.plain]
     if not required:
         return {}
-    backend = _backend()
+    settings = settings_from_env(None)
+    if settings is None:
+        required = [one for one in required if not met_here(one)]
+    if not required:
+        return {}
+    backend = _backend(settings)
     try:
         return find_lacks(backend, required, lambda names: ())
     finally:
         backend.shutdown()
 
 
-def _backend() -> Backend:
-    """The back end of MARIN_CLUSTER, or the local one. The late imports break a weight: most plans require nothing."""
-    from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
-
-    settings = settings_from_env(None)
+def _backend(settings: ClusterSettings | None) -> Backend:
+    """The cluster's back end, or the local one. The late imports break a weight: most plans lack nothing."""
     if settings is None:
         from marin_resources.ray_tpu.local import LocalBackend
 

@@ -21,7 +21,7 @@ from typing import Any
 from marin_resources.hardware import Resources
 from marin_resources.output import Holder
 from marin_resources.ray_tpu.companion import start_companion
-from marin_resources.ray_tpu.environment.extras import check_environment, environment_lacks
+from marin_resources.ray_tpu.environment.extras import check_environment, environment_lacks, met_here
 from marin_resources.ray_tpu.environment.fresh_process import needs_fresh_process
 from marin_resources.ray_tpu.environment.packages import package_lacks
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
@@ -86,7 +86,7 @@ class LocalBackend:
         return None
 
     def meets(self, required: Requirements) -> bool:
-        return not required.packages and not self._asks_ray(required.resources) and not environment_lacks([required])
+        return met_here(required, self._all_cpus)
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
         found = {**package_lacks(required), **environment_lacks(required)}

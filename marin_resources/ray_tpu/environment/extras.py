@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.environment.install_command import install_command
 from marin_resources.ray_tpu.requirements import Lack, Requirements, describe_lacks
 from marin_resources.settings import DISTRIBUTION, checkout
@@ -25,6 +27,8 @@ CONFLICTS = frozenset(
     }
 )
 """Extras that cannot be installed in one environment, as in pyproject.toml."""
+SIMPLE_REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)[^;\[]*")
+"""A requirement with neither extras nor a marker, which needs no parser. Its group is the package's name."""
 
 
 class MissingRequirementError(RuntimeError):
@@ -37,6 +41,12 @@ def check_environment(requirements: Requirements) -> None:
         raise MissingRequirementError(sentence)
 
 
+def met_here(required: Requirements, cpus: int | None = None) -> bool:
+    """Whether this machine, with that number of CPUs, is known to meet them without Ray and without package indexes."""
+    available = Resources(cpus=min(required.resources.cpus, cpus or os.cpu_count() or 1))
+    return not required.packages and required.resources == available and not environment_lacks([required])
+
+
 def environment_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
     """Return for each step that lacks an extra or a variable here what that is."""
     found: dict[str, Lack] = {}
@@ -47,7 +57,7 @@ def environment_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
             incomplete.append(one)
         elif lack := lack or _unset_variable(one.env):
             found[one.step] = lack
-    together = _fit_together({extra for one in required for extra in one.extras if extra in known_extras()})
+    together = _fit_together({extra for one in incomplete for extra in one.extras}) if incomplete else set()
     for one in incomplete:
         missing = missing_packages(one.extras)
         verb = "is" if len(missing) == 1 else "are"
@@ -70,27 +80,41 @@ def unknown_extra(extras: Iterable[str]) -> Lack | None:
 
 @cache
 def known_extras() -> dict[str, list[str]]:
-    """Return for each extra the names of its packages on this platform.
+    """Return for each extra the requirements it is declared with.
 
     From the checkout's pyproject.toml, which may be newer than what is installed; else from the metadata of the wheel.
     """
-    from packaging.requirements import Requirement  # late, for its weight
-
     root = checkout()
     if root is not None:
-        lines = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-        parsed = {extra: [Requirement(line) for line in of_extra] for extra, of_extra in lines.items()}
-    else:
-        own = metadata.metadata(DISTRIBUTION)
-        all_lines = [Requirement(line) for line in own.get_all("Requires-Dist") or []]
-        parsed = {
-            extra: [line for line in all_lines if not _holds(line, "") and _holds(line, extra)]
-            for extra in own.get_all("Provides-Extra") or []
-        }
+        declared: dict[str, list[str]] = tomllib.loads((root / "pyproject.toml").read_text())["project"][
+            "optional-dependencies"
+        ]
+        return declared
+    from packaging.requirements import Requirement  # late, for its weight
+
+    own = metadata.metadata(DISTRIBUTION)
+    conditional = [line for line in own.get_all("Requires-Dist") or [] if not _holds(Requirement(line), "")]
     return {
-        extra: [name for line in of_extra if _holds(line, extra) for name in (line.name, *_of_its_extras(line))]
-        for extra, of_extra in parsed.items()
+        extra: [line for line in conditional if _holds(Requirement(line), extra)]
+        for extra in own.get_all("Provides-Extra") or []
     }
+
+
+@cache
+def packages_of(extra: str) -> list[str]:
+    """Return the names of the packages of a known extra on this platform."""
+    return [name for line in known_extras()[extra] for name in _names(line, extra)]
+
+
+def _names(line: str, extra: str) -> list[str]:
+    """The packages that a requirement of an extra stands for here: none if its marker is not met."""
+    simple = SIMPLE_REQUIREMENT.fullmatch(line)
+    if simple:
+        return [simple[1]]
+    from packaging.requirements import Requirement  # late, for its weight: few requirements are not simple
+
+    requirement = Requirement(line)
+    return [requirement.name, *_of_its_extras(requirement)] if _holds(requirement, extra) else []
 
 
 def _of_its_extras(requirement: Requirement) -> list[str]:
@@ -111,12 +135,12 @@ def _holds(requirement: Requirement, extra: str) -> bool:
 
 def missing_packages(extras: Iterable[str]) -> list[str]:
     """Return the packages of known extras that are not installed here, sorted."""
-    return sorted({name for extra in extras for name in known_extras()[extra] if not _installed(name)})
+    return sorted({name for extra in extras for name in packages_of(extra) if not _installed(name)})
 
 
 def installed_extras() -> set[str]:
     """Return the extras of which all packages are installed here."""
-    return {extra for extra, packages in known_extras().items() if packages and not missing_packages([extra])}
+    return {extra for extra in known_extras() if packages_of(extra) and not missing_packages([extra])}
 
 
 def clashing(extras: Collection[str], others: Collection[str]) -> list[str]:

@@ -13,7 +13,7 @@ from marin_resources.ray_tpu.environment.extras import (
     MissingRequirementError,
     check_environment,
     environment_lacks,
-    known_extras,
+    packages_of,
 )
 from marin_resources.ray_tpu.environment.install_command import install_command
 from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
@@ -84,7 +84,7 @@ def test_the_conflicts_are_those_of_pyproject() -> None:
 
 
 def test_jax_without_cuda_is_not_the_extra_gpu() -> None:
-    assert "jax-cuda12-plugin" in known_extras()["gpu"]
+    assert "jax-cuda12-plugin" in packages_of("gpu")
     assert "jax-cuda12-plugin" in sentences(("gpu",))[0]
 
 
