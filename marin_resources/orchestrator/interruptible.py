@@ -35,6 +35,7 @@ from dagster._core.execution.plan.state import KnownExecutionState
 from dagster._core.execution.plan.step import ExecutionStep
 from dagster_async_executor.executor import AsyncExecutor
 
+from marin_resources.orchestrator.captured_output import threads_for_tails
 from marin_resources.orchestrator.console import shorten_console
 from marin_resources.orchestrator.preflight import refuse_unmet
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
@@ -193,7 +194,7 @@ def _capture_logs(
     step_keys = [step.key for step in execution_plan.get_steps_to_execute_in_topo_order()]
     log_key = manager.build_log_key_for_run(job_context.run_id, create_compute_log_file_key())
     try:
-        with _sigint_blocked():
+        with threads_for_tails():
             log_context = capture.enter_context(manager.capture_logs(log_key))
         yield DagsterEvent.capture_logs(job_context, step_keys, log_key, log_context)
     except Exception:  # a log that cannot be captured is reported in the run and does not end it
@@ -207,16 +208,6 @@ def _require_selection(run: DagsterRun) -> None:
             f"The run {run.run_id!r} selects no asset, and Dagster would materialize all assets of all experiments. "
             "Nothing was computed. Correct the name in the selection: the page of an asset shows its key."
         )
-
-
-@contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Start children that never get Ctrl-C (they inherit the mask); each of Dagster's would print a traceback."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _asset_names(job_context: PlanExecutionContext, step_key: str) -> list[str]:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from marin_resources.output import Holder, Match, Observed, Output
-from marin_resources.ray_tpu.backend import Backend, Handle
+from marin_resources.ray_tpu.backend import Backend, Handle, SubmissionLeftError
 from marin_resources.storage.files import exists
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
@@ -122,7 +122,7 @@ async def produce(
             attempt = await backend().attempt_for(observed.path)
             task = dataclasses.replace(request.task(attempt, inputs), stale_lease=expired)
             await asyncio.to_thread(backend().check, task)
-            handle = await _submit(task, backend(), callbacks)
+            handle = await _submit(task, backend(), callbacks, should_detach)
         current = Attempt(output=request.output, path=observed.path, number=attempt)
         outcome = await _wait(current, handle, store, backend(), callbacks, should_detach)
         if outcome.end is End.ALREADY_DONE and outcome.error:
@@ -201,9 +201,11 @@ class Attempt:
     number: int
 
 
-async def _submit(task: Task, backend: Backend, callbacks: RunCallbacks) -> Handle:
+async def _submit(task: Task, backend: Backend, callbacks: RunCallbacks, should_detach: Callable[[], bool]) -> Handle:
     try:
-        handle = await backend.submit(task, callbacks.on_job)
+        handle = await backend.submit(task, callbacks.on_job, should_detach)
+    except SubmissionLeftError as left:
+        raise DetachedError(f"Step {task.output.name!r}: {left}") from None
     except Exception:  # this run does not wait for the job
         await asyncio.to_thread(callbacks.on_job, None)
         raise

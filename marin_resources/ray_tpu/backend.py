@@ -25,6 +25,10 @@ class Handle(Protocol):
 H = TypeVar("H", bound=Handle)
 
 
+class SubmissionLeftError(RuntimeError):
+    """This process detached before the cluster confirmed a job: a phrase that says how to attach to it."""
+
+
 class Backend(Protocol[H]):
     """Runs tasks. The same task submitted twice is the same handle."""
 
@@ -44,11 +48,18 @@ class Backend(Protocol[H]):
     def check(self, task: Task) -> None:
         """Raise MissingRequirementError if the task's environment is known to lack one of its requirements."""
 
-    async def submit(self, task: Task, on_job: Callable[[str], None] = lambda job: None) -> H:
+    async def submit(
+        self,
+        task: Task,
+        on_job: Callable[[str], None] = lambda job: None,
+        should_detach: Callable[[], bool] = lambda: False,
+    ) -> H:
         """Submit the task, or attach to it if it is submitted. Raises UnmeetableError at once if no node can ever run
         it.
 
-        On a cluster, `on_job` is called with the id of a new job before the job is submitted. It may block.
+        On a cluster, `on_job` is called with the id of a new job before the job is submitted. It may block. A
+        cancellation before the response stops the job, which may have begun; with `should_detach` the job keeps running
+        and SubmissionLeftError replaces CancelledError.
         """
 
     async def wait(self, handle: H, on_log: Callable[[str], None]) -> Outcome:

@@ -102,7 +102,12 @@ class LocalBackend:
     def check(self, task: Task) -> None:
         check_environment(Requirements.of(task))
 
-    async def submit(self, task: Task, on_job: Callable[[str], None] = lambda job: None) -> Handle:
+    async def submit(
+        self,
+        task: Task,
+        on_job: Callable[[str], None] = lambda job: None,
+        should_detach: Callable[[], bool] = lambda: False,
+    ) -> Handle:
         return await asyncio.to_thread(self._submit, task)
 
     def _submit(self, task: Task) -> Handle:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cluster_runs import env_for, read_until, start_run, worker_of, write_experiment
+from cluster_runs import ONE_STEP, env_for, job_of, read_until, start_run, worker_of, write_experiment
 from flaky_proxy import FlakyProxy
 from ray_cluster import Cluster
-from running import logged, wait_until
+from running import alive, logged, wait_until
 from toy_steps import calls
 
 
@@ -82,6 +83,29 @@ def test_a_head_that_comes_back_without_its_jobs_is_distinguished_from_one_that_
         rest, _ = run.communicate(timeout=480)
         assert run.returncode == 0, shown + rest
         assert made(prefix) == ["a", "b", "b", "c"]
+
+
+@pytest.mark.long
+def test_a_run_that_detaches_before_the_cluster_answers_leaves_the_job(
+    proxy: FlakyProxy,
+    cluster: Cluster,
+    prefix: Path,
+    dagster_home: Path,
+    tmp_path: Path,
+    gate: Path,
+) -> None:
+    proxy.hold_answer_to(b"POST /api/jobs")
+    script = write_experiment(tmp_path, gate, source=ONE_STEP)
+    run = start_run(script, env_for(prefix, dagster_home, cluster, address=proxy.address))
+    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the step"))
+    os.kill(run.pid, signal.SIGTERM)
+    output, _ = run.communicate(timeout=240)
+    assert f"`marin cluster logs {job_of(output, 'toy/b')}`" in output
+    assert "Traceback" not in output
+    assert alive(worker)
+    gate.unlink()
+    [status] = prefix.glob("toy/b-*/.executor_status")
+    wait_until(lambda: status.read_text() == "SUCCESS", "the job to end by itself")
 
 
 def test_a_wrong_token_is_one_sentence(

@@ -6,6 +6,7 @@ with FlakyProxy(cluster.address) as proxy:
     proxy.freeze()   # connections are taken, and nothing is ever answered
     proxy.fail(502)  # each request is answered with this, as a gateway does whose backend is away
     proxy.mend()     # all is well again, at the same address
+    proxy.hold_answer_to(b"POST /api/jobs")     # passes the next such request on, and then no answer
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class FlakyProxy:
         (self._port,) = free_ports(1)
         self.address = f"http://127.0.0.1:{self._port}"
         self._status: int | None = None
+        self._held: bytes | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
@@ -51,6 +53,9 @@ class FlakyProxy:
 
     def mend(self) -> None:
         self._do(self._set(listens=True, flows=True, status=None))
+
+    def hold_answer_to(self, request: bytes) -> None:
+        self._held = request
 
     def close(self) -> None:
         self._do(self._cut())
@@ -119,6 +124,9 @@ class FlakyProxy:
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(CHUNK_BYTES):
                 await self._flows.wait()
+                if self._held is not None and data.startswith(self._held):
+                    self._held = None
+                    self._flows.clear()
                 writer.write(data)
                 await writer.drain()
 

@@ -91,7 +91,7 @@ class Checkout:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=900,
+            timeout=1700,  # guards against a hang: a full quickstart beside two others on a slow machine
             check=False,
         )
 

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 
 from marin_resources.hardware import Resources
 from marin_resources.output import Holder
+from marin_resources.ray_tpu.backend import SubmissionLeftError
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi, JobStatus, connect
 from marin_resources.ray_tpu.cluster.carriers.carried_step import CarriedStep
 from marin_resources.ray_tpu.cluster.carriers.carriers import Carriers
@@ -34,7 +35,6 @@ from marin_resources.ray_tpu.cluster.errors import (
 )
 from marin_resources.ray_tpu.cluster.handle import (
     JobHandle,
-    describe_submitter,
     entrypoint_resources,
     is_small,
     metadata_of,
@@ -119,11 +119,16 @@ class ClusterBackend:
         self._report(f"{note.task.output.name}: attached to {where}")
         return handle
 
-    async def submit(self, task: Task, on_job: Callable[[str], None] = lambda job: None) -> JobHandle:
+    async def submit(
+        self,
+        task: Task,
+        on_job: Callable[[str], None] = lambda job: None,
+        should_detach: Callable[[], bool] = lambda: False,
+    ) -> JobHandle:
         """Create the job's note and submit the job; or join the job of an existing note.
 
-        `on_job` is called with the job's id between the two. A run that is cancelled before the job is submitted
-        stops it again. If the cluster rejects the job, `wait` returns that outcome.
+        `on_job` is called with the job's id between the two. If the cluster rejects the job, `wait` returns that
+        outcome.
         """
         note_path = job_notes.note_path(task.path, task.attempt)
         note = await asyncio.to_thread(job_notes.read_note, note_path)
@@ -132,7 +137,13 @@ class ClusterBackend:
             note = await asyncio.to_thread(job_notes.create_note, task.path, new)
             if note.by == new.by and note.submitted_at == new.submitted_at:
                 handle = self._own_handle(note, note_path, task)
-                await (self._post_step(handle) if note.carrier else self._submit_job(handle, on_job))
+                try:
+                    await (self._post_step(handle) if note.carrier else self._submit_job(handle, on_job))
+                except asyncio.CancelledError:
+                    if should_detach():
+                        raise SubmissionLeftError(handle.describe_detached()) from None
+                    await self._stop_after_cancellation(handle)
+                    raise
                 return handle
         return await self._join(note, note_path, task.path)
 
@@ -177,11 +188,7 @@ class ClusterBackend:
     async def detach(self, handle: JobHandle, *, force: bool) -> str | None:
         if not force and handle.owned:
             return None
-        why = "" if handle.owned else f", as {describe_submitter(handle.note.owner)} waits for it"
-        return (
-            f"its job {handle.id} keeps running on {handle.address}{why}. Materialize the step again to attach to it; "
-            f"`marin cluster logs {handle.id}` shows what it prints, `marin cluster stop-job {handle.id}` ends it."
-        )
+        return handle.describe_detached()
 
     async def stop(self, handle: JobHandle, reason: str) -> None:
         by = f"{STOPPED_BY_RUN}{self._run_id}"
@@ -308,9 +315,6 @@ class ClusterBackend:
             self._carriers.forget(carrier)
             await asyncio.to_thread(job_notes.add_ended, handle.note_path, str(error))
             handle.refusal = Outcome(end=End.NOT_BEGUN, error=f"job {handle.id} has not begun: {error}")
-        except asyncio.CancelledError:
-            await self._stop_after_cancellation(handle)
-            raise
 
     async def _stop_after_cancellation(self, handle: JobHandle) -> None:
         """Stop a job whose submission was cancelled: it may have arrived, and the caller has no handle to stop it."""
@@ -320,13 +324,9 @@ class ClusterBackend:
             await self.stop(handle, "the run was stopped while it submitted the job")
 
     async def _submit_job(self, handle: JobHandle, on_job: Callable[[str], None]) -> None:
-        try:
-            await asyncio.to_thread(on_job, handle.job)
-            async with connect(self._settings) as api:
-                handle.refusal = await self._post(api, handle)
-        except asyncio.CancelledError:
-            await self._stop_after_cancellation(handle)
-            raise
+        await asyncio.to_thread(on_job, handle.job)
+        async with connect(self._settings) as api:
+            handle.refusal = await self._post(api, handle)
 
     async def _post(self, api: JobsApi, handle: JobHandle) -> Outcome | None:
         """Submit the job; return the outcome if the cluster rejects it."""

@@ -264,7 +264,12 @@ def test_a_dry_run_says_whether_an_incomplete_output_can_be_claimed(failed: Worl
 class ClaimsOnly(LocalBackend):
     """The local back end, whose worker claims the output and goes no further."""
 
-    async def submit(self, task: Task, on_job: Callable[[str], None] = lambda job: None) -> Handle:
+    async def submit(
+        self,
+        task: Task,
+        on_job: Callable[[str], None] = lambda job: None,
+        should_detach: Callable[[], bool] = lambda: False,
+    ) -> Handle:
         Store(task.prefix).claim(task.output, attempt=task.attempt, resumable=task.resumable, run_id=None)
         raise AssertionError("the output can be claimed")
 
