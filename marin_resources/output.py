@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from marin_resources.partition_key import segment_of
 
 
 class Status(enum.StrEnum):
@@ -34,15 +37,24 @@ class Output:
     identity: str
     """SHA-256 of the whole version: two outputs are the same if and only if their identities are equal."""
     partition: str | None = None
+    """The key of a partition, which is an output of its own."""
     override: str | None = None
     """A path in place of the hashed one, relative to the prefix or absolute."""
 
     def relative(self) -> str:
         """The output's path below a prefix."""
-        if self.override is not None:
-            return self.override
-        path = f"{self.name}-{self.version}"
-        return path if self.partition is None else f"{path}/{self.partition}"
+        path = f"{self.name}-{self.version}" if self.override is None else self.override
+        return path if self.partition is None else f"{path.rstrip('/')}/{segment_of(self.partition)}"
+
+    @property
+    def label(self) -> str:
+        """What people read: the step's name, with the key of a partition: "tokenized/web[2026-01]"."""
+        return self.name if self.partition is None else f"{self.name}[{self.partition}]"
+
+    def at(self, partition: str) -> Output:
+        """The output of one partition of this version: its identity covers the key."""
+        identity = identity_of({"version": self.identity, "partition": partition})
+        return dataclasses.replace(self, partition=partition, identity=identity)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ def build_request(
     return ProduceRequest(
         output=node.output,
         selection=selection_of(node),
-        inputs={dependency.name: dependency.output for dependency in node.dependencies},
+        inputs=node.inputs,
         external=tuple(external_paths(node, store)),
         task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id, took_long),
     )

@@ -14,7 +14,7 @@ from marin_assets.step.resolve import resolve
 from marin_resources.drift.provenance import environment, provenance
 from marin_resources.drift.source_digest import read_source, source_now
 from marin_resources.drift.source_modules import Module
-from marin_resources.output import Observed, Output
+from marin_resources.output import Observed
 from marin_resources.storage.output.store import Store
 from marin_resources.wire.config_json import Json, encode, plain, references_in
 from marin_resources.wire.reference import reference_to
@@ -25,24 +25,19 @@ MAKES_DATA = frozenset({"documents", "stages", "experiments"})
 
 def resolved_config(node: Node, graph: Graph, store: Store) -> Json:
     """The config as the worker gets it."""
-    return encode(resolve(node, graph, paths_of(node, store), store.prefix))
-
-
-def paths_of(node: Node, store: Store) -> dict[Output, str]:
-    """The paths of the node's output and of its inputs."""
-    nodes = (node, *node.dependencies, *node.pseudo_dependencies)
-    return {other.output: store.locate(other.output) for other in nodes}
+    return encode(resolve(node, graph, store.locate, store.prefix))
 
 
 def describe_node(
     node: Node, store: Store, config: Json, inputs: Mapping[str, Observed], run_id: str | None
 ) -> dict[str, Any]:
-    """The facts of an attempt. `inputs` are its observed inputs, by step name."""
+    """The facts of an attempt. `inputs` are its observed inputs, by label."""
     return {
         "name": node.name,
         "fn_name": reference_to(node.step.fn),
         "description": node.step.description,
         "override_output_path": node.step.override_output_path,
+        **({} if node.key is None else {"partition": node.key}),
         "version": node.version.as_dict(),
         "dagster_run_id": run_id,
         **_placed(node, store, config),
@@ -78,12 +73,11 @@ def counts(module: Module) -> bool:
 
 
 def _placed(node: Node, store: Store, config: Json) -> dict[str, Any]:
-    paths = paths_of(node, store)
     return {
         "config": plain(config),
         "prefix": store.prefix,
-        "output_path": paths[node.output],
-        "dependencies": [paths[dependency.output] for dependency in node.dependencies],
+        "output_path": store.locate(node.output),
+        "dependencies": [store.locate(output) for output in node.inputs.values()],
     }
 
 

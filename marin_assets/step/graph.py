@@ -6,10 +6,12 @@ DAGs of tens of thousands take seconds.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from marin_assets.step.partition_reads import Read
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName, StepMarker
@@ -27,6 +29,10 @@ class Node:
     """Nodes that must be complete first, in the order of the config, each once."""
     pseudo_dependencies: tuple[Node, ...]
     """Nodes that enter the version but need not be complete."""
+    reads: tuple[tuple[Node, Read], ...]
+    """The dependencies, with the partitions that are read of each; one may be read in several ways."""
+    key: str | None = None
+    """The key of one partition: see `at`."""
 
     @property
     def name(self) -> str:
@@ -34,16 +40,37 @@ class Node:
 
     @cached_property
     def output(self) -> Output:
-        """The node's output, as storage knows it: without the step."""
-        return Output(
+        """The node's output, as storage knows it: without the step. Of a node with partitions: its folder of them."""
+        whole = Output(
             name=self.name,
             version=self.version.hash,
             identity=self.version.identity,
             override=self.step.override_output_path,
         )
+        return whole if self.key is None else whole.at(self.key)
+
+    @cached_property
+    def inputs(self) -> Mapping[str, Output]:
+        """The outputs that must be complete first, by label; of a node with partitions, those of its key."""
+        found = [
+            source.output if key is None else source.output.at(key)
+            for source, read in self.reads
+            for key in read.keys(self.key)
+        ]
+        return {output.label: output for output in found}
+
+    def at(self, key: str) -> Node:
+        """One partition of this node, as a node of its own. Raises ConfigError for a key that its set cannot have."""
+        if self.step.partitions is None:
+            raise ConfigError(f"Step {self.name!r} has no partitions. Leave out the key {key!r}.")
+        try:
+            self.step.partitions.require(key)
+        except ConfigError as error:
+            raise ConfigError(f"Step {self.name!r}: {error}") from None
+        return dataclasses.replace(self, key=key)
 
     def __repr__(self) -> str:
-        return f"Node({self.version.path!r})"
+        return f"Node({self.output.relative()!r})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +112,7 @@ def build_graph(steps: Iterable[Step | InputName]) -> Graph:
     for step in order:
         version = versions[step] = compute_version(step.name, inputs[step], versions)
         if (known := by_version.get(version.text)) is not None:
-            _require_same_place(known.step, step)
+            _require_same_outputs(known.step, step)
             drift.extend(_difference(known.step, step))
             by_step[step] = known
             continue
@@ -94,6 +121,7 @@ def build_graph(steps: Iterable[Step | InputName]) -> Graph:
             version,
             tuple(dict.fromkeys(by_step[dep] for dep in inputs[step].dependencies)),
             tuple(dict.fromkeys(by_step[dep] for dep in inputs[step].pseudo_dependencies)),
+            tuple((by_step[dep], read) for dep, read in inputs[step].reads),
         )
         by_version[version.text] = by_step[step] = node
     graph = Graph(tuple(by_version.values()), by_step, tuple(dict.fromkeys(drift)))
@@ -142,7 +170,12 @@ def _difference(first: Step, second: Step) -> Iterator[str]:
             )
 
 
-def _require_same_place(first: Step, second: Step) -> None:
+def _require_same_outputs(first: Step, second: Step) -> None:
+    if first.partitions != second.partitions:
+        raise ConfigError(
+            f"Two steps named {first.name!r} have one version and different partitions, {first.partitions} and "
+            f"{second.partitions}. Use one of the two steps everywhere."
+        )
     if first.override_output_path != second.override_output_path:
         raise ConfigError(
             f"Two steps named {first.name!r} have one version and different output paths, "

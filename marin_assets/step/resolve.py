@@ -2,35 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 from marin_assets.step.graph import Graph, Node
+from marin_assets.step.partition_reads import read_of
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName, MirroredValue, OutputName, VersionedValue, map_leaves
+from marin_assets.step.this_partition import value_of
+from marin_assets.step.values import (
+    InputName,
+    InputPartitions,
+    MirroredValue,
+    OutputName,
+    PartitionName,
+    Placeholder,
+    VersionedValue,
+    WindowName,
+    map_leaves,
+)
 from marin_resources.output import Output
 from marin_resources.wire.config_json import EncodeError, encode
 
 
-def resolve(node: Node, graph: Graph, paths: Mapping[Output, str], prefix: str) -> Any:
-    """The node's config with a path for each placeholder. `paths`: output -> its path."""
+def resolve(node: Node, graph: Graph, locate: Callable[[Output], str], prefix: str) -> Any:
+    """The node's config with a value for each placeholder. `locate` returns the path of an output."""
 
     def place(leaf: Any) -> Any:
         if isinstance(leaf, Step):
-            return paths[graph[leaf].output]
-        if isinstance(leaf, InputName):
-            if leaf.step is None:
-                return below(prefix, leaf.name or "")
-            return below(paths[graph[leaf.step].output], leaf.name)
+            return place(InputName(leaf))
+        if isinstance(leaf, InputName) and leaf.step is None:
+            return below(prefix, leaf.name or "")
+        if isinstance(leaf, InputName | InputPartitions):
+            return _input_paths(leaf, node, graph, locate)
         if isinstance(leaf, OutputName):
-            return below(paths[node.output], leaf.name)
+            return below(locate(node.output), leaf.name)
+        if isinstance(leaf, PartitionName | WindowName):
+            return value_of(leaf, node.step.partitions, node.key or "")
         if isinstance(leaf, VersionedValue):
             return leaf.value
         if isinstance(leaf, MirroredValue):
-            return _in_the_mirror(map_leaves(leaf.value, place), prefix)
+            return map_leaves(map_leaves(leaf.value, place), lambda path: _in_the_mirror(path, prefix))
         return leaf
 
     return map_leaves(node.step.config, place)
+
+
+def _input_paths(
+    leaf: InputName | InputPartitions, node: Node, graph: Graph, locate: Callable[[Output], str]
+) -> str | list[str]:
+    """The path of an input, or the paths of its partitions."""
+    source = graph[leaf.step].output  # type: ignore[index]
+    read = read_of(node.step.partitions, leaf, f"Step {node.name!r} config")
+    outputs = [source if key is None else source.at(key) for key in read.keys(node.key)]
+    paths = [below(locate(output), leaf.name) for output in outputs]
+    return paths if read.is_list else paths[0]
 
 
 def mirror_budget_gb(step: Step) -> float | None:
@@ -57,7 +82,7 @@ def check_config(node: Node) -> None:
 def _stand_in(leaf: Any) -> Any:
     if isinstance(leaf, VersionedValue):
         return leaf.value
-    if isinstance(leaf, Step | InputName | OutputName | MirroredValue):
+    if isinstance(leaf, Step | Placeholder):
         return ""
     return leaf
 

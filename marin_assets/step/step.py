@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.partitions import Partitions
 from marin_assets.step.placement import require_override
 from marin_assets.step.values import ConfigError, InputName, StepMarker
 from marin_resources.hardware import Resources, cpu
@@ -30,6 +31,8 @@ class Step(StepMarker):
     """A plain importable function. Its result (numbers, names, plots) goes into the record."""
     config: Any
     """A frozen dataclass. Only `versioned()` fields and inputs enter the version."""
+    partitions: Partitions | None = None
+    """The keys of which each has an output of its own, such as static("en", "de"). None: the step has one output."""
     description: str | None = None
     """Shown to people; None: the function's docstring."""
     resources: Resources = field(default_factory=cpu)
@@ -65,6 +68,11 @@ class Step(StepMarker):
             raise ConfigError(
                 f"Step {self.name!r} has config={self.config!r}, expected an instance of a dataclass. "
                 "Declare the config's fields in a @dataclass(frozen=True, kw_only=True)."
+            )
+        if self.partitions is not None and not isinstance(self.partitions, Partitions):
+            raise ConfigError(
+                f"Step {self.name!r} has partitions={self.partitions!r}, expected static(), dynamic(), hourly(), "
+                "daily(), weekly(), monthly() or product()."
             )
         if self.override_output_path is not None:
             require_override(self.override_output_path, self.name)

@@ -7,6 +7,8 @@ A config is written before the paths of its inputs and of its output are known. 
     output_path_of(step)       the path of the output of `step`
     this_output_path()         the path of this step's own output
     mirrored("raw/dclm")       a path that may be read from another region, up to a budget
+    this_partition()           the key of the partition that is computed
+    this_window()              the start and the end of that partition's window of time
     hardcoded("raw/old-1")     a path under the prefix that is no step's output
 
 Each function has the type of the value that it stands for (`versioned(50)` is an `int` to a type checker), so a
@@ -45,6 +47,12 @@ class StepMarker:
     """Base class of Step: it lets this module recognise a step without importing it."""
 
     name: str
+    partitions: Any
+    """A set of partitions, or None."""
+
+
+class Placeholder:
+    """Base class of what stands for a value that is known only when the output is located."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +63,14 @@ class VersionedValue(Generic[T]):
 
 
 @dataclass(frozen=True, eq=False)
-class InputName(_Path):
+class InputName(Placeholder, _Path):
     """The path of the output of `step`, or a path below it; without a step, a path under the prefix."""
 
     step: StepMarker | None
     name: str | None = None
     block_on_step: bool = True
+    partition: str | None = None
+    """The key of the partition to read. None: the one of the reader's own key, if the step has partitions."""
 
     def __post_init__(self) -> None:
         require_inside(self.name, "An input")
@@ -86,8 +96,34 @@ class InputName(_Path):
         return f"InputName({what!r}, {self.name!r})"
 
 
+@dataclass(frozen=True, eq=False)
+class InputPartitions(Placeholder):
+    """The paths of named partitions of `step`, or of `name` below each: a list in the order of the keys."""
+
+    step: StepMarker
+    keys: tuple[str, ...]
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        require_inside(self.name, "An input")
+
+
 @dataclass(frozen=True)
-class OutputName(_Path):
+class PartitionName(Placeholder, _Path):
+    """The key of the partition that is computed; of one dimension of a product."""
+
+    dimension: str | None = None
+
+
+@dataclass(frozen=True)
+class WindowName(Placeholder):
+    """The window of time of the partition that is computed."""
+
+    dimension: str | None = None
+
+
+@dataclass(frozen=True)
+class OutputName(Placeholder, _Path):
     """The path of this step's own output, or a path below it."""
 
     name: str | None = None
@@ -97,7 +133,7 @@ class OutputName(_Path):
 
 
 @dataclass(frozen=True)
-class MirroredValue(_Path):
+class MirroredValue(Placeholder, _Path):
     """A path that is read from any region that has it."""
 
     value: Any
@@ -121,7 +157,7 @@ def versioned(value: T) -> T:
     """
     if isinstance(value, VersionedValue):
         raise ConfigError(f"versioned({value!r}) is versioned already. Wrap the value once.")
-    if isinstance(value, InputName | OutputName | MirroredValue | StepMarker):
+    if isinstance(value, Placeholder | StepMarker):
         raise ConfigError(
             f"versioned({value!r}) wraps a path, which enters the version by itself. Pass it without versioned()."
         )
@@ -141,13 +177,28 @@ def unwrap_versioned_value(value: Any) -> Any:
     return map_leaves(value, _unwrap)
 
 
-def output_path_of(step: StepMarker | InputName, name: str | None = None) -> InputName:
-    """The path of the output of `step`, or of `name` below it. It makes `step` an input of the step that reads it."""
+def output_path_of(step: StepMarker | InputName, name: str | None = None, *, partition: str | None = None) -> InputName:
+    """The path of the output of `step`, or of `name` below it. It makes `step` an input of the step that reads it.
+
+    A step with partitions is read at the reader's own key, or at the key `partition`, which enters the version. A
+    reader with longer windows of time gets a list: the paths of all windows within its own.
+    """
     if isinstance(step, InputName):
-        return step.cd(name) if name else step
+        found = step.cd(name) if name else step
+        return found if partition is None else dataclasses.replace(found, partition=partition)
     if not isinstance(step, StepMarker):
         raise ConfigError(f"output_path_of({step!r}) needs a Step. Pass the step itself, not its name or config.")
-    return InputName(step, name)
+    return InputName(step, name, partition=partition)
+
+
+def this_partition(dimension: str | None = None) -> str:
+    """The key of the partition that is computed; for a product, of the named dimension, or both as Dagster has them."""
+    return cast(str, PartitionName(dimension))
+
+
+def this_window(dimension: str | None = None) -> tuple[str, str]:
+    """The start and the end of the window of time that is computed, in ISO 8601; for a product, of that dimension."""
+    return cast("tuple[str, str]", WindowName(dimension))
 
 
 def this_output_path(name: str | None = None) -> str:
@@ -166,7 +217,7 @@ def mirrored(value: str, budget_gb: float = 10) -> str:
 
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     """A copy of `value` with `change` applied to every leaf, in dataclasses, lists, tuples and dicts."""
-    if isinstance(value, VersionedValue | InputName | OutputName | MirroredValue | StepMarker):
+    if isinstance(value, VersionedValue | Placeholder | StepMarker):
         return change(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value) if f.init]
@@ -196,7 +247,7 @@ def _parts(value: Any) -> list[Any]:
     """The values directly inside a value."""
     if isinstance(value, VersionedValue | MirroredValue):
         return [value.value]
-    if isinstance(value, InputName | OutputName | StepMarker):
+    if isinstance(value, Placeholder | StepMarker):
         return []
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [getattr(value, field.name) for field in dataclasses.fields(value)]
@@ -208,6 +259,6 @@ def _parts(value: Any) -> list[Any]:
 def _unwrap(leaf: Any) -> Any:
     if isinstance(leaf, VersionedValue | MirroredValue):
         return unwrap_versioned_value(leaf.value)
-    if isinstance(leaf, InputName | OutputName | StepMarker):
+    if isinstance(leaf, Placeholder | StepMarker):
         raise ConfigError(f"{leaf!r} is a path that is known only when its step is placed. Resolve the config first.")
     return leaf

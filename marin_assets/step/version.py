@@ -1,7 +1,8 @@
 """A step's version: Marin's hash of its name, its versioned config fields and the versions of its inputs.
 
     version  = {"name": …, "config": {"a.b.[0]": <versioned value | "DEP[i]/sub" | hardcoded path>},
-                "dependencies": [<version of input i>, …], "pseudo_dependencies": […] if any}
+                "dependencies": [<version of input i>, …], "pseudo_dependencies": […] if any,
+                "partitions": <kind of its set of partitions> if it has one}
     text     = json.dumps(version, sort_keys=True)
     hash     = md5(text)[:6]                             the path is <name>-<hash>
     identity = sha256(version)                           compared in full before a reuse: six digits can collide
@@ -27,13 +28,18 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
+from marin_assets.step.partition_reads import Read, read_of
 from marin_assets.step.step import Step
+from marin_assets.step.this_partition import mark_of
 from marin_assets.step.values import (
     ConfigError,
     InputName,
+    InputPartitions,
     MirroredValue,
-    OutputName,
+    PartitionName,
+    Placeholder,
     VersionedValue,
+    WindowName,
     require_shallow,
 )
 from marin_resources.output import identity_of
@@ -49,6 +55,10 @@ class Inputs:
     fields: Mapping[str, Any]
     dependencies: tuple[Step, ...]
     pseudo_dependencies: tuple[Step, ...]
+    reads: tuple[tuple[Step, Read], ...]
+    """Each dependency with the partitions that are read of it; a step may be read in several ways."""
+    partitions: Any = None
+    """The mark of the step's own set of partitions."""
 
 
 @dataclass(frozen=True)
@@ -80,22 +90,33 @@ def read_inputs(step: Step) -> Inputs:
     fields: dict[str, Any] = {}
     dependencies: list[Step] = []
     pseudo: list[Step] = []
+    reads: list[tuple[Step, Read]] = []
     for place, leaf in _leaves(step.config, "", step):
+        where = f"Step {step.name!r} config.{place}"
         if isinstance(leaf, VersionedValue):
-            fields[place] = stable_json(leaf.value, f"Step {step.name!r} config.{place}")
+            fields[place] = stable_json(leaf.value, where)
+        elif isinstance(leaf, PartitionName | WindowName):
+            fields[place] = mark_of(leaf, step.partitions, where)
         elif isinstance(leaf, InputName) and leaf.step is None:
             fields[place] = leaf.name
-        elif isinstance(leaf, InputName):
-            fields[place] = f"DEP[{len(dependencies) + len(pseudo)}]" + (f"/{leaf.name}" if leaf.name else "")
-            (dependencies if leaf.block_on_step else pseudo).append(leaf.step)  # type: ignore[arg-type]
-    return Inputs(fields, tuple(dependencies), tuple(pseudo))
+        elif isinstance(leaf, InputName | InputPartitions):
+            source: Step = leaf.step  # type: ignore[assignment]
+            read = read_of(step.partitions, leaf, where)
+            below = f"/{leaf.name}" if leaf.name else ""
+            fields[place] = f"DEP[{len(dependencies) + len(pseudo)}]{read.mark}{below}"
+            blocking = isinstance(leaf, InputPartitions) or leaf.block_on_step
+            (dependencies if blocking else pseudo).append(source)
+            if blocking:
+                reads.append((source, read))
+    mark = None if step.partitions is None else step.partitions.mark
+    return Inputs(fields, tuple(dependencies), tuple(pseudo), tuple(reads), mark)
 
 
 def compute_version(name: str, inputs: Inputs, versions: Mapping[Step, Version]) -> Version:
     """The version of a step of this name, given the versions of its inputs."""
     deps = [versions[step] for step in inputs.dependencies]
     pseudo = [versions[step] for step in inputs.pseudo_dependencies]
-    text = _text(name, inputs.fields, deps, pseudo)
+    text = _text(name, inputs.fields, deps, pseudo, inputs.partitions)
     depth = 1 + max((version.depth for version in deps), default=-1)  # as in Marin, pseudo-dependencies do not count
     return Version(name=name, hash=hashlib.md5(text.encode()).hexdigest()[:6], text=text, depth=depth)
 
@@ -118,7 +139,7 @@ def stable_json(value: Any, where: str) -> Any:
         return {"days": value.days, "seconds": value.seconds, "microseconds": value.microseconds}
     if isinstance(value, PurePath):
         return str(value)
-    if isinstance(value, VersionedValue | InputName | OutputName | MirroredValue | Step):
+    if isinstance(value, VersionedValue | Placeholder | Step):
         raise ConfigError(
             f"{where} has {value!r} inside versioned(). Put versioned() on plain values only, and paths beside them."
         )
@@ -140,7 +161,7 @@ def stable_json(value: Any, where: str) -> Any:
 def plain_leaves(config: Any) -> Iterator[tuple[str, Any]]:
     """The leaves that do not enter the version, by their path in the config."""
     for place, leaf in _leaves(config, "", None):
-        if not isinstance(leaf, VersionedValue | InputName | OutputName):
+        if not isinstance(leaf, VersionedValue | Placeholder):
             yield place, leaf
 
 
@@ -149,7 +170,7 @@ def _leaves(value: Any, place: str, step: Step | None) -> Iterator[tuple[str, An
         yield place, InputName(value)
     elif isinstance(value, MirroredValue):
         yield from _leaves(value.value, place, step)
-    elif isinstance(value, VersionedValue | InputName | OutputName):
+    elif isinstance(value, VersionedValue | Placeholder):
         yield place, value
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
@@ -170,13 +191,17 @@ def _leaves(value: Any, place: str, step: Step | None) -> Iterator[tuple[str, An
         yield place, value
 
 
-def _text(name: str, fields: Mapping[str, Any], deps: Iterable[Version], pseudo: Iterable[Version]) -> str:
+def _text(
+    name: str, fields: Mapping[str, Any], deps: Iterable[Version], pseudo: Iterable[Version], partitions: Any
+) -> str:
     """json.dumps(version, sort_keys=True), joined from the texts of the inputs, which have this form."""
     parts = [
         f'"config": {json.dumps(fields, sort_keys=True)}',
         f'"dependencies": [{", ".join(map(_inline, deps))}]',
         f'"name": {json.dumps(name)}',
     ]
+    if partitions is not None:
+        parts.append(f'"partitions": {json.dumps(partitions, sort_keys=True)}')
     if inlined := ", ".join(map(_inline, pseudo)):
         parts.append(f'"pseudo_dependencies": [{inlined}]')
     return "{" + ", ".join(parts) + "}"

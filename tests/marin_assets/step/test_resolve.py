@@ -38,7 +38,7 @@ def do_nothing(config: Any) -> None:
 
 def resolved(step: Step, prefix: str = "/prefix") -> Config:
     graph, store = build_graph([step]), Store(prefix)
-    return resolve(graph[step], graph, {n.output: store.locate(n.output) for n in graph}, prefix)
+    return resolve(graph[step], graph, store.locate, prefix)
 
 
 DATA = Step(name="raw/data", fn=do_nothing, config=Config())

@@ -1,0 +1,50 @@
+"""`this_partition()` and `this_window()` in a config: the key that is computed, and its window of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marin_assets.step.partitions import Partitions
+from marin_assets.step.product_partitions import ProductPartitions
+from marin_assets.step.time_partitions import TimePartitions
+from marin_assets.step.values import ConfigError, PartitionName, WindowName
+
+
+def mark_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> str:
+    """What the placeholder leaves in the version. Raises ConfigError, which begins with `where`, if it has no value."""
+    _set_of(leaf, partitions, where)
+    what = "PARTITION" if isinstance(leaf, PartitionName) else "WINDOW"
+    return what if leaf.dimension is None else f"{what}[{leaf.dimension}]"
+
+
+def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, key: str) -> Any:
+    """The key, or the start and the end of its window in ISO 8601."""
+    found = _set_of(leaf, partitions, "The config")
+    if leaf.dimension is not None:
+        assert isinstance(partitions, ProductPartitions)
+        key = partitions.split(key)[leaf.dimension]
+    if isinstance(leaf, PartitionName):
+        return key
+    assert isinstance(found, TimePartitions)
+    start, end = found.window(key)
+    return start.isoformat(), end.isoformat()
+
+
+def _set_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> Partitions:
+    """The set that the placeholder is about."""
+    what = "this_partition" if isinstance(leaf, PartitionName) else "this_window"
+    call = f"{what}({leaf.dimension!r})" if leaf.dimension is not None else f"{what}()"
+    if partitions is None:
+        raise ConfigError(f"{where} is {call}, and the step has no partitions. Pass partitions= to the step.")
+    if leaf.dimension is not None:
+        dimensions = partitions.dimensions if isinstance(partitions, ProductPartitions) else {}
+        if leaf.dimension not in dimensions:
+            has = f"the dimensions {' and '.join(dimensions)}" if dimensions else "no dimensions"
+            raise ConfigError(f"{where} is {call}, and {partitions} has {has}. Correct the name, or leave it out.")
+        partitions = dimensions[leaf.dimension]
+    if isinstance(leaf, WindowName) and not isinstance(partitions, TimePartitions):
+        raise ConfigError(
+            f"{where} is {call}, and {partitions} has no windows of time. Use this_partition(), or hourly(), daily(), "
+            "weekly() or monthly()."
+        )
+    return partitions

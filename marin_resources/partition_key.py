@@ -1,0 +1,60 @@
+"""Partition keys as path segments: each key is one segment of a path, and each segment is one key.
+
+In:  a key, any text.   Out: the segment: letters, digits and `-_.=+@:` as they are, other bytes in UTF-8 as `%XX`.
+
+A key that cannot be a folder everywhere is refused: empty, `.`, `..`, or over 200 bytes as a segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import quote, unquote
+
+SAFE = "-_.=+@:"
+MAX_SEGMENT_BYTES = 200
+"""A file system takes 255 for a name; what is written beside a folder has a longer name than the folder."""
+
+
+class PartitionKeyError(ValueError):
+    """A key that no partition can have: one sentence."""
+
+
+def segment_of(key: str) -> str:
+    """Return the path segment of a key. Raises PartitionKeyError."""
+    if not isinstance(key, str) or not key or key in (".", ".."):
+        raise PartitionKeyError(f"The partition key {key!r} is not a name. Expected a text such as '2026-01' or 'en'.")
+    try:
+        segment = quote(key, safe=SAFE)
+    except UnicodeEncodeError:
+        raise PartitionKeyError(
+            f"The partition key {key!r} has half of a surrogate pair, which UTF-8 does not have. Correct the key."
+        ) from None
+    if segment.startswith("."):  # readers of data pass over names with a leading dot
+        segment = f"%2E{segment[1:]}"
+    if len(segment) > MAX_SEGMENT_BYTES:
+        raise PartitionKeyError(
+            f"The partition key {key[:40]!r}… takes {len(segment)} bytes as a folder's name, and at most "
+            f"{MAX_SEGMENT_BYTES} are possible. Shorten it."
+        )
+    return segment
+
+
+def key_of(segment: str) -> str | None:
+    """Return the key of a path segment; None for a segment that `segment_of` does not make."""
+    try:
+        key = unquote(segment, errors="strict")
+        return key if segment_of(key) == segment else None
+    except (UnicodeDecodeError, PartitionKeyError):
+        return None
+
+
+def require_distinct(keys: Iterable[str], what: str) -> None:
+    """Raise PartitionKeyError, which begins with `what`, unless each key has a folder of its own."""
+    folders: dict[str, str] = {}
+    for key in keys:
+        other = folders.setdefault(segment_of(key).lower(), key)
+        if other != key:
+            raise PartitionKeyError(
+                f"{what} has the keys {other!r} and {key!r}, which are one folder where case does not matter, as on "
+                "macOS. Rename one of them."
+            )
