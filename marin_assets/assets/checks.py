@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
@@ -41,6 +41,43 @@ def op_name(name: str) -> str:
 def check_results(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
     """The results of the checks, by the output's record."""
     return [_check_complete(key, observed.path), *_check_expectations(step, key, observed)]
+
+
+def check_results_of_partitions(
+    step: Step, key: dg.AssetKey, observed: Mapping[str, Observed]
+) -> list[dg.AssetCheckResult]:
+    """The results of the checks over the partitions of a run: each holds if it holds for all of them."""
+    found: dict[str, dict[str, dg.AssetCheckResult]] = {}
+    for partition, seen in observed.items():
+        for result in check_results(step, key, seen):
+            found.setdefault(str(result.check_name), {})[partition] = result
+    return [_together(name, key, results) for name, results in found.items()]
+
+
+def _together(name: str, key: dg.AssetKey, results: Mapping[str, dg.AssetCheckResult]) -> dg.AssetCheckResult:
+    failing = {partition: result for partition, result in results.items() if not result.passed}
+    first = next(iter((failing or results).values()))
+    shown = [f"[{partition}] {_value(result)}" for partition, result in list(failing.items())[:SHOWN_FINDINGS]]
+    if more := len(failing) - len(shown):
+        shown.append(f"and {more} more partitions")
+    warning = all(result.severity is dg.AssetCheckSeverity.WARN for result in failing.values()) and bool(failing)
+    return dg.AssetCheckResult(
+        check_name=name,
+        asset_key=key,
+        passed=not failing,
+        severity=dg.AssetCheckSeverity.WARN if warning else dg.AssetCheckSeverity.ERROR,
+        metadata={
+            "expected": _value(first, "expected"),
+            "value": "; ".join(shown) if failing else f"{len(results)} partitions hold it",
+            "partitions": len(results),
+            "failing": len(failing),
+        },
+    )
+
+
+def _value(result: dg.AssetCheckResult, name: str = "value") -> str:
+    value = result.metadata.get(name)
+    return str(getattr(value, "value", value))
 
 
 def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:

@@ -6,11 +6,14 @@ import dagster as dg
 
 from marin_assets.assets.checks import check_specs, op_name
 from marin_assets.assets.materialize import materialize
+from marin_assets.assets.materialize_partitions import materialize_partitions
+from marin_assets.assets.partitions import definition_of, dependencies_of
 from marin_assets.plan.asset_key import group_of, key_of
 from marin_assets.plan.catalog import description_of, kinds_of
 from marin_assets.plan.requirements import requirements_of
 from marin_assets.plan.validation import validate
 from marin_assets.step.graph import Graph, Node
+from marin_assets.step.step import Step
 from marin_resources.orchestrator.io_manager import IDENTITY, NAME, OVERRIDE, VERSION
 from marin_resources.orchestrator.preflight import REQUIRES
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
@@ -26,21 +29,34 @@ def build_assets(graph: Graph) -> list[dg.AssetsDefinition]:
 
 def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:
     """The asset of one node. Its body looks, submits, waits and reports; it computes nothing."""
-    spec = asset_spec(node)
+    spec, partitions = asset_spec(node), node.step.partitions
+    kind = Observed if partitions is None else dict
 
     @dg.multi_asset(
         name=op_name(node.name),
         # an output with a type, not a bare spec, so that the IO manager gets the value to confirm
-        outs={"observed": dg.AssetOut.from_spec(spec.replace_attributes(deps=[]), dagster_type=Observed)},
+        outs={"observed": dg.AssetOut.from_spec(spec.replace_attributes(deps=[]), dagster_type=kind)},
         deps=spec.deps,
         check_specs=check_specs(node.step, spec.key),
+        partitions_def=spec.partitions_def,
+        backfill_policy=_backfill_policy(node.step),
     )
     async def body(
         context: dg.AssetExecutionContext, store: StoreResource, ray_tpu: RayTPUResource
     ) -> dg.MaterializeResult:
-        return await materialize(context, node, graph, store, ray_tpu)
+        if partitions is None:
+            return await materialize(context, node, graph, store, ray_tpu)
+        return await materialize_partitions(context, node, graph, store, ray_tpu)
 
     return body
+
+
+def _backfill_policy(step: Step) -> dg.BackfillPolicy | None:
+    """One run for all partitions, unless the step limits them."""
+    if step.partitions is None:
+        return None
+    limit = step.max_partitions_per_run
+    return dg.BackfillPolicy.single_run() if limit is None else dg.BackfillPolicy.multi_run(limit)
 
 
 def asset_spec(node: Node) -> dg.AssetSpec:
@@ -53,7 +69,8 @@ def asset_spec(node: Node) -> dg.AssetSpec:
         metadata[REQUIRES] = dg.MetadataValue.json(required.to_dict())
     return dg.AssetSpec(
         asset_key(node),
-        deps=[asset_key(dependency) for dependency in node.dependencies],
+        deps=dependencies_of(node),
+        partitions_def=None if step.partitions is None else definition_of(step.partitions),
         code_version=node.version.hash,
         group_name=group_of(node),
         description=description_of(step),

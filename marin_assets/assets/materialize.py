@@ -20,6 +20,7 @@ from marin_resources.orchestrator.produce import Produced, ProduceError, RunCall
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
 from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.output import Observed
 from marin_resources.ray_tpu.cluster.errors import ClusterError
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.ray_tpu.ray_options import UnmeetableError
@@ -36,9 +37,33 @@ async def materialize(
     context: dg.AssetExecutionContext, node: Node, graph: Graph, storage: StoreResource, ray_tpu: RayTPUResource
 ) -> dg.MaterializeResult:
     """Materialize the node's output: reuse it, or compute it. Raises dg.Failure with one sentence."""
+    store = await open_store(node, storage)
+    produced = await produce_output(context, node, graph, store, storage, ray_tpu)
+    if not produced.reused:
+        return report(context, node, produced)
     state = ray_tpu.run_state
+    return report(context, node, produced, *await asyncio.to_thread(find_drift_of, node, graph, store, produced, state))
+
+
+async def open_store(node: Node, storage: StoreResource) -> Store:
+    """The store of the run. Raises dg.Failure."""
     try:
-        store = await asyncio.to_thread(storage.store)
+        return await asyncio.to_thread(storage.store)
+    except REPORTED as error:
+        raise failure(f"Step {node.output.label!r}: {error}") from None
+
+
+async def produce_output(
+    context: dg.AssetExecutionContext,
+    node: Node,
+    graph: Graph,
+    store: Store,
+    storage: StoreResource,
+    ray_tpu: RayTPUResource,
+) -> Produced:
+    """Reuse or compute one output. Raises dg.Failure with one sentence."""
+    state, label = ray_tpu.run_state, node.output.label
+    try:
         produced = await produce(
             build_request(
                 node,
@@ -49,28 +74,26 @@ async def materialize(
             ),
             store,
             lambda: ray_tpu.backend(context.run, context.instance, context.log.info),
-            callbacks=_callbacks(context, node, state),
+            callbacks=_callbacks(context, label, state),
             lost_worker_budget=ray_tpu.lost_worker_budget,
             wait_for_others=storage.wait_for_others,
             should_detach=lambda: state.should_detach,
         )
     except asyncio.CancelledError:
-        raise failure(f"Step {node.name!r} was stopped with its run. Materialize it again to go on.") from None
+        raise failure(f"Step {label!r} was stopped with its run. Materialize it again to go on.") from None
     except ProduceError as error:
         raise failure(str(error), error.traceback) from None
     except REPORTED as error:
-        raise failure(f"Step {node.name!r}: {error}" if repr(node.name) not in str(error) else str(error)) from None
+        raise failure(f"Step {label!r}: {error}" if repr(label) not in str(error) else str(error)) from None
     state.manifest_digests[node.output] = manifest_digest(produced.observed)
-    if not produced.reused:
-        return report(context, node, produced)
-    return report(context, node, produced, *await asyncio.to_thread(_find_drift, node, graph, store, produced, state))
+    return produced
 
 
-def _callbacks(context: dg.AssetExecutionContext, node: Node, state: RunState) -> RunCallbacks:
+def _callbacks(context: dg.AssetExecutionContext, label: str, state: RunState) -> RunCallbacks:
     return RunCallbacks(
         log=context.log.info,
-        on_log=lambda line: print(output_line(node.name, line), flush=True),
-        on_job=lambda job: state.jobs.set(node.name, job),
+        on_log=lambda line: print(output_line(label, line), flush=True),
+        on_job=lambda job: state.jobs.set(label, job),
     )
 
 
@@ -85,11 +108,8 @@ def report(
     observed = produced.observed
     if produced.reused:
         context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.path}", describe(drift)))))
-    elif not observed.result and not ((observed.record or {}).get("manifest") or {}).get("files"):
-        context.log.warning(
-            f"{node.name}: complete and empty: its function wrote no file below {observed.path!r} and returned "
-            "nothing. If that is a mistake, correct the function, and remove that folder or change a versioned field."
-        )
+    else:
+        warn_if_empty(context, node, observed)
     key = context.assets_def.key
     return dg.MaterializeResult(
         value=observed,
@@ -100,6 +120,15 @@ def report(
     )
 
 
+def warn_if_empty(context: dg.AssetExecutionContext, node: Node, observed: Observed) -> None:
+    """Log a warning for a computed output without a file and without a result."""
+    if not observed.result and not ((observed.record or {}).get("manifest") or {}).get("files"):
+        context.log.warning(
+            f"{node.output.label}: complete and empty: its function wrote no file below {observed.path!r} and returned "
+            "nothing. If that is a mistake, correct the function, and remove that folder or change a versioned field."
+        )
+
+
 def failure(sentence: str, traceback: str = "") -> dg.Failure:
     """A failure that Dagster shows as the sentence, with the function's traceback below it."""
     metadata = {"traceback": dg.MetadataValue.md(f"```\n{traceback}\n```")} if traceback else {}
@@ -107,8 +136,9 @@ def failure(sentence: str, traceback: str = "") -> dg.Failure:
     return dg.Failure(described.strip(), metadata={"error": sentence, **metadata}, allow_retries=False)
 
 
-def _find_drift(
+def find_drift_of(
     node: Node, graph: Graph, store: Store, produced: Produced, state: RunState
 ) -> tuple[tuple[Drift, ...], tuple[Kind, ...]]:
+    """The drift of a reused output, and the kinds of drift that its record cannot show. Blocks."""
     inputs = input_digests(node, store, produced.observed, state.manifest_digests)
     return drift_of(node, graph, store, produced.observed, inputs)

@@ -33,6 +33,10 @@ class Read:
     is_list: bool
     keys: Callable[[str | None], Keys]
     """Return the keys of the input for the reader's key; (None,) for an input without partitions."""
+    named: tuple[str, ...] = ()
+    """The keys, if the config names them."""
+    dimension: str | None = None
+    """The dimension of the reader's product whose key is read."""
 
 
 WHOLE = Read(mark="", is_list=False, keys=lambda key: (None,))
@@ -87,22 +91,23 @@ def _named(keys: tuple[str, ...], source: Partitions, is_list: bool, where: str)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
     segments = ",".join(map(segment_of, keys))
-    return Read(mark=f"@[{segments}]" if is_list else f"@{segments}", is_list=is_list, keys=lambda key: keys)
+    mark = f"@[{segments}]" if is_list else f"@{segments}"
+    return Read(mark=mark, is_list=is_list, keys=lambda key: keys, named=keys)
 
 
 def _of_dimension(reader: ProductPartitions, source: Partitions, name: str, where: str) -> Read:
-    related = {dimension: _related(of_reader, source) for dimension, of_reader in reader.dimensions.items()}
-    found = {dimension: read for dimension, read in related.items() if isinstance(read, Read)}
-    if len(found) != 1:
-        which = "both" if found else "neither"
+    fitting = [dimension for dimension, own in reader.dimensions.items() if _related(own, source) is SAME]
+    if len(fitting) != 1:
+        which = "both" if fitting else "neither"
         raise ConfigError(
             f"{where} reads {name!r}, and {which} of the dimensions of {reader} fit {source}. {_ways(name)}"
         )
-    [(dimension, read)] = found.items()
+    [dimension] = fitting
     return Read(
-        mark=f"@{{{dimension}}}{read.mark}",
-        is_list=read.is_list,
-        keys=lambda key: read.keys(reader.split(str(key))[dimension]),
+        mark=f"@{{{dimension}}}",
+        is_list=False,
+        keys=lambda key: (reader.split(str(key))[dimension],),
+        dimension=dimension,
     )
 
 

@@ -33,6 +33,8 @@ class Step(StepMarker):
     """A frozen dataclass. Only `versioned()` fields and inputs enter the version."""
     partitions: Partitions | None = None
     """The keys of which each has an output of its own, such as static("en", "de"). None: the step has one output."""
+    max_partitions_per_run: int | None = None
+    """How many partitions one run of a backfill makes. None: all of them; a run costs some seconds."""
     description: str | None = None
     """Shown to people; None: the function's docstring."""
     resources: Resources = field(default_factory=cpu)
@@ -74,6 +76,9 @@ class Step(StepMarker):
                 f"Step {self.name!r} has partitions={self.partitions!r}, expected static(), dynamic(), hourly(), "
                 "daily(), weekly(), monthly() or product()."
             )
+        limit = self.max_partitions_per_run
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise ConfigError(f"Step {self.name!r} has max_partitions_per_run={limit!r}, expected 1 or more, or None.")
         if self.override_output_path is not None:
             require_override(self.override_output_path, self.name)
         if any(isinstance(names, str) for names in (self.extras, self.env, self.packages)):

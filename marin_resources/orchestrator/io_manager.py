@@ -12,6 +12,7 @@ import hashlib
 import json
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -37,26 +38,37 @@ class MarinIOManager(dg.ConfigurableIOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
         output = output_of_asset(context.step_context.job_def.asset_layer, context.asset_key)
-        store = self.store.store()
-        if NAME in context.asset_spec.metadata:
-            _confirm(store.locate(output), output, obj)
+        store, is_step = self.store.store(), NAME in context.asset_spec.metadata
+        if context.has_asset_partitions and is_step:
+            for key in context.asset_partition_keys:
+                _confirm(store, output.at(key), obj.get(key))
+            return
+        if context.has_asset_partitions:
+            output = output.at(_only_key(context.asset_partition_keys, output))
+        if is_step:
+            _confirm(store, output, obj)
         else:
             try:
                 self._store_value(store, output, obj, context)
             except ControlFileError as error:
-                raise dg.Failure(f"Asset {output.name!r}: {error}", allow_retries=False) from None
+                raise dg.Failure(f"Asset {output.label!r}: {error}", allow_retries=False) from None
         context.add_output_metadata({"path": dg.MetadataValue.path(store.locate(output))})
 
     def load_input(self, context: dg.InputContext) -> Any:
         layer, key = context.step_context.job_def.asset_layer, context.asset_key
-        output = output_of_asset(layer, key)
+        output, is_step = output_of_asset(layer, key), NAME in layer.get(key).metadata
+        if not context.has_asset_partitions:
+            return self._load(output, is_step)
+        values = {one: self._load(output.at(one), is_step) for one in context.asset_partition_keys}
+        return values if len(values) != 1 else next(iter(values.values()))
+
+    def _load(self, output: Output, is_step: bool) -> Any:
         observed = _look(self.store.store(), output)
         if not observed.done:
             raise dg.Failure(
-                f"Asset {key.to_user_string()!r} is read and {observed.path!r} is not complete. Materialize it first.",
+                f"Asset {output.label!r} is read and {observed.path!r} is not complete. Materialize it first.",
                 allow_retries=False,
             )
-        is_step = NAME in layer.get(key).metadata
         return observed.path if is_step else _stored_value(observed)
 
     def _store_value(self, store: Store, output: Output, value: Any, context: dg.OutputContext) -> None:
@@ -92,7 +104,7 @@ class MarinIOManager(dg.ConfigurableIOManager):
         observed = _look(store, output)
         if encode_value(value) != encode_value(_stored_value(observed)):
             raise dg.Failure(
-                f"Asset {output.name!r} gave another value than the one stored at {observed.path!r} for the same "
+                f"Asset {output.label!r} gave another value than the one stored at {observed.path!r} for the same "
                 "code_version. Give it a new code_version.",
                 allow_retries=False,
             )
@@ -102,7 +114,7 @@ def _look(store: Store, output: Output) -> Observed:
     """The state of an output. Raises dg.Failure if one of its control files is damaged."""
     observed = store.look([output])[output]
     if observed.damage:
-        raise dg.Failure(f"Asset {output.name!r}: {observed.damage}", allow_retries=False)
+        raise dg.Failure(f"Asset {output.label!r}: {observed.damage}", allow_retries=False)
     return observed
 
 
@@ -111,11 +123,23 @@ def _stored_value(observed: Observed) -> Any:
     return read_value(observed.path, str(observed.result.get("format")))
 
 
-def _confirm(path: str, output: Output, observed: Any) -> None:
+def _only_key(keys: Sequence[str], output: Output) -> str:
+    """The key of a hand-written asset's partition. Raises dg.Failure for several, which one value cannot be."""
+    if len(keys) != 1:
+        raise dg.Failure(
+            f"Asset {output.name!r} got one value for {len(keys)} partitions. Give it "
+            "backfill_policy=dg.BackfillPolicy.multi_run(), so that each has a run and a value of its own.",
+            allow_retries=False,
+        )
+    return str(keys[0])
+
+
+def _confirm(store: Store, output: Output, observed: Any) -> None:
     """Raise dg.Failure unless the step's body returned its own output, complete."""
+    path = store.locate(output)
     if not isinstance(observed, Observed) or observed.path != path or not observed.done:
         raise dg.Failure(
-            f"Step {output.name!r} returned {observed!r:.300}, expected its complete output at {path!r}. Run again.",
+            f"Step {output.label!r} returned {observed!r:.300}, expected its complete output at {path!r}. Run again.",
             allow_retries=False,
         )
 

@@ -101,7 +101,7 @@ async def produce(
     run computes is an error. A cancellation stops the compute; if the compute can outlive this process and
     `should_detach` returns True, the compute keeps running and DetachedError replaces CancelledError.
     """
-    name = request.output.name
+    name = request.output.label
     waited_s, lost, expired, vanished = 0.0, 0, None, 0
     while True:
         observed = await _look(store, request.output)
@@ -152,9 +152,9 @@ async def produce(
 async def _look(store: Store, output: Output) -> Observed:
     observed = (await asyncio.to_thread(store.look, [output]))[output]
     if observed.damage:
-        raise ProduceError(f"Step {output.name!r}: {observed.damage}")
+        raise ProduceError(f"Step {output.label!r}: {observed.damage}")
     if observed.match is Match.OTHER:
-        raise ProduceError(f"Step {output.name!r}: {other_version_message(output, observed.path)}")
+        raise ProduceError(f"Step {output.label!r}: {other_version_message(output, observed.path)}")
     return observed
 
 
@@ -165,17 +165,17 @@ async def _wait_for_holder(
     holder, watch, poll_s = observed.holder, LeaseWatch(), DISK_POLL_S if is_local(observed.path) else BUCKET_POLL_S
     assert holder is not None
     began_s = logged_s = time.monotonic()
-    log(f"{output.name}: waiting, as it is being computed by {holder.describe()}")
+    log(f"{output.label}: waiting, as it is being computed by {holder.describe()}")
     while observed.holder is not None and observed.holder.owner == holder.owner:
         await asyncio.sleep(poll_s)
         looked_at_s = watch.begin()
         observed = await _look(store, output)
         if observed.holder is not None and watch.is_stale(observed.holder, looked_at_s):
-            log(f"{output.name}: no sign of life for {observed.holder.ttl_s:g} s, so it is taken over")
+            log(f"{output.label}: no sign of life for {observed.holder.ttl_s:g} s, so it is taken over")
             return time.monotonic() - began_s, observed.holder.generation
         if observed.holder is not None and time.monotonic() - logged_s > LOG_EVERY_S:
             logged_s = time.monotonic()
-            log(f"{output.name}: still waiting, {logged_s - began_s:.0f} s, for {observed.holder.describe()}")
+            log(f"{output.label}: still waiting, {logged_s - began_s:.0f} s, for {observed.holder.describe()}")
     return time.monotonic() - began_s, None
 
 
@@ -183,12 +183,12 @@ async def _require_inputs(request: ProduceRequest, store: Store) -> dict[str, Ob
     found = await asyncio.to_thread(store.look, request.inputs.values())
     damaged = [f"{name!r}: {found[o].damage}" for name, o in request.inputs.items() if found[o].damage]
     if damaged:
-        raise ProduceError(f"Step {request.output.name!r} needs {' '.join(damaged)}")
+        raise ProduceError(f"Step {request.output.label!r} needs {' '.join(damaged)}")
     missing = [f"{name!r} ({found[o].path})" for name, o in request.inputs.items() if not found[o].done]
     missing += [f"{path!r}" for path in request.external if not await asyncio.to_thread(exists, path)]
     if missing:
         raise ProduceError(
-            f"Step {request.output.name!r} needs {', '.join(missing)}, which is not complete. "
+            f"Step {request.output.label!r} needs {', '.join(missing)}, which is not complete. "
             f"Materialize what it reads first: --select '+{request.selection}' takes it with all it needs."
         )
     return {name: found[output] for name, output in request.inputs.items()}
@@ -211,7 +211,7 @@ async def _submit(task: Task, backend: Backend, callbacks: RunCallbacks, should_
         raise
     where = f" {handle.describe()}" if handle.describe() else ""
     log = log_path(task.path, task.attempt)
-    callbacks.log(f"{task.output.name}: computing {task.path}{where} (attempt {task.attempt}, log {log})")
+    callbacks.log(f"{task.output.label}: computing {task.path}{where} (attempt {task.attempt}, log {log})")
     return handle
 
 
@@ -237,7 +237,7 @@ async def _wait(
         with anyio.CancelScope(shield=True):  # the loop is being cancelled and would wait for nothing else
             left = await backend.detach(handle, force=should_detach())
             if left is not None:
-                raise DetachedError(f"Step {attempt.output.name!r}: {left}") from None
+                raise DetachedError(f"Step {attempt.output.label!r}: {left}") from None
             await backend.stop(handle, "the run was stopped")
             reason = "stopped with its run, by Ctrl-C or Terminate"
             await asyncio.to_thread(_mark_stopped, store, attempt, reason, callbacks.log)
@@ -249,14 +249,14 @@ def _mark_stopped(store: Store, attempt: Attempt, reason: str, log: Callable[[st
     try:
         store.mark_stopped(attempt.output, attempt.number, reason)
     except (OSError, ControlFileError) as error:
-        log(f"{attempt.output.name}: the stop of attempt {attempt.number} could not be recorded ({error})")
+        log(f"{attempt.output.label}: the stop of attempt {attempt.number} could not be recorded ({error})")
 
 
 async def _require_complete(output: Output, store: Store, waited_s: float, lost: int) -> Produced:
     observed = await _look(store, output)
     if not observed.done:
         raise ProduceError(
-            f"Step {output.name!r} reported success and {observed.path!r} has status {observed.status!r}. "
+            f"Step {output.label!r} reported success and {observed.path!r} has status {observed.status!r}. "
             "Someone else changes this output; see that only one deployment writes this prefix."
         )
     return Produced(observed=observed, reused=False, waited_s=waited_s, lost_workers=lost)

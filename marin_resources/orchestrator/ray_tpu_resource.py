@@ -29,6 +29,9 @@ class RayTPUResource(dg.ConfigurableResource):
     lost_worker_budget: int = Field(
         default=3, description="How often a step is tried again after its worker died; a failing function is not."
     )
+    partitions_at_once: int = Field(
+        default=64, gt=0, description="How many partitions of one step a run computes or waits for at the same time."
+    )
     ctrl_c_stops_jobs: bool = Field(
         default=False,
         description="Whether Ctrl-C ends jobs on the cluster too, and not only the waiting; in a terminal it does.",

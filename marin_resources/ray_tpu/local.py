@@ -119,10 +119,10 @@ class LocalBackend:
             nodes = alive_nodes(ray)
             if not nodes:
                 raise UnmeetableError(
-                    f"Step {task.output.name!r} cannot run: the Ray of this run has died. Run again; complete outputs "
+                    f"Step {task.output.label!r} cannot run: the Ray of this run has died. Run again; complete outputs "
                     "are reused."
                 )
-            refuse_unmeetable(f"Step {task.output.name!r}", task.resources, nodes)
+            refuse_unmeetable(f"Step {task.output.label!r}", task.resources, nodes)
             fresh = needs_fresh_process(task)
             options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}
             paths = import_paths({task.fn, *references_in(task.config)})

@@ -29,7 +29,7 @@ class Requirements:
     def of(task: Task) -> Requirements:
         """The requirements of the task's step."""
         lists = {"extras": task.extras, "env": task.env, "packages": task.packages}
-        return Requirements(step=task.output.name, resources=task.resources, **lists)
+        return Requirements(step=task.output.label, resources=task.resources, **lists)
 
     @property
     def plain(self) -> bool:

@@ -116,7 +116,7 @@ class ClusterBackend:
             return None
         handle = await self._join(note, note_path, path)
         where = f"job {note.submission_id} on {self._settings.address} (attempt {note.attempt})"
-        self._report(f"{note.task.output.name}: attached to {where}")
+        self._report(f"{note.task.output.label}: attached to {where}")
         return handle
 
     async def submit(
@@ -213,7 +213,7 @@ class ClusterBackend:
         self._carriers.end()
 
     def _python_for(self, task: Task) -> str:
-        return python_for(f"Step {task.output.name!r}", task.extras, self._settings)
+        return python_for(f"Step {task.output.label!r}", task.extras, self._settings)
 
     async def _new_note(self, task: Task) -> JobNote:
         references = {task.fn, *references_in(task.config)}
@@ -357,7 +357,7 @@ class ClusterBackend:
             job=handle.id,
             resources=resources,
             start_timeout_s=self._settings.start_timeout_s,
-            report=lambda phrase: self._report(f"{task.output.name}: it {phrase}"),
+            report=lambda phrase: self._report(f"{task.output.label}: it {phrase}"),
             reports=self._reports,
             wait=self._waits.setdefault(handle.output_path, Wait()),
         )
@@ -367,7 +367,7 @@ class ClusterBackend:
             return await self._retry.call(api.list)
 
     async def _job_log(self, handle: JobHandle, on_log: Callable[[str], None]) -> JobLog:
-        positions, step, attempt = self._positions, handle.note.task.output.name, handle.note.attempt
+        positions, step, attempt = self._positions, handle.note.task.output.label, handle.note.attempt
         shown = await asyncio.to_thread(positions.of, handle.id, step) if positions else Shown()
 
         def show(line: str) -> None:
@@ -390,7 +390,7 @@ class ClusterBackend:
 
     def _note_position(self, handle: JobHandle, job_log: JobLog) -> None:
         if self._positions is not None and job_log.all_is_shown:
-            self._positions.note(handle.id, handle.note.task.output.name, job_log.position_bytes)
+            self._positions.note(handle.id, handle.note.task.output.label, job_log.position_bytes)
 
 
 async def stop_job(api: JobsApi, job: str) -> JobInfo:

@@ -75,7 +75,7 @@ def submission_id(task: Task) -> str:
 
     Step name, version, digest of the path, attempt: "documents-fineweb-8c2f3a-0b6ed9c4-a3".
     """
-    name = re.sub(r"[^A-Za-z0-9_]+", "-", task.output.name).strip("-")[:MAX_NAME_CHARACTERS]
+    name = re.sub(r"[^A-Za-z0-9_]+", "-", task.output.label).strip("-")[:MAX_NAME_CHARACTERS]
     place = hashlib.sha256(f"{task.path} {task.output.identity}".encode()).hexdigest()[:8]
     return f"{name}-{task.output.version}-{place}-a{task.attempt}"
 
@@ -111,7 +111,7 @@ def needs_device(task: Task) -> bool:
 def metadata_of(task: Task, note: JobNote) -> dict[str, str]:
     """The job's metadata on the cluster, by which `marin cluster jobs` and the sensor recognise a step."""
     fields = {
-        "step": task.output.name,
+        "step": task.output.label,
         "output": task.path,
         "attempt": str(task.attempt),
         "run_id": task.run_id or "",

@@ -64,7 +64,7 @@ def _wait_for_start(ray: Any, worker: Any, task: Task, start_timeout_s: float) -
     while not ray.wait([worker], timeout=POLL_S)[0]:
         now_s = time.monotonic()
         try:
-            refuse_unmeetable(f"Step {task.output.name!r}", task.resources, [*alive_nodes(ray), *node_types])
+            refuse_unmeetable(f"Step {task.output.label!r}", task.resources, [*alive_nodes(ray), *node_types])
             fit_s = now_s
         except UnmeetableError:
             if now_s - fit_s >= start_timeout_s:

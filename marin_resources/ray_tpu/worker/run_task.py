@@ -155,7 +155,7 @@ class _Attempt:
             register()  # before another library registers the protocol
         budget_bytes = default_budget_bytes() if task.mirror_budget_bytes is None else task.mirror_budget_bytes
         account = Account(
-            step=task.output.name,
+            step=task.output.label,
             output_path=claim.path,
             prefix=task.prefix,
             attempt=claim.attempt,

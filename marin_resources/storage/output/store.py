@@ -302,6 +302,6 @@ def other_version_message(output: Output, path: str) -> str:
     """The error sentence for a path that holds another version's output."""
     what = "the overridden path" if output.override else "six digits that collide"
     return (
-        f"{path!r} holds a complete output of another version of {output.name!r} ({what}). "
+        f"{path!r} holds a complete output of another version of {output.label!r} ({what}). "
         "Give the step another name or override_output_path, or move that output away."
     )

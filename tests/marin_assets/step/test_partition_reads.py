@@ -99,8 +99,6 @@ def test_a_reader_with_longer_windows_reads_all_within_its_own() -> None:
 def test_a_product_reads_an_input_of_one_dimension_at_that_dimensions_key() -> None:
     both = product(day=daily("2026-01-01"), lang=LANGS)
     assert read_at(step("a", both, x=step("raw/web", LANGS)), "2026-01-02|de")[1] == ["raw/web[de]"]
-    hours = read_at(step("a", both, x=step("raw/web", hourly("2026-01-01"))), "2026-01-02|de")[1]
-    assert (hours[0], len(hours)) == ("raw/web[2026-01-02-00:00]", 24)
     assert read_at(step("a", both, x=step("raw/web", both)), "2026-01-02|de")[1] == ["raw/web[2026-01-02|de]"]
 
 

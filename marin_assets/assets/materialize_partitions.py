@@ -1,0 +1,179 @@
+"""The body of the asset of a step with partitions: produce the partitions of the run side by side, and report each.
+
+Each partition is an output of its own. What is complete is shown as complete, also if others fail or the run ends
+early; then the step fails with the sentences of those that are not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from marin_assets.assets.checks import check_results_of_partitions
+from marin_assets.assets.materialize import (
+    failure,
+    find_drift_of,
+    open_store,
+    produce_output,
+    warn_if_empty,
+)
+from marin_assets.assets.metadata.materialization import materialization_metadata
+from marin_assets.plan.facts import manifest_digest
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.values import ConfigError
+from marin_resources.orchestrator.produce import Produced
+from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
+from marin_resources.orchestrator.run_state import RunState
+from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.storage.output.store import Store
+
+PROGRESS_EVERY_S = 30.0
+SHOWN_FAILURES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Made:
+    """A partition that is complete."""
+
+    produced: Produced
+    metadata: dict[str, Any]
+
+
+async def materialize_partitions(
+    context: dg.AssetExecutionContext, node: Node, graph: Graph, storage: StoreResource, ray_tpu: RayTPUResource
+) -> dg.MaterializeResult:
+    """Materialize the partitions of the run: reuse or compute each. Raises dg.Failure if one of them fails."""
+    store = await open_store(node, storage)
+    made: dict[str, _Made] = {}
+    failures: dict[str, dg.Failure] = {}
+    left = await _take_complete(_nodes(context, node), graph, store, ray_tpu.run_state, made)
+    if made:
+        context.log.info(f"{node.name}: {len(made)} of {len(made) + len(left)} partitions reused")
+    progress = _Progress(context, node.name, len(left))
+    at_once = asyncio.Semaphore(ray_tpu.partitions_at_once)
+
+    async def produce(key: str, one: Node) -> None:
+        try:
+            async with at_once:
+                produced = await produce_output(context, one, graph, store, storage, ray_tpu)
+        except dg.Failure as error:
+            failures[key] = error
+        else:
+            made[key] = await asyncio.to_thread(_made, one, graph, store, produced, ray_tpu.run_state)
+            if not produced.reused:
+                warn_if_empty(context, one, produced.observed)
+        progress.step()
+
+    try:
+        ended = await asyncio.gather(*(produce(key, one) for key, one in left.items()), return_exceptions=True)
+    except asyncio.CancelledError:
+        _show_complete(context, node, made)
+        raise failure(
+            f"Step {node.name!r} was stopped with its run: {len(made)} of {len(made) + len(left)} partitions are "
+            "complete. Materialize it again to go on."
+        ) from None
+    for error in ended:
+        if error is not None:
+            raise error
+    if failures:
+        _show_complete(context, node, made)
+        raise _failure_of(node, failures, len(made) + len(failures))
+    return await asyncio.to_thread(_report, context, node, made)
+
+
+def _nodes(context: dg.AssetExecutionContext, node: Node) -> dict[str, Node]:
+    try:
+        return {str(key): node.at(str(key)) for key in context.partition_keys}
+    except ConfigError as error:
+        raise failure(str(error)) from None
+
+
+async def _take_complete(
+    nodes: Mapping[str, Node], graph: Graph, store: Store, state: RunState, made: dict[str, _Made]
+) -> dict[str, Node]:
+    """Add the partitions that are complete to `made`, from one look at all; return the others."""
+    observed = await asyncio.to_thread(store.look, [one.output for one in nodes.values()])
+    done = {key: one for key, one in nodes.items() if observed[one.output].done}
+    for one in done.values():
+        state.manifest_digests[one.output] = manifest_digest(observed[one.output])
+
+    def take() -> None:
+        for key, one in done.items():
+            made[key] = _made(one, graph, store, Produced(observed=observed[one.output], reused=True), state)
+
+    await asyncio.to_thread(take)
+    return {key: one for key, one in nodes.items() if key not in done}
+
+
+def _made(one: Node, graph: Graph, store: Store, produced: Produced, state: RunState) -> _Made:
+    drift, unknown = find_drift_of(one, graph, store, produced, state) if produced.reused else ((), ())
+    path = dg.MetadataValue.path(produced.observed.path)
+    return _Made(produced=produced, metadata={**materialization_metadata(produced, drift, unknown), "path": path})
+
+
+def _report(context: dg.AssetExecutionContext, node: Node, made: Mapping[str, _Made]) -> dg.MaterializeResult:
+    for key, one in made.items():
+        context.add_asset_metadata(one.metadata, partition_key=key)
+    observed = {key: one.produced.observed for key, one in made.items()}
+    return dg.MaterializeResult(
+        value=observed,
+        data_version=dg.DataVersion(node.version.hash),
+        tags={"marin/reused": str(all(one.produced.reused for one in made.values())).lower()},
+        check_results=check_results_of_partitions(node.step, context.assets_def.key, observed),
+    )
+
+
+def _show_complete(context: dg.AssetExecutionContext, node: Node, made: Mapping[str, _Made]) -> None:
+    """Materializations of the complete partitions of a step that fails: Dagster records none for it by itself."""
+    version = node.version.hash
+    tags = {"dagster/code_version": version, "dagster/data_version": version}
+    for key, one in made.items():
+        context.log_event(
+            dg.AssetMaterialization(context.assets_def.key, partition=key, metadata=one.metadata, tags=tags)
+        )
+
+
+def _failure_of(node: Node, failures: Mapping[str, dg.Failure], count: int) -> dg.Failure:
+    """One failure for all: the sentences of the first partitions that failed, and the first traceback."""
+    if count == 1:
+        [only] = failures.values()
+        return only
+    shown = [_sentence(error) for error in list(failures.values())[:SHOWN_FAILURES]]
+    if more := len(failures) - len(shown):
+        shown.append(f"{more} more partitions failed: see the metadata of this failure.")
+    first = next((trace for error in failures.values() if (trace := error.metadata.get("traceback"))), None)
+    sentence = f"{len(failures)} of {count} partitions of {node.name!r} failed. " + " ".join(shown)
+    found = failure(sentence)
+    rows = [{"partition": key, "error": _sentence(error)} for key, error in failures.items()]
+    metadata = {**found.metadata, "failed": dg.MetadataValue.json(rows), **({"traceback": first} if first else {})}
+    return dg.Failure(found.description, metadata=metadata, allow_retries=False)
+
+
+def _sentence(error: dg.Failure) -> str:
+    return str(error.metadata["error"].value)
+
+
+class _Progress:
+    """Log lines with the count, the rate and the time that is left, every 30 s."""
+
+    def __init__(self, context: dg.AssetExecutionContext, name: str, total: int) -> None:
+        self._context, self._name, self._total = context, name, total
+        self._ended, self._began_s = 0, time.monotonic()
+        self._logged_s = self._began_s
+
+    def step(self) -> None:
+        self._ended += 1
+        now_s = time.monotonic()
+        if now_s - self._logged_s < PROGRESS_EVERY_S or self._ended == self._total:
+            return
+        self._logged_s = now_s
+        per_s = self._ended / (now_s - self._began_s)
+        left_s = (self._total - self._ended) / per_s
+        self._context.log.info(
+            f"{self._name}: {self._ended} of {self._total} partitions, {per_s * 60:.1f} a minute, {left_s:.0f} s left"
+        )
