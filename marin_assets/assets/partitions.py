@@ -8,10 +8,10 @@ import dagster as dg
 
 from marin_assets.plan.asset_key import key_of
 from marin_assets.step.graph import Node
-from marin_assets.step.partition_reads import Read
-from marin_assets.step.partitions import DynamicPartitions, Partitions, StaticPartitions
-from marin_assets.step.product_partitions import ProductPartitions
-from marin_assets.step.time_partitions import Cadence, TimePartitions
+from marin_assets.step.partitions.products import ProductPartitions
+from marin_assets.step.partitions.reads import Read
+from marin_assets.step.partitions.sets import DynamicPartitions, Partitions, StaticPartitions
+from marin_assets.step.partitions.windows import Cadence, TimePartitions
 
 _TIME = {
     Cadence.HOURLY: dg.HourlyPartitionsDefinition,

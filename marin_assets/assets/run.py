@@ -36,11 +36,15 @@ def run_graph(
     graph: Graph,
     nodes: Sequence[Node],
     *,
+    keys: Sequence[str] = (),
     of_job: LocationJob | None = None,
     max_concurrent: int | None = None,
     wait_for_others: bool = True,
 ) -> RunResult:
-    """Materialize `nodes` in one run called `name`, or in a run of a job of the code location."""
+    """Materialize `nodes` in one run called `name`, or in a run of a job of the code location.
+
+    `keys`: the partitions to materialize, a range in the order of the nodes' one set.
+    """
     from dagster._core.definitions.job_base import InMemoryJob
     from dagster._core.execution.api import create_execution_plan, execute_run
     from dagster._core.utils import make_new_run_id
@@ -54,7 +58,7 @@ def run_graph(
         run = instance.create_run_for_job(
             job,
             run_id=run_id,
-            tags=terminal_tag(run_id),
+            tags={**terminal_tag(run_id), **_partition_tags(keys)},
             run_config=config,
             execution_plan=create_execution_plan(job, config),
             asset_selection=selected,
@@ -62,6 +66,15 @@ def run_graph(
         )
         result = execute_run(InMemoryJob(job), run, instance)
         return _run_result(instance, run.run_id, result)
+
+
+def _partition_tags(keys: Sequence[str]) -> dict[str, str]:
+    """Dagster's tags of a run of one partition, or of a range of them."""
+    if not keys:
+        return {}
+    if len(keys) == 1:
+        return {"dagster/partition": keys[0]}
+    return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
 
 
 def _job_of(
@@ -80,7 +93,7 @@ def _job_of(
 
 def _run_result(instance: dg.DagsterInstance, run_id: str, result: Any) -> RunResult:
     materialized = result.get_asset_materialization_events()
-    reused = sum(event.materialization.tags.get("marin/reused") == "true" for event in materialized)
+    reused = sum(event.materialization.metadata["reused"].value is True for event in materialized)
     run = instance.get_run_by_id(run_id)
     events = [event.message for event in result.all_events if _is_interruption(event)]
     failures = tuple(failure_sentence(event) for event in result.all_events if event.is_step_failure)

@@ -4,6 +4,7 @@
     python my_experiment.py --dry-run               what would run, and why
     python my_experiment.py --select '+tokenized'   the selected steps: plan/selection.py has the language
     python my_experiment.py --run-only tokenized    Marin's option: the same as --select '+tokenized'
+    python my_experiment.py --partition 2026-01     steps with partitions: this key, instead of all
     python my_experiment.py --max-concurrent 2 --prefix gs://bucket/somewhere
 
 The run is an ordinary Dagster run in the instance at DAGSTER_HOME, so `make dev` shows it.
@@ -15,16 +16,18 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from marin_assets.assets.experiment_record import write_experiment
 from marin_assets.assets.run_origin import LocationJob
 from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
+from marin_assets.cli.partition_options import add_keys_of, add_partition_options, chosen_runs
 from marin_assets.plan.experiments_folder import experiment_of_script
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of
+from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.plan import Action, Planned, plan, refuse
 from marin_assets.plan.requirements import lacks_of
 from marin_assets.plan.script import hand_over
@@ -45,6 +48,7 @@ from marin_resources.wire.reference import UnimportableError
 
 SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, ControlFileError)
 """Errors that are complete sentences. Any other one is a bug and keeps its traceback."""
+SHOWN_KEYS = 8
 
 
 def executor_main(
@@ -119,9 +123,10 @@ def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
 
 
 def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
-    """The plan of `nodes`, from one look at the whole graph, with the drift of reused outputs."""
-    observed = store.look(node.output for node in graph)
-    digests = {node.name: manifest_digest(observed[node.output]) for node in graph}
+    """The plan of `nodes`, from one look at the outputs of the graph and at the partitions among `nodes` and what they
+    read, with the drift of reused outputs."""
+    beside = [node.output for node in graph if node.step.partitions is None]
+    observed = store.look([*beside, *(output for node in nodes for output in (*node.inputs.values(), node.output))])
     found = map_largest_first(
         lambda node: find_damage_ahead(observed[node.output], resumable=node.step.resumable),
         nodes,
@@ -131,6 +136,7 @@ def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[P
     damage = dict(zip(nodes, found, strict=True))
 
     def drift(node: Node) -> tuple[Drift, ...]:
+        digests = {label: manifest_digest(observed[output]) for label, output in node.inputs.items()}
         return drift_of(node, graph, store, observed[node.output], digests)[0]
 
     return plan(graph, observed, nodes, drift, damage.get)
@@ -139,12 +145,33 @@ def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[P
 def print_plan(planned: Sequence[Planned]) -> int:
     """Print the action, path and reason of each step. Returns the exit code: 1 if a control file is damaged, or a step
     lacks something that it requires."""
-    for item in planned:
-        print(f"{item.action:8} {item.observed.path}\n         {item.reason}")
+    for items in _alike(planned):
+        first, path = items[0], items[0].observed.path
+        if first.node.key is not None:
+            path = f"{path.rpartition('/')[0]}  {_listed([str(item.node.key) for item in items])}"
+        print(f"{first.action:8} {path}\n         {first.reason}")
     counts = {action: sum(item.action is action for item in planned) for action in Action}
     shown = {action: action if action is Action.BLOCKED else f"to {action}" for action in Action}
     print(", ".join(f"{count} {shown[action]}" for action, count in counts.items() if count))
     return 1 if any(item.damage or item.lacks for item in planned) else 0
+
+
+def _alike(planned: Sequence[Planned]) -> Iterator[list[Planned]]:
+    """The partitions of one step with the same action and reason together; every other output by itself."""
+    partitions: dict[tuple[Step, Action, str], list[Planned]] = {}
+    for item in planned:
+        if item.node.key is not None:
+            partitions.setdefault((item.node.step, item.action, item.reason), []).append(item)
+    for item in planned:
+        if item.node.key is None:
+            yield [item]
+        elif (found := partitions.pop((item.node.step, item.action, item.reason), None)) is not None:
+            yield found
+
+
+def _listed(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
+    return f"{len(keys)} partitions: {', '.join(keys[:SHOWN_KEYS])}{more}" if len(keys) > 1 else f"[{keys[0]}]"
 
 
 def plan_or_materialize(
@@ -162,18 +189,19 @@ def plan_or_materialize(
     Returns the exit code. Raises a sentence for output paths that lie inside one another.
     """
     refuse_overlaps((store.locate(node.output), node.name) for node in graph)
+    runs = chosen_runs(nodes, options.partition, options.partition_range)
     if options.dry_run:
         require_reachable(store.prefix)
-        planned = plan_with_drift(graph, store, nodes)
+        planned = plan_with_drift(graph, store, [node for run in runs for node in run.outputs()])
         lacks = lacks_of(item.node for item in planned if item.action is Action.RUN)
         return print_plan(refuse(planned, lacks))
-    return _materialize(name, graph, nodes, store, options, description, of_job)
+    return _materialize(name, graph, runs, store, options, description, of_job)
 
 
 def _materialize(
     name: str,
     graph: Graph,
-    nodes: Sequence[Node],
+    runs: Sequence[PartitionRun],
     store: Store,
     options: argparse.Namespace,
     description: str | None,
@@ -192,21 +220,27 @@ def _materialize(
         raise SettingError(
             f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."
         ) from error
-    ended = run_graph(
-        name,
-        graph,
-        nodes,
-        of_job=of_job,
-        max_concurrent=options.max_concurrent,
-        wait_for_others=not options.fail_if_held,
-    )
-    print(f"experiment: {path}\nrun: {ended.run_id} in {home} (make dev shows it)", file=sys.stderr)
-    print(f"{ended.computed} computed, {ended.reused} reused, {len(ended.failures)} failed", file=sys.stderr)
-    for sentence in (*ended.failures, *ended.failed_checks):
-        print(sentence, file=sys.stderr)
-    if ended.stopped:
-        return 130
-    return 1 if ended.failures or ended.failed_checks else 0
+    print(f"experiment: {path}", file=sys.stderr)
+    for run in runs:
+        add_keys_of(run)
+        ended = run_graph(
+            name,
+            graph,
+            run.nodes,
+            keys=run.keys,
+            of_job=of_job,
+            max_concurrent=options.max_concurrent,
+            wait_for_others=not options.fail_if_held,
+        )
+        print(f"run: {ended.run_id} in {home} (make dev shows it)", file=sys.stderr)
+        print(f"{ended.computed} computed, {ended.reused} reused, {len(ended.failures)} failed", file=sys.stderr)
+        for sentence in (*ended.failures, *ended.failed_checks):
+            print(sentence, file=sys.stderr)
+        if ended.stopped:
+            return 130
+        if ended.failures or ended.failed_checks:
+            return 1
+    return 0
 
 
 def _experiment_name() -> str:
@@ -237,6 +271,7 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
+    add_partition_options(parser)
     parser.add_argument("--dry-run", "--dry_run", action="store_true", help="print what would run and why, run nothing")
     parser.add_argument("--max-concurrent", "--max_concurrent", type=_count, metavar="N", help="steps at once")
     parser.add_argument(

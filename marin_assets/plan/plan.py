@@ -43,22 +43,20 @@ def plan(
     drift: Callable[[Node], tuple[Drift, ...]] = lambda node: (),
     damage: Callable[[Node], Damage | None] = lambda node: None,
 ) -> list[Planned]:
-    """The action of every selected node (all if None), inputs first.
+    """The action of every selected node (all if None), inputs first. A partition is a node: see `Node.at`.
 
     `drift` is called for reused nodes, `damage` for nodes that the run reuses or computes.
     """
-    selected = set(graph if selection is None else selection)
-    actions: dict[Node, Action] = {}
+    order = {node.step: place for place, node in enumerate(graph)}
+    actions: dict[Output, Action] = {}
     planned = []
-    for node in graph:
-        if node not in selected:
-            continue
+    for node in graph if selection is None else sorted(selection, key=lambda node: order[node.step]):
         seen = observed[node.output]
         action, reason = _decide(node, seen, observed, actions)
         damaged = damage(node) if action in (Action.RUN, Action.REUSE) else None
         if damaged is not None and action is Action.RUN:
             action, reason = Action.BLOCKED if damaged.blocks else Action.REUSE, ""
-        actions[node] = action
+        actions[node.output] = action
         drifted = drift(node) if action is Action.REUSE else ()
         sentence = seen.damage or (damaged.sentence if damaged else "")
         reason = "; ".join(filter(None, (reason, describe(drifted), sentence)))
@@ -69,15 +67,15 @@ def plan(
 def refuse(planned: Iterable[Planned], lacks: Mapping[str, Lack]) -> list[Planned]:
     """The plan with what its steps lack, by step name: such a step is blocked, and so is what needs it. A lack that is
     not certain is part of the reason and blocks nothing."""
-    refused: set[Node] = set()
+    refused: set[Output] = set()
     found = []
     for item in planned:
         lack = lacks.get(item.node.name) if item.action is Action.RUN else None
-        needs = next((other.name for other in item.node.dependencies if other in refused), None)
+        needs = next((label for label, output in item.node.inputs.items() if output in refused), None)
         if lack is not None and not lack.certain:
             item = dataclasses.replace(item, reason=f"{item.reason}; {lack.phrase}")
         elif lack is not None or (item.action is Action.RUN and needs is not None):
-            refused.add(item.node)
+            refused.add(item.node.output)
             reason = lack.phrase if lack is not None else f"needs {needs!r}, which is blocked"
             item = dataclasses.replace(item, action=Action.BLOCKED, reason=reason, lacks=lack is not None)
         found.append(item)
@@ -85,7 +83,7 @@ def refuse(planned: Iterable[Planned], lacks: Mapping[str, Lack]) -> list[Planne
 
 
 def _decide(
-    node: Node, seen: Observed, observed: Mapping[Output, Observed], actions: Mapping[Node, Action]
+    node: Node, seen: Observed, observed: Mapping[Output, Observed], actions: Mapping[Output, Action]
 ) -> tuple[Action, str]:
     if seen.damage:
         return Action.BLOCKED, ""
@@ -98,22 +96,22 @@ def _decide(
         )
     if seen.holder is not None:
         return Action.WAIT, f"being computed by {seen.holder.describe()}"
-    for dependency in node.dependencies:
-        if actions.get(dependency) is Action.BLOCKED:
-            return Action.BLOCKED, f"needs {dependency.name!r}, which is blocked"
-        if dependency not in actions and (damaged := observed[dependency.output].damage):
-            return Action.BLOCKED, f"needs {dependency.name!r}: {damaged}"
-        if dependency not in actions and not observed[dependency.output].done:
-            return Action.BLOCKED, f"needs {dependency.name!r}, which is not complete and not selected"
+    for label, output in node.inputs.items():
+        if actions.get(output) is Action.BLOCKED:
+            return Action.BLOCKED, f"needs {label!r}, which is blocked"
+        if output not in actions and (damaged := observed[output].damage):
+            return Action.BLOCKED, f"needs {label!r}: {damaged}"
+        if output not in actions and not observed[output].done:
+            return Action.BLOCKED, f"needs {label!r}, which is not complete and not selected"
     return Action.RUN, _why_run(node, seen, actions)
 
 
-def _why_run(node: Node, seen: Observed, actions: Mapping[Node, Action]) -> str:
+def _why_run(node: Node, seen: Observed, actions: Mapping[Output, Action]) -> str:
     resumes = ", it resumes from the files of that attempt" if node.step.resumable else ""
     if seen.status is Status.FAILED:
         error = (seen.record or {}).get("error")
         return f"its last attempt failed: {error}" if error else f"its last attempt was stopped{resumes}"
     if seen.status is Status.RUNNING:
         return f"its last attempt died{resumes}"
-    rerun = [dependency.name for dependency in node.dependencies if actions.get(dependency) is Action.RUN]
+    rerun = [label for label, output in node.inputs.items() if actions.get(output) is Action.RUN]
     return f"new, as {', '.join(map(repr, rerun))} is" if rerun else "no output of this version yet"

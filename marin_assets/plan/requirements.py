@@ -32,7 +32,8 @@ def lacks_of(nodes: Iterable[Node]) -> dict[str, Lack]:
 
     Raises SettingError for an invalid cluster.
     """
-    required = [one for one in map(requirements_of, nodes) if not one.plain]
+    by_step = {node.name: node for node in nodes}  # of all partitions of a step, one
+    required = [one for one in map(requirements_of, by_step.values()) if not one.plain]
     if not required:
         return {}
     settings = settings_from_env(None)

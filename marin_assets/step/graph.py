@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from marin_assets.step.partition_reads import Read
+from marin_assets.step.partitions.reads import Read
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName, StepMarker

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.partition_reads import read_of
+from marin_assets.step.partitions.reads import read_of
+from marin_assets.step.partitions.this_partition import value_of
 from marin_assets.step.step import Step
-from marin_assets.step.this_partition import value_of
 from marin_assets.step.values import (
     InputName,
     InputPartitions,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.step.expectation import Expectation
-from marin_assets.step.partitions import Partitions
+from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.placement import require_override
 from marin_assets.step.values import ConfigError, InputName, StepMarker
 from marin_resources.hardware import Resources, cpu

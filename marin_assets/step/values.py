@@ -69,7 +69,7 @@ class InputName(Placeholder, _Path):
     step: StepMarker | None
     name: str | None = None
     block_on_step: bool = True
-    partition: str | None = None
+    key: str | None = None
     """The key of the partition to read. None: the one of the reader's own key, if the step has partitions."""
 
     def __post_init__(self) -> None:
@@ -185,10 +185,10 @@ def output_path_of(step: StepMarker | InputName, name: str | None = None, *, par
     """
     if isinstance(step, InputName):
         found = step.cd(name) if name else step
-        return found if partition is None else dataclasses.replace(found, partition=partition)
+        return found if partition is None else dataclasses.replace(found, key=partition)
     if not isinstance(step, StepMarker):
         raise ConfigError(f"output_path_of({step!r}) needs a Step. Pass the step itself, not its name or config.")
-    return InputName(step, name, partition=partition)
+    return InputName(step, name, key=partition)
 
 
 def this_partition(dimension: str | None = None) -> str:

@@ -28,9 +28,9 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from marin_assets.step.partition_reads import Read, read_of
+from marin_assets.step.partitions.reads import Read, read_of
+from marin_assets.step.partitions.this_partition import mark_of
 from marin_assets.step.step import Step
-from marin_assets.step.this_partition import mark_of
 from marin_assets.step.values import (
     ConfigError,
     InputName,

@@ -6,12 +6,12 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_assets.step.partitions import Partitions, dynamic, static
-from marin_assets.step.product_partitions import product
-from marin_assets.step.time_partitions import Cadence, TimePartitions, daily, hourly, monthly, weekly
+from marin_assets.step.partitions.products import product
+from marin_assets.step.partitions.sets import Partitions, dynamic, static
+from marin_assets.step.partitions.windows import Cadence, TimePartitions, daily, hourly, monthly, weekly
 from marin_assets.step.values import ConfigError
 
 DAGSTERS: dict[Cadence, Any] = {
@@ -23,6 +23,7 @@ DAGSTERS: dict[Cadence, Any] = {
 moments = st.datetimes(datetime(2000, 1, 1), datetime(2090, 1, 1))
 
 
+@settings(deadline=None)
 @given(st.sampled_from(Cadence), moments, st.integers(1, 60))
 def test_keys_and_windows_are_those_of_dagster(cadence: Cadence, moment: datetime, count: int) -> None:
     start = cadence.floor(moment.replace(tzinfo=UTC))

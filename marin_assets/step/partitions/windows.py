@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from marin_assets.step.partitions import Partitions
+from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.values import ConfigError
 
 DAY = "%Y-%m-%d"
@@ -64,6 +64,10 @@ class TimePartitions(Partitions):
     @property
     def fixed_keys(self) -> None:
         return None
+
+    def keys_now(self, now: datetime, grown: Callable[[str], Sequence[str]]) -> Sequence[str]:
+        """Those of the windows that have ended."""
+        return list(self.keys_between(self.start, now))
 
     def require(self, key: str) -> None:
         if self.window(key)[0] < self.start:

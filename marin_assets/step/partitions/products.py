@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from marin_assets.step.partitions import DynamicPartitions, Partitions, StaticPartitions
-from marin_assets.step.time_partitions import TimePartitions
+from marin_assets.step.partitions.sets import DynamicPartitions, Partitions, StaticPartitions
+from marin_assets.step.partitions.windows import TimePartitions
 from marin_assets.step.values import ConfigError
 
 SEPARATOR = "|"
@@ -29,6 +30,10 @@ class ProductPartitions(Partitions):
         if first is None or second is None:
             return None
         return tuple(f"{one}{SEPARATOR}{other}" for one in first for other in second)
+
+    def keys_now(self, now: datetime, grown: Callable[[str], Sequence[str]]) -> Sequence[str]:
+        first, second = (dimension.keys_now(now, grown) for dimension in self.dimensions.values())
+        return [f"{one}{SEPARATOR}{other}" for one in first for other in second]
 
     def require(self, key: str) -> None:
         for name, part in self.split(key).items():

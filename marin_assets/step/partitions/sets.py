@@ -2,8 +2,8 @@
 
     static("en", "de")          these keys
     dynamic("drops")            keys that are added while the deployment runs, under this name
-    daily("2026-01-01")         a key for each day from this one on; hourly, weekly, monthly: `time_partitions.py`
-    product(day=…, lang=…)      a key for each pair, "2026-01-01|en": `product_partitions.py`
+    daily("2026-01-01")         a key for each day from this one on; hourly, weekly, monthly: `windows.py`
+    product(day=…, lang=…)      a key for each pair, "2026-01-01|en": `products.py`
 
 A set enters the version of its step by its kind alone, so a key that is added changes no version.
 """
@@ -14,8 +14,9 @@ import difflib
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +40,10 @@ class Partitions(ABC):
     def require(self, key: str) -> None:
         """Raise ConfigError for a key that this set cannot have."""
 
+    @abstractmethod
+    def keys_now(self, now: datetime, grown: Callable[[str], Sequence[str]]) -> Sequence[str]:
+        """The keys of this moment, in Dagster's order. `grown` returns the keys of a dynamic set, by its name."""
+
     @property
     @abstractmethod
     def fixed_keys(self) -> tuple[str, ...] | None:
@@ -55,6 +60,9 @@ class StaticPartitions(Partitions):
 
     @property
     def fixed_keys(self) -> tuple[str, ...]:
+        return self.keys
+
+    def keys_now(self, now: datetime, grown: Callable[[str], Sequence[str]]) -> Sequence[str]:
         return self.keys
 
     def require(self, key: str) -> None:
@@ -82,6 +90,9 @@ class DynamicPartitions(Partitions):
     @property
     def fixed_keys(self) -> None:
         return None
+
+    def keys_now(self, now: datetime, grown: Callable[[str], Sequence[str]]) -> Sequence[str]:
+        return grown(self.name)
 
     def require(self, key: str) -> None:
         require_key(key)

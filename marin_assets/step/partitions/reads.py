@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from marin_assets.step.partitions import DynamicPartitions, Partitions, StaticPartitions, listed
-from marin_assets.step.product_partitions import ProductPartitions
-from marin_assets.step.time_partitions import TimePartitions
+from marin_assets.step.partitions.products import ProductPartitions
+from marin_assets.step.partitions.sets import DynamicPartitions, Partitions, StaticPartitions, listed
+from marin_assets.step.partitions.windows import TimePartitions
 from marin_assets.step.values import ConfigError, InputName, InputPartitions, StepMarker
 from marin_resources.partition_key import segment_of
 
@@ -67,7 +67,7 @@ def read_of(reader: Partitions | None, leaf: InputName | InputPartitions, where:
     step = leaf.step
     assert step is not None
     source: Partitions | None = step.partitions
-    named = leaf.keys if isinstance(leaf, InputPartitions) else () if leaf.partition is None else (leaf.partition,)
+    named = leaf.keys if isinstance(leaf, InputPartitions) else () if leaf.key is None else (leaf.key,)
     if source is None:
         if named:
             raise ConfigError(f"{where} names the partition {named[0]!r} of {step.name!r}, which has no partitions=.")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from marin_assets.step.partitions import Partitions
-from marin_assets.step.product_partitions import ProductPartitions
-from marin_assets.step.time_partitions import TimePartitions
+from marin_assets.step.partitions.products import ProductPartitions
+from marin_assets.step.partitions.sets import Partitions
+from marin_assets.step.partitions.windows import TimePartitions
 from marin_assets.step.values import ConfigError, PartitionName, WindowName
 
 

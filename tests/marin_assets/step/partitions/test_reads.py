@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from marin_assets.step.graph import Node, build_graph
-from marin_assets.step.partition_reads import partitions_of
-from marin_assets.step.partitions import Partitions, dynamic, static
-from marin_assets.step.product_partitions import product
+from marin_assets.step.partitions.products import product
+from marin_assets.step.partitions.reads import partitions_of
+from marin_assets.step.partitions.sets import Partitions, dynamic, static
+from marin_assets.step.partitions.windows import daily, hourly, monthly, weekly
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
-from marin_assets.step.time_partitions import daily, hourly, monthly, weekly
 from marin_assets.step.values import (
     THIS_OUTPUT_PATH,
     ConfigError,

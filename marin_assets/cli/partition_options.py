@@ -1,0 +1,96 @@
+"""Options that choose partitions: `--partition KEY`, `--partition-range FIRST...LAST`; without them, all there are."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+
+from marin_assets.cli.output import print_stderr
+from marin_assets.plan.partition_runs import PartitionRun, runs_of
+from marin_assets.step.graph import Node
+from marin_assets.step.partitions.sets import RANGE, Partitions
+from marin_assets.step.values import ConfigError
+from marin_resources.partition_key import PartitionKeyError
+
+
+def add_partition_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--partition", action="append", default=[], metavar="KEY", help="this partition, not all")
+    parser.add_argument(
+        "--partition-range", "--partition_range", metavar="FIRST...LAST", help="the partitions from one key to another"
+    )
+
+
+def chosen_runs(nodes: Sequence[Node], keys: Sequence[str], key_range: str | None) -> list[PartitionRun]:
+    """The runs that make the nodes at the chosen keys; at all keys without a choice. Raises ConfigError."""
+    if not any(node.step.partitions is not None for node in nodes):
+        if keys or key_range:
+            raise ConfigError(f"None of the selected steps has partitions. Leave out {_option(keys)}.")
+        return runs_of(nodes, lambda node: (), lambda partitions: ())
+    now = datetime.now(UTC)
+    if keys and key_range:
+        raise ConfigError("Got --partition and --partition-range, expected one of them.")
+
+    @cache
+    def keys_now(partitions: Partitions) -> Sequence[str]:
+        return partitions.keys_now(now, _known_keys)
+
+    def asked(node: Node) -> Sequence[str]:
+        if key_range:
+            return _in_range(node, key_range, keys_now)
+        for key in keys:
+            node.at(key)
+        return keys or keys_now(_set_of(node))
+
+    return runs_of(nodes, asked, keys_now)
+
+
+def add_keys_of(run: PartitionRun) -> None:
+    """Make the keys of the run known to Dagster, which refuses unknown keys of a dynamic set. Raises ConfigError."""
+    if not run.keys:
+        return
+    # late, for its weight: Dagster takes a second
+    from marin_assets.assets.dynamic_keys import add_keys
+
+    try:
+        added = add_keys(run.nodes[0].step.partitions, run.keys)
+    except PartitionKeyError as error:
+        raise ConfigError(str(error)) from None
+    for name, new in added.items():
+        print_stderr(f"new in the set {name!r}: {', '.join(new)}")
+
+
+def _in_range(node: Node, key_range: str, keys_now: Callable[[Partitions], Sequence[str]]) -> Sequence[str]:
+    first, dots, last = key_range.partition(RANGE)
+    if not dots or not first or not last:
+        raise ConfigError(f"--partition-range {key_range!r} is not a range. Expected FIRST{RANGE}LAST.")
+    known = list(keys_now(_set_of(node)))
+    for key in (first, last):
+        node.at(key)
+        if key not in known:
+            raise ConfigError(
+                f"Step {node.name!r} has no partition {key!r} yet. The last one is {known[-1]!r}."
+                if known
+                else f"Step {node.name!r} has no partition yet."
+            )
+    start, end = known.index(first), known.index(last)
+    if end < start:
+        raise ConfigError(f"--partition-range {key_range!r} ends before it begins. Exchange the keys.")
+    return known[start : end + 1]
+
+
+def _set_of(node: Node) -> Partitions:
+    assert node.step.partitions is not None
+    return node.step.partitions
+
+
+def _known_keys(name: str) -> Sequence[str]:
+    # late, for its weight: Dagster takes a second
+    from marin_assets.assets.dynamic_keys import known_keys
+
+    return known_keys(name)
+
+
+def _option(keys: Sequence[str]) -> str:
+    return "--partition" if keys else "--partition-range"
