@@ -51,7 +51,7 @@ async def materialize_partitions(
     store = await open_store(node, storage)
     made: dict[str, _Made] = {}
     failures: dict[str, dg.Failure] = {}
-    left = await _take_complete(_nodes(context, node), graph, store, ray_tpu.run_state, made)
+    left = await _take_complete(node, _nodes(context, node), graph, store, ray_tpu.run_state, made)
     if made:
         context.log.info(f"{node.name}: {len(made)} of {len(made) + len(left)} partitions reused")
     progress = _Progress(context, node.name, len(left))
@@ -94,7 +94,7 @@ def _nodes(context: dg.AssetExecutionContext, node: Node) -> dict[str, Node]:
 
 
 async def _take_complete(
-    nodes: Mapping[str, Node], graph: Graph, store: Store, state: RunState, made: dict[str, _Made]
+    node: Node, nodes: Mapping[str, Node], graph: Graph, store: Store, state: RunState, made: dict[str, _Made]
 ) -> dict[str, Node]:
     """Add the partitions that are complete to `made`, from one look at all; return the others."""
     observed = await asyncio.to_thread(store.look, [one.output for one in nodes.values()])
@@ -106,7 +106,13 @@ async def _take_complete(
         for key, one in done.items():
             made[key] = _made(one, graph, store, Produced(observed=observed[one.output], reused=True), state)
 
+    def mark() -> None:
+        for key in done.keys() - store.done_partitions(node.output):
+            store.mark_done(done[key].output)
+
     await asyncio.to_thread(take)
+    if done:
+        await asyncio.to_thread(mark)
     return {key: one for key, one in nodes.items() if key not in done}
 
 

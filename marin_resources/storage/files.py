@@ -46,6 +46,17 @@ def list_files(path: str, suffix: str = "") -> list[str]:
     return sorted(file.path for file in stored_files(path) if file.path.endswith(suffix))
 
 
+def names_in(path: str) -> list[str]:
+    """The names of the files and folders directly in a folder, in no order; none if it does not exist."""
+    fs, root = filesystem_of(path)
+    try:
+        if is_local(path):
+            return os.listdir(root)
+        return [name.rstrip("/").rpartition("/")[2] for name in fs.ls(root, detail=False) if name.rstrip("/") != root]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredFile:
     """A file as its store lists it."""

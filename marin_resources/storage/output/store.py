@@ -1,6 +1,7 @@
 """The store: the paths and states of outputs, and the only way to make an output complete.
 
 look      read the state of an output: done, being computed, failed, or something else
+done      which partitions of a version are complete, as far as their markers say
 claim     acquire the lease, claim the commit object, prepare the folder, mark the attempt, status RUNNING
 publish   swap the commit object, which completes the output; then write the record and SUCCESS, which repeat it
 fail      record the error, then FAILED
@@ -8,6 +9,7 @@ fail      record the error, then FAILED
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,15 +17,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_resources.output import Match, Observed, Output, Status
+from marin_resources.partition_key import key_of
 from marin_resources.settings import normalize_prefix
 from marin_resources.storage import fault_points
 from marin_resources.storage.control.conditions import require_conditions
-from marin_resources.storage.control.protocol import ConflictError
+from marin_resources.storage.control.protocol import ConflictError, UnavailableError
+from marin_resources.storage.files import names_in
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest import manifest
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, State
+from marin_resources.storage.output.done import mark_done, marked_partitions
 from marin_resources.storage.output.late_writes import require_no_late_writes
 from marin_resources.storage.output.leftovers import StoreError, find_leftovers, move_aside, remove_temporaries
 from marin_resources.storage.paths import is_local, join
@@ -33,6 +38,7 @@ from marin_resources.versioned_json import ControlFileError
 LOOK_THREADS = 32
 OVERTAKEN_TRIES = 5
 """Of recording a failure, while another program writes the record or the status."""
+log = logging.getLogger(__name__)
 
 
 class AlreadyDoneError(RuntimeError):
@@ -78,6 +84,22 @@ class Store:
         with ThreadPoolExecutor(min(LOOK_THREADS, len(wanted))) as pool:
             return dict(zip(wanted, pool.map(self._look_at, wanted), strict=True))
 
+    def done_partitions(self, whole: Output) -> set[str]:
+        """The keys of the version `whole` that are known to be complete, by two listings. Others may be complete."""
+        return marked_partitions(self.prefix, whole) & set(self.partitions(whole))
+
+    def partitions(self, whole: Output) -> list[str]:
+        """The keys that have a folder in the version `whole`, in whatever state, by one listing; sorted."""
+        keys = (key_of(name) for name in names_in(self.locate(whole)))
+        return sorted(key for key in keys if key is not None)
+
+    def mark_done(self, output: Output) -> None:
+        """Write the marker of a complete partition that lacks it; a warning if the store does not answer."""
+        try:
+            mark_done(self.prefix, output)
+        except UnavailableError as error:  # the output is complete without it; the next run writes it
+            log.warning("the marker of %s could not be written: %s", output.label, error)
+
     def claim(
         self, output: Output, *, attempt: int, resumable: bool, run_id: str | None, stale_lease: str | None = None
     ) -> Claim:
@@ -110,6 +132,9 @@ class Store:
         committed = commit.publish_commit(claim.path, claim.commit, taken, full)
         fault_points.reach("commit published")
         _write_committed(claim.path, committed)
+        if claim.output.partition is not None:
+            self.mark_done(claim.output)
+            fault_points.reach("marked done")
         attempts.end_attempt(claim.path, claim.attempt, {"outcome": "success", "finished_at": full["finished_at"]})
         fault_points.reach("attempt ended")
         claim.lease.release()
