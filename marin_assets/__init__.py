@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 import marin_assets.cli.ctrl_c  # noqa: F401 - first, as the other imports take the first second of a script
 from marin_assets.cli.entry_point import executor_main
 from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.partitions.products import product
+from marin_assets.step.partitions.reads import partitions_of
+from marin_assets.step.partitions.sets import dynamic, static
+from marin_assets.step.partitions.windows import daily, hourly, monthly, weekly
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
     THIS_OUTPUT_PATH,
@@ -17,6 +21,8 @@ from marin_assets.step.values import (
     mirrored,
     output_path_of,
     this_output_path,
+    this_partition,
+    this_window,
     unwrap_versioned_value,
     versioned,
 )
@@ -30,16 +36,26 @@ __all__ = [
     "Resources",
     "Step",
     "cpu",
+    "daily",
+    "dynamic",
     "ensure_versioned",
     "executor_main",
     "expect",
     "gpu",
+    "hourly",
     "mirrored",
+    "monthly",
     "output_path_of",
+    "partitions_of",
+    "product",
+    "static",
     "this_output_path",
+    "this_partition",
+    "this_window",
     "tpu",
     "unwrap_versioned_value",
     "versioned",
+    "weekly",
 ]
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ VERBS = {
     "generate": "continue a text with a trained model",
     "list": "the selected steps and their paths",
     "materialize": "compute the selected outputs, or reuse them",
+    "partitions": "the partitions of a step: state, size, error",
     "status": "the state of the selected outputs",
     "verify": "compare the files of complete outputs with their manifests",
 }

@@ -46,6 +46,11 @@ def chosen_runs(nodes: Sequence[Node], keys: Sequence[str], key_range: str | Non
     return runs_of(nodes, asked, keys_now)
 
 
+def known_keys_of(node: Node) -> Sequence[str]:
+    """The keys that the node's set has now."""
+    return _set_of(node).keys_now(datetime.now(UTC), _known_keys)
+
+
 def add_keys_of(run: PartitionRun) -> None:
     """Make the keys of the run known to Dagster, which refuses unknown keys of a dynamic set. Raises ConfigError."""
     if not run.keys:

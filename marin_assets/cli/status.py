@@ -6,29 +6,21 @@ Exit code 0, also if outputs failed or are missing; 1 if a control file is damag
 from __future__ import annotations
 
 import argparse
-import enum
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
 from marin_assets.cli.output import print_line
 from marin_assets.plan.code_location import select_nodes
+from marin_assets.plan.output_state import State, state_of
+from marin_assets.plan.partition_states import PartitionState, partition_states
 from marin_assets.step.graph import Node
-from marin_resources.output import Match, Observed, Status
+from marin_resources.output import Observed
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.store import Store, other_version_message
-
-
-class State(enum.StrEnum):
-    COMPLETE = "complete"
-    RUNNING = "running"
-    FAILED = "failed"
-    DEAD = "dead"
-    """Its worker has neither finished nor failed, and holds no lease any more."""
-    BLOCKED = "blocked"
-    MISSING = "missing"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,32 +34,27 @@ def run(options: argparse.Namespace) -> int:
     store = Store(prefix_of(options))
     require_reachable(store.prefix)
     _, nodes = select_nodes(options.selection, options.experiment, options.script)
-    looked = store.look(node.output for node in nodes)
-    rows = [(node, looked[node.output]) for node in nodes]
+    looked = store.look(node.output for node in nodes if node.step.partitions is None)
+    rows = [(node, looked[node.output]) for node in nodes if node.step.partitions is None]
+    sets = [(node, partition_states(node, store)) for node in nodes if node.step.partitions is not None]
     if options.json:
         found = [_to_json(node, observed) for node, observed in rows]
+        found += [_partitions_to_json(node, store, states) for node, states in sets]
         print_line(json.dumps({"prefix": store.prefix, "outputs": found}, indent=2))
     else:
         width = max((len(node.output.relative()) for node in nodes), default=0)
         for node, observed in rows:
             line = f"{state_of(observed):8}  {node.output.relative():{width}}  {_describe(node, observed)}"
             print_line(line.rstrip())
+        for node, states in sets:
+            of_states = Counter(each.state for each in states)
+            counted = ", ".join(f"{of_states[state]} {state}" for state in State if of_states[state])
+            print_line(f"{'':8}  {node.output.relative():{width}}  partitions: {counted or 'none'}")
         counts = Counter(state_of(observed) for _, observed in rows)
+        counts.update(each.state for _, states in sets for each in states)
         print_line(", ".join(f"{counts[state]} {state}" for state in State if counts[state]) + f" at {store.prefix}")
-    return 1 if any(observed.damage for _, observed in rows) else 0
-
-
-def state_of(observed: Observed) -> State:
-    """The state of an output, as it was observed."""
-    if observed.damage or observed.match is Match.OTHER:
-        return State.BLOCKED
-    if observed.done:
-        return State.COMPLETE
-    if observed.holder is not None:
-        return State.RUNNING
-    if observed.status is Status.RUNNING:
-        return State.DEAD
-    return State.MISSING if observed.status is None else State.FAILED
+    damaged = [observed for _, observed in rows if observed.damage]
+    return 1 if damaged or any(each.state is State.BLOCKED for _, states in sets for each in states) else 0
 
 
 def _describe(node: Node, observed: Observed) -> str:
@@ -103,4 +90,12 @@ def _to_json(node: Node, observed: Observed) -> dict[str, Any]:
         "bytes": manifest.get("bytes"),
         "finished_at": record.get("finished_at"),
         "result": dict(observed.result),
+    }
+
+
+def _partitions_to_json(node: Node, store: Store, states: Sequence[PartitionState]) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "path": store.locate(node.output),
+        "partitions": {each.key: each.state for each in states},
     }

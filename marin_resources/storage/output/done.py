@@ -1,12 +1,18 @@
 """Done-markers of partitions: an empty file for each complete one, in one folder, so that one listing finds thousands.
 
-    <prefix>/.marin/done/<name>-<version>/<key>.<digest>     the first 16 digits of the output's identity
+    <prefix>/.marin/done/<name>-<version>/<key>.<digest>.<files>.<bytes>.<seconds>
 
-A marker is written after the status, so it may be missing for a complete output, and then it is written by the next run
-that finds the output. It is an index for people who ask what is there. A run that reuses an output reads its status.
+The digest is the first 16 digits of the output's identity; the numbers are its size, and the time when it was complete,
+in seconds since 1970. A marker is written after the status, so it may be missing for a complete output, and then the
+next run that finds the output writes it. It is an index for people: a run reads the status of what it reuses.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from marin_resources.output import Output
 from marin_resources.partition_key import key_of, segment_of
@@ -20,24 +26,40 @@ FOLDER = ".marin/done"
 DIGITS = 16
 
 
-def mark_done(prefix: str, output: Output) -> None:
-    """Write the marker of a complete partition. Raises UnavailableError."""
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A complete partition, as its marker says."""
+
+    files: int
+    bytes: int
+    finished_s: int
+    """Seconds since 1970."""
+
+
+def mark_done(prefix: str, output: Output, record: Mapping[str, Any]) -> None:
+    """Write the marker of a complete partition with this record. Raises UnavailableError."""
     assert output.partition is not None
-    name = f"{segment_of(output.partition)}.{output.identity[:DIGITS]}"
+    size = record.get("manifest") or {}
+    finished_s = int(datetime.fromisoformat(record["finished_at"]).timestamp()) if record.get("finished_at") else 0
+    parts = (output.identity[:DIGITS], size.get("files") or 0, size.get("bytes") or 0, finished_s)
+    name = ".".join(map(str, (segment_of(output.partition), *parts)))
     try:
         control.write(join(_folder(prefix, output), name), b"", expected=None)
     except ConflictError:
         return  # another run has written the same
 
 
-def marked_partitions(prefix: str, whole: Output) -> set[str]:
-    """The keys of the version `whole` that have a marker of its identity."""
-    found = set()
+def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:
+    """The partitions of the version `whole` that have a marker of their identity, by key."""
+    found = {}
     for name in names_in(_folder(prefix, whole)):
-        segment, _, digest = name.rpartition(".")
+        segment, *parts = name.rsplit(".", 4)
         key = key_of(segment)
-        if key is not None and whole.at(key).identity[:DIGITS] == digest:
-            found.add(key)
+        if key is None or len(parts) != 4 or not all(part.isdecimal() for part in parts[1:]):
+            continue  # not ours
+        if whole.at(key).identity[:DIGITS] == parts[0]:
+            files, size, finished_s = map(int, parts[1:])
+            found[key] = Done(files=files, bytes=size, finished_s=finished_s)
     return found
 
 

@@ -28,7 +28,7 @@ from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostErro
 from marin_resources.storage.manifest import manifest
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, State
-from marin_resources.storage.output.done import mark_done, marked_partitions
+from marin_resources.storage.output.done import Done, mark_done, marked_partitions
 from marin_resources.storage.output.late_writes import require_no_late_writes
 from marin_resources.storage.output.leftovers import StoreError, find_leftovers, move_aside, remove_temporaries
 from marin_resources.storage.paths import is_local, join
@@ -84,19 +84,23 @@ class Store:
         with ThreadPoolExecutor(min(LOOK_THREADS, len(wanted))) as pool:
             return dict(zip(wanted, pool.map(self._look_at, wanted), strict=True))
 
-    def done_partitions(self, whole: Output) -> set[str]:
-        """The keys of the version `whole` that are known to be complete, by two listings. Others may be complete."""
-        return marked_partitions(self.prefix, whole) & set(self.partitions(whole))
+    def done_partitions(self, whole: Output, there: Iterable[str] | None = None) -> dict[str, Done]:
+        """The partitions of the version `whole` that are known to be complete, by two listings. Others may be too.
+
+        `there`: what `partitions` has returned, if that is known.
+        """
+        folders = frozenset(self.partitions(whole) if there is None else there)
+        return {key: done for key, done in marked_partitions(self.prefix, whole).items() if key in folders}
 
     def partitions(self, whole: Output) -> list[str]:
         """The keys that have a folder in the version `whole`, in whatever state, by one listing; sorted."""
         keys = (key_of(name) for name in names_in(self.locate(whole)))
         return sorted(key for key in keys if key is not None)
 
-    def mark_done(self, output: Output) -> None:
+    def mark_done(self, output: Output, record: Mapping[str, Any]) -> None:
         """Write the marker of a complete partition that lacks it; a warning if the store does not answer."""
         try:
-            mark_done(self.prefix, output)
+            mark_done(self.prefix, output, record)
         except UnavailableError as error:  # the output is complete without it; the next run writes it
             log.warning("the marker of %s could not be written: %s", output.label, error)
 
@@ -133,7 +137,7 @@ class Store:
         fault_points.reach("commit published")
         _write_committed(claim.path, committed)
         if claim.output.partition is not None:
-            self.mark_done(claim.output)
+            self.mark_done(claim.output, full)
             fault_points.reach("marked done")
         attempts.end_attempt(claim.path, claim.attempt, {"outcome": "success", "finished_at": full["finished_at"]})
         fault_points.reach("attempt ended")

@@ -1,0 +1,82 @@
+"""Print the partitions of a step: key, state, size, age, and why one failed. It starts nothing.
+
+`--state failed` prints those alone; with `--keys` only their keys, one a line, as `marin materialize` takes them:
+
+    marin partitions tokenized/web --state failed --keys | xargs -I K marin materialize tokenized/web --partition K
+
+Exit code 0, also if partitions failed or are missing; 1 if a control file is damaged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
+from marin_assets.cli.output import print_line
+from marin_assets.cli.partition_options import known_keys_of
+from marin_assets.plan.code_location import select_nodes
+from marin_assets.plan.output_state import State
+from marin_assets.plan.partition_states import PartitionState, partition_states
+from marin_assets.step.values import ConfigError
+from marin_resources.storage.control.control import require_reachable
+from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.output.store import Store
+
+UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    add_prefix(parser)
+    add_script(parser)
+    parser.add_argument("--state", action="append", choices=list(State), help="only partitions in this state")
+    parser.add_argument("--keys", action="store_true", help="print keys alone, one a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    store = Store(prefix_of(options))
+    require_reachable(store.prefix)
+    _, nodes = select_nodes(options.selection, options.experiment, options.script)
+    chosen = [node for node in nodes if node.step.partitions is not None]
+    if len(chosen) != 1:
+        names = ", ".join(repr(node.name) for node in chosen) or "none"
+        raise ConfigError(f"marin partitions takes one step with partitions, and got {names}. Give the name of one.")
+    [node] = chosen
+    states = partition_states(node, store, known_keys_of(node))
+    shown = [each for each in states if not options.state or each.state in options.state]
+    if options.json:
+        rows = [dataclasses.asdict(each) for each in shown]
+        found = {"name": node.name, "path": store.locate(node.output), "partitions": rows}
+        print_line(json.dumps(found, indent=2))
+    elif options.keys:
+        for each in shown:
+            print_line(each.key)
+    else:
+        _print_table(shown)
+        counts = Counter(each.state for each in states)
+        counted = ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "no partition"
+        print_line(f"{counted} at {store.locate(node.output)}")
+    return 1 if any(each.state is State.BLOCKED for each in states) else 0
+
+
+def _print_table(shown: Sequence[PartitionState]) -> None:
+    width = max((len(each.key) for each in shown), default=0)
+    for each in shown:
+        size = "" if each.bytes is None else readable_bytes(each.bytes)
+        line = f"{each.state:8}  {each.key:{width}}  {size:>10}  {_age(each.finished_s):>8}  {each.error}"
+        print_line(line.rstrip())
+
+
+def _age(finished_s: int | None) -> str:
+    """How long ago, in the largest whole unit."""
+    if not finished_s:
+        return ""
+    seconds = max(0, int(time.time()) - finished_s)
+    name, unit = next((name, unit) for name, unit in UNITS if seconds >= unit or unit == 1)
+    return f"{seconds // unit} {name}"
