@@ -12,11 +12,14 @@ from collections.abc import Mapping, Sequence
 
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
 from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.partitions.reads import partitions_folder
+from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName, output_path_of, versioned
+from marin_assets.step.values import InputName, PartitionName, output_path_of, versioned
 from marin_resources.hardware import Resources, cpu
 
 
@@ -27,12 +30,14 @@ def default_download(
     expected_sha256: Mapping[str, str] | None = None,
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
+    partitions: Partitions | None = None,
 ) -> Step:
     """Return the step "raw/<name>", which copies `source` (an fsspec URL, a glob or a folder), with checksums.
 
     `source` and `expected_sha256` (file name -> digest) enter the version. The step fails if a file has another digest.
+    With `partitions`, `source` has the key in it: this_partition(form="s3://crawls/{partition}/wet").
     """
-    config = DownloadFilesConfig(source=versioned(source))
+    config = DownloadFilesConfig(source=source if isinstance(source, PartitionName) else versioned(source))
     if expected_sha256:
         config = dataclasses.replace(config, expected_sha256=versioned(dict(expected_sha256)))
     return Step(
@@ -42,6 +47,7 @@ def default_download(
         resumable=True,
         override_output_path=override_output_path,
         expectations=expectations,
+        partitions=partitions,
     )
 
 
@@ -53,7 +59,10 @@ def default_tokenize(
     validation_fraction: float | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
-    """Return the step "tokenized/<name>": Levanter caches of the documents in `dataset`, split by page."""
+    """Return the step "tokenized/<name>": Levanter caches of the documents in `dataset`, split by page.
+
+    It has the partitions of `dataset`, if that is a step with partitions.
+    """
     config = TokenizeConfig(documents_path=output_path_of(dataset), tokenizer_path=output_path_of(tokenizer))
     if validation_fraction is not None:
         config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
@@ -64,7 +73,18 @@ def default_tokenize(
         extras=("curate", "train"),
         resumable=True,
         expectations=expectations,
+        partitions=_partitions_of(dataset),
     )
+
+
+def default_snapshot(name: str, of: Step, partitions: Partitions) -> Step:
+    """Return the step "snapshots/<name>": for each of its own keys, the list of the partitions of `of` that were
+    complete when the key was made.
+
+    What reads it has the same `partitions`, such as dynamic("snapshots") or monthly("2026-01-01").
+    """
+    config = TakeSnapshotConfig(partitions_path=partitions_folder(of))
+    return Step(name=f"snapshots/{name}", fn=take_snapshot, config=config, partitions=partitions)
 
 
 def default_train(
@@ -77,8 +97,11 @@ def default_train(
     tags: Mapping[str, str] | None = None,
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
+    partitions: Partitions | None = None,
 ) -> Step:
     """Return the step "checkpoints/<name>", which trains a Llama on one tokenized set, or on a mixture by name.
+
+    A snapshot of a tokenized set is one too: its partitions are trained on. It needs the snapshot's `partitions`.
 
     `train_config` has the number of steps, batch size, optimizer, weights of the mixture and the tokenizer's path. Its
     components and model are replaced by `tokenized` and `model_config`.
@@ -95,6 +118,7 @@ def default_train(
         tags=tags or {},
         override_output_path=override_output_path,
         expectations=expectations,
+        partitions=partitions,
     )
 
 
@@ -133,6 +157,12 @@ def default_eval(
         extras=_extras_on(resources, "train", "evaluate"),
         expectations=expectations,
     )
+
+
+def _partitions_of(step: Step | InputName) -> Partitions | None:
+    of = step.step if isinstance(step, InputName) else step
+    read_whole = isinstance(step, InputName) and step.key is not None
+    return None if of is None or read_whole else of.partitions
 
 
 def _extras_on(resources: Resources | None, *extras: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from marin_assets.step.values import (
     MirroredValue,
     OutputName,
     PartitionName,
+    PartitionsFolder,
     Placeholder,
     VersionedValue,
     WindowName,
@@ -34,6 +35,8 @@ def resolve(node: Node, graph: Graph, locate: Callable[[Output], str], prefix: s
             return below(prefix, leaf.name or "")
         if isinstance(leaf, InputName | InputPartitions):
             return _input_paths(leaf, node, graph, locate)
+        if isinstance(leaf, PartitionsFolder):
+            return locate(graph[leaf.step].output)
         if isinstance(leaf, OutputName):
             return below(locate(node.output), leaf.name)
         if isinstance(leaf, PartitionName | WindowName):

@@ -31,6 +31,8 @@ else:
     _Path = object
 
 T = TypeVar("T")
+KEY = "{partition}"
+"""In a form: stands for the key of the partition."""
 
 
 class ConfigError(ValueError):
@@ -108,11 +110,20 @@ class InputPartitions(Placeholder):
         require_inside(self.name, "An input")
 
 
+@dataclass(frozen=True, eq=False)
+class PartitionsFolder(Placeholder, _Path):
+    """The folder of all partitions of `step`, which grows: for the function that takes a snapshot of it."""
+
+    step: StepMarker
+
+
 @dataclass(frozen=True)
 class PartitionName(Placeholder, _Path):
     """The key of the partition that is computed; of one dimension of a product."""
 
     dimension: str | None = None
+    form: str = KEY
+    """A text with KEY in it, for which the key is put in."""
 
 
 @dataclass(frozen=True)
@@ -191,9 +202,14 @@ def output_path_of(step: StepMarker | InputName, name: str | None = None, *, par
     return InputName(step, name, key=partition)
 
 
-def this_partition(dimension: str | None = None) -> str:
-    """The key of the partition that is computed; for a product, of the named dimension, or both as Dagster has them."""
-    return cast(str, PartitionName(dimension))
+def this_partition(dimension: str | None = None, *, form: str = KEY) -> str:
+    """The key of the partition that is computed; for a product, of the named dimension, or both as Dagster has them.
+
+    `form` is a text around the key, such as "s3://crawls/{partition}/wet". It enters the version. Raises ConfigError.
+    """
+    if not isinstance(form, str) or KEY not in form:
+        raise ConfigError(f"this_partition(form={form!r}) has no {KEY} in it, expected one, such as 'drops/{KEY}'.")
+    return cast(str, PartitionName(dimension, form))
 
 
 def this_window(dimension: str | None = None) -> tuple[str, str]:

@@ -37,6 +37,7 @@ from marin_assets.step.values import (
     InputPartitions,
     MirroredValue,
     PartitionName,
+    PartitionsFolder,
     Placeholder,
     VersionedValue,
     WindowName,
@@ -97,6 +98,9 @@ def read_inputs(step: Step) -> Inputs:
             fields[place] = stable_json(leaf.value, where)
         elif isinstance(leaf, PartitionName | WindowName):
             fields[place] = mark_of(leaf, step.partitions, where)
+        elif isinstance(leaf, PartitionsFolder):
+            fields[place] = f"DEP[{len(dependencies) + len(pseudo)}]@/"
+            pseudo.append(leaf.step)  # type: ignore[arg-type]
         elif isinstance(leaf, InputName) and leaf.step is None:
             fields[place] = leaf.name
         elif isinstance(leaf, InputName | InputPartitions):

@@ -35,7 +35,7 @@ class OptimizerSpec:
 @dataclass(frozen=True, kw_only=True)
 class TrainLmConfig:
     components: dict[str, str]
-    """Name -> path of a tokenized output."""
+    """Name -> path of a tokenized output, or of a snapshot of one: a component "name/key" for each partition."""
     tokenizer_path: str
     """Folder of the tokenizer that the caches were tokenized with."""
     output_path: str = THIS_OUTPUT_PATH

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from marin_assets.documents.snapshots import is_snapshot, read_snapshot
 from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json
 from marin_resources.storage.paths import join
 
@@ -20,6 +21,17 @@ LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
 
 class InputError(ValueError):
     """Caches, weights and tokenizer do not match."""
+
+
+def expand_snapshots(components: Mapping[str, str]) -> dict[str, str]:
+    """The components, with a component "name/key" for each partition in place of a snapshot of tokenized sets."""
+    found: dict[str, str] = {}
+    for name, path in components.items():
+        if is_snapshot(path):
+            found |= {f"{name}/{key}": partition.path for key, partition in read_snapshot(path).items()}
+        else:
+            found[name] = path
+    return found
 
 
 def check_inputs(

@@ -25,7 +25,7 @@ from typing import Any
 
 from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
-from marin_assets.stages.train.inputs import check_inputs, stage_tokenizer
+from marin_assets.stages.train.inputs import check_inputs, expand_snapshots, stage_tokenizer
 from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, Row, read_metrics
 from marin_resources.storage.paths import join
@@ -57,6 +57,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     shape, InputError for caches that do not match.
     """
     check_shape(config)
+    config = replace(config, components=expand_snapshots(config.components))
     check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
     from marin_assets.stages.train import levanter_run  # jax and Levanter take 3 s to import
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import DynamicPartitions, Partitions, StaticPartitions, listed
 from marin_assets.step.partitions.windows import TimePartitions
-from marin_assets.step.values import ConfigError, InputName, InputPartitions, StepMarker
+from marin_assets.step.values import ConfigError, InputName, InputPartitions, PartitionsFolder, StepMarker
 from marin_resources.partition_key import segment_of
 
 Keys = tuple[str | None, ...]
@@ -49,17 +49,31 @@ def partitions_of(step: StepMarker, keys: Sequence[str] | None = None, name: str
     Without `keys`: of all partitions of a fixed set. The keys enter the version of the step that reads them. Raises
     ConfigError for a set that grows.
     """
-    partitions = getattr(step, "partitions", None)
-    if not isinstance(step, StepMarker) or partitions is None:
+    if not isinstance(step, StepMarker) or step.partitions is None:
         raise ConfigError(f"partitions_of({step!r}) needs a step with partitions=. Use output_path_of() for others.")
     if isinstance(keys, str):
         raise ConfigError(f"partitions_of() has the text {keys!r} for keys, expected a list such as [{keys!r}].")
-    named = partitions.fixed_keys if keys is None else tuple(keys)
+    named = step.partitions.fixed_keys if keys is None else tuple(keys)
     if named is None:
-        raise ConfigError(f"partitions_of({step.name!r}) has no keys, and {partitions} grows. {_two_ways(step.name)}")
+        raise ConfigError(
+            f"partitions_of({step.name!r}) has no keys, and {step.partitions} grows. {_two_ways(step.name)}"
+        )
     if not named:
         raise ConfigError(f"partitions_of({step.name!r}, []) names no key. Name those to read.")
     return InputPartitions(step, named, name)  # type: ignore[return-value]
+
+
+def partitions_folder(step: StepMarker) -> str:
+    """The folder of all partitions of `step`, for the function that takes a snapshot of it.
+
+    What is in it changes, so an output that is made from it must hold the list of what was read. Raises ConfigError for
+    a step without partitions.
+    """
+    if not isinstance(step, StepMarker) or step.partitions is None:
+        raise ConfigError(
+            f"partitions_folder({step!r}) needs a step with partitions=. Use output_path_of() for others."
+        )
+    return PartitionsFolder(step)
 
 
 def read_of(reader: Partitions | None, leaf: InputName | InputPartitions, where: str) -> Read:

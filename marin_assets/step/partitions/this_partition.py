@@ -7,14 +7,15 @@ from typing import Any
 from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.partitions.windows import TimePartitions
-from marin_assets.step.values import ConfigError, PartitionName, WindowName
+from marin_assets.step.values import KEY, ConfigError, PartitionName, WindowName
 
 
 def mark_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> str:
     """What the placeholder leaves in the version. Raises ConfigError, which begins with `where`, if it has no value."""
     _set_of(leaf, partitions, where)
     what = "PARTITION" if isinstance(leaf, PartitionName) else "WINDOW"
-    return what if leaf.dimension is None else f"{what}[{leaf.dimension}]"
+    named = what if leaf.dimension is None else f"{what}[{leaf.dimension}]"
+    return f"{named} {leaf.form}" if isinstance(leaf, PartitionName) and leaf.form != KEY else named
 
 
 def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, key: str) -> Any:
@@ -24,7 +25,7 @@ def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, ke
         assert isinstance(partitions, ProductPartitions)
         key = partitions.split(key)[leaf.dimension]
     if isinstance(leaf, PartitionName):
-        return key
+        return leaf.form.replace(KEY, key)
     assert isinstance(found, TimePartitions)
     start, end = found.window(key)
     return start.isoformat(), end.isoformat()

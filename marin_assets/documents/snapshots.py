@@ -1,0 +1,78 @@
+"""Snapshots: a file with the partitions of a step that were complete at a moment, which what reads it reads.
+
+    partitions.json    {"format_version": 1, "partitions":
+                        [{"key": "2026-01", "path": "../../../tokenized/web-3f2a1c/2026-01", "digest": "…"}]}
+
+Paths are relative to the snapshot's folder where both are in one store, so a prefix can be moved. The digest is that of
+the partition's manifest.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from marin_resources.storage.files import exists, read_json, write_json
+from marin_resources.storage.paths import join, without_scheme
+
+NAME = "partitions.json"
+FORMAT_VERSION = 1
+
+
+class SnapshotError(ValueError):
+    """A snapshot that cannot be read: one sentence with its path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotPartition:
+    """A partition that was complete."""
+
+    key: str
+    path: str
+    digest: str | None
+    """Of its manifest; None for an output that has none."""
+
+
+def write_snapshot(folder: str, partitions: Sequence[SnapshotPartition]) -> None:
+    """Write the list of these partitions."""
+    rows = [{**asdict(each), "path": _relative(each.path, folder)} for each in partitions]
+    write_json(join(folder, NAME), {"format_version": FORMAT_VERSION, "partitions": rows})
+
+
+def is_snapshot(folder: str) -> bool:
+    """Whether the output at `folder` is a snapshot."""
+    return exists(join(folder, NAME))
+
+
+def read_snapshot(folder: str) -> dict[str, SnapshotPartition]:
+    """The partitions of a snapshot by key, in its order. Raises FileNotFoundError and SnapshotError."""
+    path = join(folder, NAME)
+    found = read_json(path)
+    if not isinstance(found, Mapping) or found.get("format_version") != FORMAT_VERSION:
+        raise SnapshotError(
+            f"{path!r} is not a snapshot of format {FORMAT_VERSION}. Pass the output of take_snapshot; if a newer "
+            "version of this software has made it, update this one."
+        )
+    return {
+        row["key"]: SnapshotPartition(key=row["key"], path=_absolute(row["path"], folder), digest=row["digest"])
+        for row in found["partitions"]
+    }
+
+
+def _relative(path: str, folder: str) -> str:
+    """`path` relative to the folder, if both are in one store."""
+    scheme, other = path.partition("://")[0], folder.partition("://")[0]
+    if ("://" in path) != ("://" in folder) or ("://" in path and scheme != other):
+        return path
+    inside, start = without_scheme(path), without_scheme(folder)
+    if inside.split("/")[0] != start.split("/")[0]:  # of another bucket
+        return path
+    return posixpath.relpath(inside, start)
+
+
+def _absolute(path: str, folder: str) -> str:
+    if path.startswith("/") or "://" in path:
+        return path
+    scheme, separator, inside = folder.rpartition("://")
+    return scheme + separator + posixpath.normpath(posixpath.join(inside, path))

@@ -1,0 +1,71 @@
+"""Take a snapshot of a step with partitions.
+
+In:  the folder of its partitions.
+Out: partitions.json: the key, path and manifest digest of each partition that is complete now.
+
+What is in the folder grows, the snapshot does not: it is made once for each of its own keys. What reads it has its keys
+too, so a later snapshot is a new output, and never a new content at an old path.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from marin_assets.documents.snapshots import SnapshotPartition, write_snapshot
+from marin_assets.step.values import THIS_OUTPUT_PATH
+from marin_resources.output import Status, identity_of
+from marin_resources.partition_key import key_of, segment_of
+from marin_resources.storage.files import names_in
+from marin_resources.storage.output.record import read_record
+from marin_resources.storage.output.status import read_status
+from marin_resources.storage.paths import join
+
+KINDS = ("json",)
+LOOKS_AT_ONCE = 32
+log = logging.getLogger(__name__)
+
+
+class NothingCompleteError(ValueError):
+    """No partition is complete: one sentence with the folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakeSnapshotConfig:
+    partitions_path: str
+    """The folder of a step's partitions: `partitions_folder(step)`."""
+    output_path: str = THIS_OUTPUT_PATH
+
+
+def take_snapshot(config: TakeSnapshotConfig) -> dict[str, int]:
+    """Write the list of complete partitions. Returns partitions, incomplete, bytes.
+
+    Raises NothingCompleteError, and ControlFileError for a damaged record.
+    """
+    keys = sorted(key for name in names_in(config.partitions_path) if (key := key_of(name)) is not None)
+    with ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
+        looked = list(pool.map(lambda key: _look(config.partitions_path, key), keys))
+    found = [each for each in looked if each is not None]
+    if not found:
+        raise NothingCompleteError(
+            f"No partition of {config.partitions_path!r} is complete, of {len(keys)} that were begun. Materialize some "
+            "of them first."
+        )
+    log.info("%d of %d partitions of %s are complete", len(found), len(keys), config.partitions_path)
+    write_snapshot(config.output_path, [partition for partition, _ in found])
+    size = sum(size for _, size in found)
+    return {"partitions": len(found), "incomplete": len(keys) - len(found), "bytes": size}
+
+
+def _look(folder: str, key: str) -> tuple[SnapshotPartition, int] | None:
+    """The partition and its bytes, if it is complete."""
+    path = join(folder, segment_of(key))
+    if read_status(path) is not Status.SUCCESS:
+        return None
+    record = read_record(path) or {}
+    own = identity_of({"version": identity_of(record.get("version") or {}), "partition": key})
+    if record.get("identity") != own:
+        return None  # not a partition of this software's
+    manifest = record.get("manifest") or {}
+    return SnapshotPartition(key=key, path=path, digest=manifest.get("digest")), int(manifest.get("bytes") or 0)
