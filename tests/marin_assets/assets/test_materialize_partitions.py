@@ -1,0 +1,154 @@
+"""Partitions of a step in runs: each is an output and a materialization of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from partition_steps import called, keys, part
+
+from marin_assets.assets.run import RunResult, run_graph
+from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.partitions.sets import static
+from marin_assets.step.step import Step
+from marin_resources.storage.output.store import Store
+
+KEYS = static(*keys(10))
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    return tmp_path / "calls.txt"
+
+
+def publish(store: Store, node: Node) -> None:
+    """Make the output complete, as a worker does."""
+    version = {"version": node.version.as_dict(), "name": node.name}
+    store.publish(store.claim(node.output, attempt=1, resumable=False, run_id=None), version, {"length": 5})
+
+
+def materializations(step: Step) -> dict[str, dict[str, Any]]:
+    """Key -> metadata of its last materialization."""
+    asset = dg.AssetKey(step.name.split("/"))
+    with dg.DagsterInstance.get() as instance:
+        found = instance.fetch_materializations(asset, limit=1000, ascending=True).records
+    return {
+        str(record.partition_key): {name: value.value for name, value in record.asset_materialization.metadata.items()}
+        for record in found
+        if record.asset_materialization is not None
+    }
+
+
+def run(graph: Graph, wanted: Sequence[str], *, cpus: int = 2) -> RunResult:
+    return run_graph("parts", graph, list(graph), keys=wanted)
+
+
+def test_each_partition_that_is_reused_is_a_materialization_with_its_own_metadata(
+    prefix: Path, dagster_home: Path, calls: Path
+) -> None:
+    step = part("a", KEYS, calls)
+    graph, store = build_graph([step]), Store(str(prefix))
+    for key in KEYS.keys:
+        publish(store, graph[step].at(key))
+    result = run(graph, KEYS.keys)
+    assert (result.computed, result.reused, result.failures) == (0, 10, ())
+    shown = materializations(step)
+    version = graph[step].version
+    assert {key: shown[key]["path"] for key in shown} == {key: f"{prefix}/{version.path}/{key}" for key in KEYS.keys}
+    assert all(each["reused"] is True and each["length"] == 5 for each in shown.values())
+    assert called(calls) == []
+
+
+def test_of_partitions_that_fail_the_others_are_complete_and_shown(
+    prefix: Path, dagster_home: Path, calls: Path
+) -> None:
+    bad = part("a", KEYS, calls, bad=("k0003", "k0007"))
+    result = run(build_graph([bad]), KEYS.keys)
+    [sentence] = result.failures
+    assert sentence.startswith("2 of 10 partitions of 'parts/a' failed. Step 'parts/a[k0003]' failed: ValueError: ")
+    assert "Step 'parts/a[k0007]' failed: ValueError: the key 'k0007' is not liked." in sentence
+    assert sorted(materializations(bad)) == sorted(set(KEYS.keys) - {"k0003", "k0007"})
+    again = run(build_graph([part("a", KEYS, calls)]), KEYS.keys)
+    assert (again.computed, again.reused, again.failures) == (2, 8, ())
+    assert sorted(materializations(bad)) == sorted(KEYS.keys)
+    assert called(calls) == sorted([*(f"a[{key}]" for key in KEYS.keys), "a[k0003]", "a[k0007]"])
+
+
+def test_a_reader_reads_its_own_partition(prefix: Path, dagster_home: Path, calls: Path) -> None:
+    raw = part("raw", KEYS, calls)
+    reader = part("reader", KEYS, calls, reads=raw)
+    graph, store = build_graph([reader]), Store(str(prefix))
+    result = run(graph, KEYS.keys[2:4])
+    assert (result.computed, result.failures) == (4, ())
+    assert called(calls) == ["raw[k0002]", "raw[k0003]", "reader[k0002]", "reader[k0003]"]
+    one = graph[reader].at("k0002")
+    record = store.look([one.output])[one.output].record or {}
+    assert record["partition"] == "k0002"
+    assert list(record["inputs"]) == ["parts/raw[k0002]"]
+    assert record["dependencies"] == [store.locate(graph[raw].at("k0002").output)]
+    assert record["config"]["reads"] == record["dependencies"][0]
+
+
+def test_a_missing_input_is_named_with_its_key(prefix: Path, dagster_home: Path, calls: Path) -> None:
+    raw = part("raw", KEYS, calls)
+    graph = build_graph([part("reader", KEYS, calls, reads=raw)])
+    nodes = [node for node in graph if node.name == "parts/reader"]
+    result = run_graph("parts", graph, nodes, keys=["k0002"])
+    [sentence] = result.failures
+    assert "Step 'parts/reader[k0002]' needs 'parts/raw[k0002]'" in sentence
+
+
+def test_a_marker_that_is_absent_is_written_by_the_next_run(prefix: Path, dagster_home: Path, calls: Path) -> None:
+    step = part("a", KEYS, calls)
+    graph, store = build_graph([step]), Store(str(prefix))
+    whole = graph[step].output
+    for key in KEYS.keys:
+        publish(store, graph[step].at(key))
+    before = store.done_partitions(whole)
+    assert sorted(before) == sorted(KEYS.keys)
+    for marker in (prefix / ".marin/done").glob("parts/a-*/k0004.*"):
+        marker.unlink()
+    assert "k0004" not in store.done_partitions(whole)
+    run(graph, KEYS.keys)
+    assert store.done_partitions(whole) == before
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_at_most_its_limit_of_partitions_is_in_flight(
+    prefix: Path, dagster_home: Path, calls: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from marin_assets.assets import materialize_partitions as module
+
+    running, most = 0, 0
+    produce = module.produce_output
+
+    async def counted(*args: Any) -> Any:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return await produce(*args)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(module, "produce_output", counted)
+    step = part("a", KEYS, calls)
+    graph = build_graph([step])
+    config: Callable[[], dict[str, Any]] = lambda: {"ray_tpu": {"config": {"partitions_at_once": at_once}}}  # noqa: E731
+    from marin_assets.assets.assemble import definitions_of
+
+    job = definitions_of(graph, {"parts": list(graph)}).resolve_job_def("parts")
+    with dg.DagsterInstance.get() as instance:
+        from dagster._core.definitions.job_base import InMemoryJob
+        from dagster._core.execution.api import create_execution_plan, execute_run
+
+        run_config = {"resources": config()}
+        tags = {"dagster/asset_partition_range_start": "k0000", "dagster/asset_partition_range_end": "k0005"}
+        created = instance.create_run_for_job(
+            job, run_config=run_config, tags=tags, execution_plan=create_execution_plan(job, run_config)
+        )
+        assert execute_run(InMemoryJob(job), created, instance).success
+    assert most == at_once
