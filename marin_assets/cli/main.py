@@ -20,6 +20,7 @@ from marin_assets.cli.output import print_line, print_stderr
 from marin_resources.storage.control.protocol import UnavailableError
 
 VERBS = {
+    "backfill": "request a backfill of partitions from Dagster's daemon",
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
     "dev": "serve Dagster's UI on this machine",
     "generate": "continue a text with a trained model",

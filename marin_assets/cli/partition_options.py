@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 
@@ -26,24 +26,23 @@ def chosen_runs(nodes: Sequence[Node], keys: Sequence[str], key_range: str | Non
     """The runs that make the nodes at the chosen keys; at all keys without a choice. Raises ConfigError."""
     if not any(node.step.partitions is not None for node in nodes):
         if keys or key_range:
-            raise ConfigError(f"None of the selected steps has partitions. Leave out {_option(keys)}.")
+            option = "--partition" if keys else "--partition-range"
+            raise ConfigError(f"None of the selected steps has partitions. Leave out {option}.")
         return runs_of(nodes, lambda node: (), lambda partitions: ())
     now = datetime.now(UTC)
+    keys_now = cache(lambda partitions: partitions.keys_now(now, _known_keys))
+    return runs_of(nodes, lambda node: chosen_keys(node, keys, key_range), keys_now)
+
+
+def chosen_keys(node: Node, keys: Sequence[str], key_range: str | None) -> Sequence[str]:
+    """The keys of one node that are chosen; all that it has now without a choice. Raises ConfigError."""
     if keys and key_range:
         raise ConfigError("Got --partition and --partition-range, expected one of them.")
-
-    @cache
-    def keys_now(partitions: Partitions) -> Sequence[str]:
-        return partitions.keys_now(now, _known_keys)
-
-    def asked(node: Node) -> Sequence[str]:
-        if key_range:
-            return _in_range(node, key_range, keys_now)
-        for key in keys:
-            node.at(key)
-        return keys or keys_now(_set_of(node))
-
-    return runs_of(nodes, asked, keys_now)
+    if key_range:
+        return _in_range(node, key_range, known_keys_of(node))
+    for key in keys:
+        node.at(key)
+    return keys or known_keys_of(node)
 
 
 def known_keys_of(node: Node) -> Sequence[str]:
@@ -66,23 +65,19 @@ def add_keys_of(run: PartitionRun) -> None:
         print_stderr(f"new in the set {name!r}: {', '.join(new)}")
 
 
-def _in_range(node: Node, key_range: str, keys_now: Callable[[Partitions], Sequence[str]]) -> Sequence[str]:
+def _in_range(node: Node, key_range: str, known: Sequence[str]) -> Sequence[str]:
     first, dots, last = key_range.partition(RANGE)
     if not dots or not first or not last:
         raise ConfigError(f"--partition-range {key_range!r} is not a range. Expected FIRST{RANGE}LAST.")
-    known = list(keys_now(_set_of(node)))
+    place = {key: i for i, key in enumerate(known)}
     for key in (first, last):
         node.at(key)
-        if key not in known:
-            raise ConfigError(
-                f"Step {node.name!r} has no partition {key!r} yet. The last one is {known[-1]!r}."
-                if known
-                else f"Step {node.name!r} has no partition yet."
-            )
-    start, end = known.index(first), known.index(last)
-    if end < start:
+        if key not in place:
+            latest = f"The last one is {known[-1]!r}" if known else "There is none yet"
+            raise ConfigError(f"Step {node.name!r} has no partition {key!r} yet. {latest}.")
+    if place[last] < place[first]:
         raise ConfigError(f"--partition-range {key_range!r} ends before it begins. Exchange the keys.")
-    return known[start : end + 1]
+    return known[place[first] : place[last] + 1]
 
 
 def _set_of(node: Node) -> Partitions:
@@ -95,7 +90,3 @@ def _known_keys(name: str) -> Sequence[str]:
     from marin_assets.assets.dynamic_keys import known_keys
 
     return known_keys(name)
-
-
-def _option(keys: Sequence[str]) -> str:
-    return "--partition" if keys else "--partition-range"

@@ -4,6 +4,8 @@
 
     marin partitions tokenized/web --state failed --keys | xargs -I K marin materialize tokenized/web --partition K
 
+`--register` adds the keys that have outputs to Dagster's dynamic set: after a loss of its database, for example.
+
 Exit code 0, also if partitions failed or are missing; 1 if a control file is damaged.
 """
 
@@ -18,9 +20,10 @@ from collections.abc import Sequence
 
 from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
 from marin_assets.cli.output import print_line
-from marin_assets.cli.partition_options import known_keys_of
+from marin_assets.cli.partition_options import add_keys_of, known_keys_of
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.output_state import State
+from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.partition_states import PartitionState, partition_states
 from marin_assets.step.values import ConfigError
 from marin_resources.storage.control.control import require_reachable
@@ -36,6 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_script(parser)
     parser.add_argument("--state", action="append", choices=list(State), help="only partitions in this state")
     parser.add_argument("--keys", action="store_true", help="print keys alone, one a line")
+    parser.add_argument("--register", action="store_true", help="add keys that have outputs to Dagster's dynamic set")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -49,6 +53,10 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"marin partitions takes one step with partitions, and got {names}. Give the name of one.")
     [node] = chosen
     states = partition_states(node, store, known_keys_of(node))
+    if options.register:
+        add_keys_of(
+            PartitionRun(nodes=(node,), keys=tuple(each.key for each in states if each.state is State.COMPLETE))
+        )
     shown = [each for each in states if not options.state or each.state in options.state]
     if options.json:
         rows = [dataclasses.asdict(each) for each in shown]
