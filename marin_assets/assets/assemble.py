@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from marin_assets.assets.factory import asset_key, build_assets
 from marin_assets.assets.left_out import VALIDATION_VARIABLE, LeftOutError, assets_of_left_out
 from marin_assets.plan.experiments_folder import Experiments
 from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.partitions.sets import Partitions
 from marin_resources.orchestrator.console import short_console
 from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.orchestrator.io_manager import MarinIOManager
@@ -32,7 +34,10 @@ def assemble(experiments: Experiments, sensors: Sequence[dg.SensorDefinition] = 
     graph = build_graph([step for steps in experiments.steps.values() for step in steps])
     for sentence in graph.drift:
         log.warning(sentence)
-    jobs = {name: [graph[node.step] for node in build_graph(steps)] for name, steps in experiments.steps.items()}
+    experiment_jobs = (
+        jobs_of(name, [graph[node.step] for node in build_graph(steps)]) for name, steps in experiments.steps.items()
+    )
+    jobs = {name: nodes for jobs in experiment_jobs for name, nodes in jobs.items()}
     specs, checks = assets_of_left_out(experiments.left_out)
     return definitions_of(
         graph,
@@ -42,6 +47,25 @@ def assemble(experiments: Experiments, sensors: Sequence[dg.SensorDefinition] = 
         sensors=list(sensors),
         metadata={"left_out": "\n".join(experiments.left_out.values()) or "none"},
     )
+
+
+def jobs_of(name: str, nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    """The jobs of an experiment, by name: one, or several if its steps have different sets of partitions.
+
+    A job of Dagster's has one set. Then the job `name` has the steps without partitions, and `name__drops` those of
+    dynamic("drops").
+    """
+    by_set: dict[Partitions | None, list[Node]] = {}
+    for node in nodes:
+        by_set.setdefault(node.step.partitions, []).append(node)
+    if len(by_set.keys() - {None}) < 2:
+        return {name: [node for some in by_set.values() for node in some]}
+    found: dict[str, list[Node]] = {}
+    for partitions, some in by_set.items():
+        own = name if partitions is None else "__".join((name, re.sub(r"\W", "_", partitions.label)))
+        same = sum(other == own or other.startswith(f"{own}_set") for other in found)
+        found[f"{own}_set{same + 1}" if same else own] = some
+    return found
 
 
 def definitions_of(

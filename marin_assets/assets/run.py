@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from marin_assets.assets.assemble import definitions_of
+from marin_assets.assets.assemble import definitions_of, jobs_of
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.run_origin import ALL_ASSETS, LocationJob
 from marin_assets.step.graph import Graph, Node
@@ -62,7 +62,7 @@ def run_graph(
             run_config=config,
             execution_plan=create_execution_plan(job, config),
             asset_selection=selected,
-            remote_job_origin=of_job.origin() if of_job is not None else None,
+            remote_job_origin=of_job.origin(job.name) if of_job is not None else None,
         )
         result = execute_run(InMemoryJob(job), run, instance)
         return _run_result(instance, run.run_id, result)
@@ -83,9 +83,11 @@ def _job_of(
     """The job to run, and the assets that the run selects; None for all of the job."""
     if of_job is None:
         return definitions_of(graph, {name: nodes}).resolve_job_def(name), None
-    jobs: dict[str, Graph] = {} if of_job.name == ALL_ASSETS else {of_job.name: graph}
-    job = definitions_of(graph, jobs).resolve_job_def(of_job.name)
-    if of_job.whole:
+    jobs = {} if of_job.name == ALL_ASSETS else jobs_of(of_job.name, graph)
+    # of an experiment whose steps have several sets of partitions, the job with these
+    name = next((name for name, members in jobs.items() if set(nodes) <= set(members)), ALL_ASSETS)
+    job = definitions_of(graph, jobs).resolve_job_def(name)
+    if of_job.whole and len(nodes) == len(jobs.get(name, ())):
         return job, None
     selected = frozenset(asset_key(node) for node in nodes)
     return job.get_subset(asset_selection=selected), selected

@@ -21,12 +21,14 @@ class LocationJob:
     whole: bool
     """Whether all assets of the job are materialized, and not selected ones."""
 
-    def origin(self) -> Any:
-        """Dagster's RemoteJobOrigin. Dagster reads its names only, so the same origin fits every way of serving the
-        code location."""
+    def origin(self, job: str) -> Any:
+        """Dagster's RemoteJobOrigin of the job of this name: the experiment's own, or one of those that it has.
+
+        Dagster reads names only, so the same origin fits every way of serving the code location.
+        """
         from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
         from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
         from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
         location = ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name=DEFINITIONS), LOCATION)
-        return RemoteRepositoryOrigin(location, SINGLETON_REPOSITORY_NAME).get_job_origin(self.name)
+        return RemoteRepositoryOrigin(location, SINGLETON_REPOSITORY_NAME).get_job_origin(job)

@@ -21,6 +21,10 @@ class ProductPartitions(Partitions):
     """Two sets by name, in the order of the names."""
 
     @property
+    def label(self) -> str:
+        return "_".join(self.dimensions)
+
+    @property
     def mark(self) -> dict[str, Any]:
         return {name: dimension.mark for name, dimension in self.dimensions.items()}
 

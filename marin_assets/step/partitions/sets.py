@@ -36,6 +36,11 @@ class Partitions(ABC):
     def mark(self) -> Any:
         """What enters the version of a step with this set: its kind, as JSON. It holds no key."""
 
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """A word for the set, for the name of a job."""
+
     @abstractmethod
     def require(self, key: str) -> None:
         """Raise ConfigError for a key that this set cannot have."""
@@ -53,6 +58,10 @@ class Partitions(ABC):
 @dataclass(frozen=True)
 class StaticPartitions(Partitions):
     keys: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return "keys"
 
     @property
     def mark(self) -> str:
@@ -82,6 +91,10 @@ class StaticPartitions(Partitions):
 @dataclass(frozen=True)
 class DynamicPartitions(Partitions):
     name: str
+
+    @property
+    def label(self) -> str:
+        return self.name
 
     @property
     def mark(self) -> str:

@@ -58,6 +58,10 @@ class TimePartitions(Partitions):
     """The start of the first window, in UTC."""
 
     @property
+    def label(self) -> str:
+        return self.cadence.value
+
+    @property
     def mark(self) -> str:
         return self.cadence.value
 
