@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 from marin_resources.storage.files import exists, read_json, write_json
+from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join, without_scheme
 
 NAME = "partitions.json"
 FORMAT_VERSION = 1
+LOOKS_AT_ONCE = 32
 
 
 class SnapshotError(ValueError):
@@ -58,6 +61,25 @@ def read_snapshot(folder: str) -> dict[str, SnapshotPartition]:
         row["key"]: SnapshotPartition(key=row["key"], path=_absolute(row["path"], folder), digest=row["digest"])
         for row in found["partitions"]
     }
+
+
+def read_unchanged_snapshot(folder: str) -> dict[str, SnapshotPartition]:
+    """The partitions of a snapshot by key, if each has the manifest that it had when the snapshot was taken.
+
+    Raises SnapshotError, which names the first that has not, FileNotFoundError and ControlFileError.
+    """
+    partitions = read_snapshot(folder)
+    with ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
+        now = pool.map(lambda partition: (read_record(partition.path) or {}).get("manifest"), partitions.values())
+        digests = [(manifest or {}).get("digest") for manifest in now]
+    for partition, digest in zip(partitions.values(), digests, strict=True):
+        if digest != partition.digest:
+            what = "is gone" if digest is None else "was computed again, with other files,"
+            raise SnapshotError(
+                f"The partition {partition.key!r} at {partition.path!r} {what} since the snapshot {folder!r} was "
+                "taken. Take a new snapshot, under another key."
+            )
+    return partitions
 
 
 def _relative(path: str, folder: str) -> str:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from marin_assets.documents.snapshots import is_snapshot, read_snapshot
+from marin_assets.documents.snapshots import is_snapshot, read_unchanged_snapshot
 from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json
 from marin_resources.storage.paths import join
 
@@ -24,11 +24,14 @@ class InputError(ValueError):
 
 
 def expand_snapshots(components: Mapping[str, str]) -> dict[str, str]:
-    """The components, with a component "name/key" for each partition in place of a snapshot of tokenized sets."""
+    """The components, with a component "name/key" for each partition in place of a snapshot of tokenized sets.
+
+    Raises SnapshotError for a snapshot whose partitions have changed since.
+    """
     found: dict[str, str] = {}
     for name, path in components.items():
         if is_snapshot(path):
-            found |= {f"{name}/{key}": partition.path for key, partition in read_snapshot(path).items()}
+            found |= {f"{name}/{key}": partition.path for key, partition in read_unchanged_snapshot(path).items()}
         else:
             found[name] = path
     return found
