@@ -8,20 +8,28 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 from running import wait_until
 
 LAUNCH = """mutation($p: ExecutionParams!) { launchRun(executionParams: $p) {
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"""
 
 
+BACKFILL = """mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) {
+  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
+
+
+SERVERS = ("dagster dev", "dagster_webserver", "dagster._daemon", "dagster-webserver", "dagster-daemon")
+
+
 class DagsterDev:
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, port: int, pid: int) -> None:
+        self.url, self.pid = f"http://127.0.0.1:{port}", pid
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         body = json.dumps({"query": query, "variables": variables}).encode()
@@ -63,6 +71,33 @@ class DagsterDev:
         nodes = self.ask("{ assetNodes { assetKey { path } staleStatus } }")["assetNodes"]
         return {"/".join(node["assetKey"]["path"]): node["staleStatus"] for node in nodes}
 
+    def backfill(self, asset: str, keys: Sequence[str]) -> str:
+        """Request a backfill, as the UI's dialogue does; its id."""
+        answer = self.ask(BACKFILL, p={"assetSelection": [{"path": asset.split("/")}], "partitionNames": list(keys)})
+        launched = answer["launchPartitionBackfill"]
+        assert launched["__typename"] == "LaunchBackfillSuccess", launched
+        return launched["backfillId"]
+
+    def backfill_status(self, backfill_id: str) -> str:
+        query = (
+            "query($b: String!) { partitionBackfillOrError(backfillId: $b) { ... on PartitionBackfill { status } } }"
+        )
+        return self.ask(query, b=backfill_id)["partitionBackfillOrError"]["status"]
+
+    def partitions(self, asset: str) -> dict[str, int]:
+        """How many partitions are materialized and failed, as the bar on the asset's page shows."""
+        query = """query($a: AssetKeyInput!) { assetNodeOrError(assetKey: $a) { ... on AssetNode {
+            partitionStats { numMaterialized numFailed } } } }"""
+        found = self.ask(query, a={"path": asset.split("/")})["assetNodeOrError"]["partitionStats"]
+        return {"materialized": found["numMaterialized"], "failed": found["numFailed"]}
+
+    def kill(self) -> None:
+        """Kill the webserver, the daemon and what started them. Runs are processes of the code server."""
+        ours = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
+        named = [each for each in ours if any(name in " ".join(each.cmdline()) for name in SERVERS)]
+        for each in named:
+            each.kill()
+
     def terminate(self, run_id: str) -> None:
         answer = self.ask("mutation($r: String!) { terminateRun(runId: $r) { __typename } }", r=run_id)
         assert answer["terminateRun"]["__typename"] == "TerminateRunSuccess", answer
@@ -84,7 +119,7 @@ def dagster_dev(workspace: Path, log: Path, env: dict[str, str]) -> Iterator[Dag
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
     try:
-        dev = DagsterDev(port)
+        dev = DagsterDev(port, process.pid)
         wait_until(lambda: process.poll() is not None or dev.is_up(), "dagster dev", timeout_s=120)
         assert process.poll() is None, log.read_text()
         yield dev
