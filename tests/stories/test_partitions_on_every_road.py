@@ -1,4 +1,4 @@
-"""The ways to make partitions: the command line, a script, a backfill of the daemon, also one whose daemon is killed."""
+"""The ways to make partitions: the command line, a script, and a backfill, also one whose daemon is killed."""
 
 from __future__ import annotations
 
