@@ -6,13 +6,19 @@ complete, or computed by another run, requires nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from dagster import AssetKey
+from dagster import AssetKey, PartitionKeyRange
+from dagster._core.definitions.partitions.context import partition_loading_context
 from dagster._core.errors import DagsterError
 from dagster._core.execution.context.system import PlanExecutionContext
 from dagster._core.execution.plan.plan import ExecutionPlan
+from dagster._core.storage.tags import (
+    ASSET_PARTITION_RANGE_END_TAG,
+    ASSET_PARTITION_RANGE_START_TAG,
+    PARTITION_NAME_TAG,
+)
 
 from marin_resources.orchestrator.io_manager import NAME, output_of_asset
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
@@ -40,7 +46,7 @@ def refuse_unmet(job_context: PlanExecutionContext, execution_plan: ExecutionPla
     if ray_tpu is None or storage is None or not keys:
         return
     required = [Requirements.from_dict(name, layer.get(key).metadata[REQUIRES].value) for name, key in keys.items()]
-    outputs = {name: output_of_asset(layer, key) for name, key in keys.items()}
+    outputs = {name: _outputs(job_context, key) for name, key in keys.items()}
     try:
         backend = ray_tpu.backend(job_context.dagster_run, job_context.instance, job_context.log.info)
         lacks = find_lacks(backend, required, lambda names: _needless(storage, {name: outputs[name] for name in names}))
@@ -53,12 +59,26 @@ def refuse_unmet(job_context: PlanExecutionContext, execution_plan: ExecutionPla
         raise UnmetRequirementsError("\n".join([*sentences, "Nothing was computed."]))
 
 
-def _needless(storage: StoreResource, outputs: Mapping[str, Output]) -> set[str]:
-    observed = storage.store().look(outputs.values())
+def _outputs(job_context: PlanExecutionContext, key: AssetKey) -> list[Output]:
+    """The asset's output; of an asset with partitions, those of the run."""
+    output = output_of_asset(job_context.job_def.asset_layer, key)
+    partitions = job_context.job_def.asset_layer.get(key).partitions_def
+    tags = job_context.dagster_run.tags
+    if partitions is None:
+        return [output]
+    if (only := tags.get(PARTITION_NAME_TAG)) is not None:
+        return [output.at(only)]
+    wanted = PartitionKeyRange(tags[ASSET_PARTITION_RANGE_START_TAG], tags[ASSET_PARTITION_RANGE_END_TAG])
+    with partition_loading_context(dynamic_partitions_store=job_context.instance):
+        return [output.at(str(one)) for one in partitions.get_partition_keys_in_range(wanted)]
+
+
+def _needless(storage: StoreResource, outputs: Mapping[str, Sequence[Output]]) -> set[str]:
+    observed = storage.store().look(output for several in outputs.values() for output in several)
     return {
         name
-        for name, output in outputs.items()
-        if observed[output].done or observed[output].holder is not None or observed[output].damage
+        for name, several in outputs.items()
+        if all(seen.done or seen.holder is not None or seen.damage for seen in map(observed.__getitem__, several))
     }
 
 
