@@ -59,10 +59,10 @@ def lines_of(verified: Sequence[Verified], prefix: str) -> Iterator[str]:
     """Lines for missing outputs, then unverified ones, and last, to be seen, wrong ones."""
     for each in verified:
         if each.state is State.NOT_THERE:
-            yield f"not there: {each.node.name} ({each.status or 'never begun'}) {each.path}"
+            yield f"not there: {each.node.output.label} ({each.status or 'never begun'}) {each.path}"
     for each in verified:
         if each.state is State.UNVERIFIED and each.verdict:
-            yield f"not verified: {each.node.name}: {each.verdict.unverified}"
+            yield f"not verified: {each.node.output.label}: {each.verdict.unverified}"
     for each in verified:
         if each.state is State.WRONG:
             yield from _lines_of_wrong(each, prefix)
@@ -88,17 +88,19 @@ def to_json(verified: Sequence[Verified]) -> dict[str, Any]:
 def rerun_commands(verified: Verified, prefix: str) -> tuple[str, str]:
     """Shell commands: remove the output, as a complete one would be reused, and compute it."""
     selection = shlex.quote(selection_of(verified.node))
+    key = verified.node.key
+    partition = "" if key is None else f" --partition {shlex.quote(key)}"
     return (
         f"{_remover(verified.path)} {shlex.quote(verified.path)}",
-        f"marin materialize --prefix {shlex.quote(prefix)} {selection}",
+        f"marin materialize --prefix {shlex.quote(prefix)} {selection}{partition}",
     )
 
 
 def _lines_of_wrong(each: Verified, prefix: str) -> Iterator[str]:
     assert each.verdict is not None
     findings = each.verdict.findings
-    todo = "the data are right" if each.verdict.data_ok else f"rerun step {each.node.name!r}"
-    yield f"wrong: {each.node.name}: {each.verdict.counts()}; {todo}, {each.path}"
+    todo = "the data are right" if each.verdict.data_ok else f"rerun step {each.node.output.label!r}"
+    yield f"wrong: {each.node.output.label}: {each.verdict.counts()}; {todo}, {each.path}"
     yield from (f"    {finding.sentence()}" for finding in findings[:SHOWN_FINDINGS])
     if len(findings) > SHOWN_FINDINGS:
         yield f"    and {len(findings) - SHOWN_FINDINGS} more; --json has all"
@@ -115,8 +117,8 @@ def _remover(path: str) -> str:
 
 
 def _as_json(each: Verified) -> dict[str, Any]:
-    fields = {"step": each.node.name, "path": each.path, "state": each.state.value, "status": each.status}
+    fields = {"step": each.node.output.label, "path": each.path, "state": each.state.value, "status": each.status}
     if each.verdict is None:
         return fields
-    rerun = {"rerun": each.node.name, "readers": list(each.readers)} if not each.verdict.data_ok else {}
+    rerun = {"rerun": each.node.output.label, "readers": list(each.readers)} if not each.verdict.data_ok else {}
     return {**fields, **each.verdict.to_json(), **rerun}

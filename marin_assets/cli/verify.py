@@ -18,6 +18,7 @@ from marin_assets.cli.options import OptionError, add_prefix, add_script, add_se
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.verified import State, Verified, exit_code, lines_of, summary_of, to_json
 from marin_assets.plan.code_location import select_nodes
+from marin_assets.plan.known_partitions import with_partitions
 from marin_assets.step.graph import Graph, Node
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.output.store import Store
@@ -55,6 +56,7 @@ def verify_nodes(
     graph: Graph, nodes: Sequence[Node], store: Store, *, sample: float, seed: int, read: bool
 ) -> list[Verified]:
     """Verify the complete outputs of the nodes. A damaged control file is a finding of its output alone."""
+    nodes = with_partitions(store, nodes)
     looked = store.look(node.output for node in nodes)
     lost = find_lost_statuses(found.path for found in looked.values() if found.status is None and not found.damage)
     complete = [found.path for found in looked.values() if found.done]
@@ -67,7 +69,7 @@ def verify_nodes(
     for node in nodes:
         found = looked[node.output]
         verdict = verdicts.get(found.path)
-        readers = _complete(store, graph.downstream(node)) if verdict and not verdict.data_ok else []
+        readers = _readers(store, graph, node) if verdict and not verdict.data_ok else []
         verified.append(
             Verified(node=node, path=found.path, status=found.status, verdict=verdict, readers=tuple(readers))
         )
@@ -78,9 +80,18 @@ def _unreadable(damage: str) -> Finding:
     return Finding(name="", problem=Problem.UNREADABLE, expected="control files", found=damage)
 
 
-def _complete(store: Store, nodes: Sequence[Node]) -> list[str]:
-    looked = store.look(node.output for node in nodes)
-    return [node.name for node in nodes if looked[node.output].done]
+def _readers(store: Store, graph: Graph, node: Node) -> list[str]:
+    """The labels of the complete outputs that read the node's, directly or through others."""
+    below = with_partitions(store, graph.downstream(graph[node.step]))
+    reached = {node.output, graph[node.step].output}  # a snapshot reads the folder of a step's partitions
+    readers = []
+    for other in below:
+        read = [*other.inputs.values(), *(source.output for source in other.pseudo_dependencies)]
+        if not reached.isdisjoint(read):
+            readers.append(other)
+            reached |= {other.output, graph[other.step].output}
+    looked = store.look(reader.output for reader in readers)
+    return [reader.output.label for reader in readers if looked[reader.output].done]
 
 
 def _print_results(verified: Sequence[Verified], store: Store, options: argparse.Namespace) -> None:
