@@ -1,0 +1,147 @@
+"""What an asset with many partitions costs: to list, plan and resolve what is missing; to reuse; to load.
+
+    python tests/benchmarks/partitions.py [PARTITIONS]
+
+    look on disk      seconds of states, plan and missing keys together, 99 of 100 complete; limit 5 s for 10,000
+    look in a bucket  requests to the fake GCS for the same; limit: one for each 500, and two for each missing partition
+    reuse             ms a partition of a run that finds all complete, less the run of one; limit 10
+    load              seconds that 10,000 keys add to building the definitions; limit 1
+
+Outputs are published by the store, as workers do it, in a bucket only their markers are. Takes some minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+import object_stores
+from fake_gcs.bucket_for_tests import BucketForTests
+from partition_steps import keys, part
+
+from marin_assets.assets.assemble import definitions_of
+from marin_assets.assets.run import run_graph
+from marin_assets.cli.entry_point import plan_with_drift
+from marin_assets.plan.output_state import State
+from marin_assets.plan.partition_states import partition_states
+from marin_assets.plan.plan import Action
+from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.partitions.sets import static
+from marin_resources.settings import project_root
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.output.store import Store
+
+MISSING_SHARE = 100
+"""One of so many is missing."""
+LOOK_LIMIT_S, REUSE_LIMIT_MS, LOAD_LIMIT_S = 5.0, 10.0, 1.0
+PARTITIONS_A_REQUEST = 500
+
+
+def main() -> int:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DAGSTER_HOME"] = f"{folder}/dagster"
+        os.environ["MARIN_PREFIX"] = f"{folder}/prefix"
+        os.makedirs(os.environ["DAGSTER_HOME"])
+        shutil.copy(project_root() / ".dagster/dagster.yaml", os.environ["DAGSTER_HOME"])
+        step = part("many", static(*keys(count)), Path(folder, "calls.txt"))
+        graph = build_graph([step])
+        node = graph[step]
+        complete = [key for i, key in enumerate(keys(count)) if i % MISSING_SHARE]
+        within = [look_on_disk(graph, node, complete, count), look_in_bucket(graph, node, complete, count)]
+        within += [reuse(graph, node, complete, count), load(folder, count)]
+    return 0 if all(within) else 1
+
+
+def publish(store: Store, node: Node, some: Iterable[str]) -> None:
+    for key in some:
+        one = node.at(key)
+        facts = {"name": node.name, "version": node.version.as_dict(), "config": {}}
+        store.publish(store.claim(one.output, attempt=1, resumable=False, run_id=None), facts, {"length": 5})
+
+
+def look(graph: Graph, node: Node, store: Store) -> tuple[int, int]:
+    """How many partitions are missing, and how many a plan would compute."""
+    partitions = node.step.partitions
+    assert partitions is not None
+    states = partition_states(node, store)
+    planned = plan_with_drift(graph, store, [node.at(key) for key in partitions.fixed_keys or ()])
+    missing = [each.key for each in states if each.state is not State.COMPLETE]
+    return len(missing), sum(item.action is Action.RUN for item in planned)
+
+
+def look_on_disk(graph: Graph, node: Node, complete: list[str], count: int) -> bool:
+    store = Store(os.environ["MARIN_PREFIX"])
+    publish(store, node, complete)
+    began_s = time.perf_counter()
+    found = look(graph, node, store)
+    took_s = time.perf_counter() - began_s
+    assert found == (count - len(complete),) * 2, found
+    limit_s = LOOK_LIMIT_S * count / 10_000
+    print(f"look on disk      {took_s:8.2f} s for {count}, limit {limit_s:g} s", flush=True)
+    return took_s <= limit_s
+
+
+def look_in_bucket(graph: Graph, node: Node, complete: list[str], count: int) -> bool:
+    bucket: BucketForTests = object_stores.gcs_bucket()
+    store = Store(bucket.prefix)
+
+    def mark(key: str) -> None:
+        output = node.at(key).output
+        write_bytes(f"{store.locate(output)}/value.txt", b"5")
+        store.mark_done(output, {})
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(mark, complete))
+    before = len(bucket.requests())
+    found = look(graph, node, store)
+    made = len(bucket.requests()) - before
+    assert found == (count - len(complete),) * 2, found
+    missing = count - len(complete)
+    limit = count / PARTITIONS_A_REQUEST * 2 + 2 * missing + 20
+    print(f"look in a bucket  {made:8} requests for {count}, {missing} missing, limit {limit:g}", flush=True)
+    bucket.forget()
+    return made <= limit
+
+
+def reuse(graph: Graph, node: Node, complete: list[str], count: int) -> bool:
+    publish(Store(os.environ["MARIN_PREFIX"]), node, sorted(set(keys(count)) - set(complete)))
+
+    def run(some: list[str]) -> float:
+        began_s = time.perf_counter()
+        ended = run_graph("many", graph, [node], keys=some)
+        assert (ended.computed, ended.reused, ended.failures) == (0, len(some), ()), ended
+        return time.perf_counter() - began_s
+
+    one_s = run(list(keys(count))[:1])
+    all_s = run(list(keys(count)))
+    each_ms = 1000 * (all_s - one_s) / (count - 1)
+    print(f"reuse             {each_ms:8.2f} ms a partition of {count}, limit {REUSE_LIMIT_MS:g} ms", flush=True)
+    return each_ms <= REUSE_LIMIT_MS
+
+
+def load(folder: str, count: int) -> bool:
+    def build(partitions: int) -> float:
+        began_s = time.perf_counter()
+        step = part("many", static(*keys(partitions)), Path(folder, "calls.txt"))
+        graph = build_graph([step])
+        definitions_of(graph, {"many": list(graph)}).get_repository_def()
+        return time.perf_counter() - began_s
+
+    build(2)
+    more_s = min(build(count) for _ in range(3)) - min(build(2) for _ in range(3))
+    print(f"load              {more_s:8.2f} s more with {count} keys, limit {LOAD_LIMIT_S:g} s", flush=True)
+    return more_s <= LOAD_LIMIT_S
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
