@@ -26,7 +26,7 @@ from marin_assets.cli.options import OptionError, OptionParser, add_prefix, pref
 from marin_assets.cli.partition_options import add_keys_of, add_partition_options, chosen_runs
 from marin_assets.plan.experiments_folder import experiment_of_script
 from marin_assets.plan.facts import manifest_digest
-from marin_assets.plan.known_partitions import known_complete
+from marin_assets.plan.known_partitions import known_partitions
 from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.plan import Action, Planned, plan, refuse
@@ -126,7 +126,7 @@ def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
 def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
     """The plan of `nodes`, from one look at the outputs of the graph and at the partitions among `nodes` and what they
     read, with the drift of reused outputs."""
-    known = known_complete(graph, store, nodes)
+    known = known_partitions(graph, store, nodes)
     beside = [node.output for node in graph if node.step.partitions is None]
     asked = [output for node in nodes for output in (*node.inputs.values(), node.output)]
     observed = {**store.look(output for output in [*beside, *asked] if output not in known), **known}

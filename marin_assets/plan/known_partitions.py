@@ -1,4 +1,4 @@
-"""The partitions that are complete as far as their markers say: thousands by two listings, instead of three files each.
+"""What listings show of partitions: thousands by two listings, instead of three files each.
 
 A plan shows them. A run reads the status of each that it reuses.
 """
@@ -27,15 +27,25 @@ def with_partitions(store: Store, nodes: Iterable[Node]) -> list[Node]:
     ]
 
 
-def known_complete(graph: Graph, store: Store, nodes: Iterable[Node]) -> dict[Output, Observed]:
-    """The complete partitions of the steps of these nodes, and of what they read. They have no record here."""
-    steps = dict.fromkeys(
-        other for node in nodes for other in (graph[node.step], *(source for source, _ in node.reads))
-    )
-    found = (
-        whole.output.at(key)
-        for whole in steps
-        if whole.step.partitions is not None
-        for key in store.done_partitions(whole.output)
-    )
-    return {output: Observed(path=store.locate(output), status=Status.SUCCESS) for output in found}
+def known_partitions(graph: Graph, store: Store, nodes: Iterable[Node]) -> dict[Output, Observed]:
+    """The states of partitions among the outputs of these nodes and their inputs, as far as listings show them: complete
+    ones, without a record, and those that were never begun."""
+    nodes = list(nodes)
+    wanted = {
+        output for node in nodes for output in (node.output, *node.inputs.values()) if output.partition is not None
+    }
+    own_and_read = ((graph[node.step], *(source for source, _ in node.reads)) for node in nodes)
+    found: dict[Output, Observed] = {}
+    for step in dict.fromkeys(step for several in own_and_read for step in several):
+        if step.step.partitions is None:
+            continue
+        there = frozenset(store.partitions(step.output))
+        done = store.done_partitions(step.output, there)
+        for output in wanted:
+            if (output.name, output.version) != (step.name, step.version.hash):
+                continue
+            if output.partition in done:
+                found[output] = Observed(path=store.locate(output), status=Status.SUCCESS)
+            elif output.partition not in there:
+                found[output] = Observed(path=store.locate(output))
+    return found

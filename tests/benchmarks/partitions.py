@@ -3,7 +3,7 @@
     python tests/benchmarks/partitions.py [PARTITIONS]
 
     look on disk      seconds of states, plan and missing keys together, 99 of 100 complete; limit 5 s for 10,000
-    look in a bucket  requests to the fake GCS for the same; limit: one for each 500, and two for each missing partition
+    look in a bucket  requests to the fake GCS for the same; limit: one for each 500 partitions, for states and for plan
     reuse             ms a partition of a run that finds all complete, less the run of one; limit 10
     load              seconds that 10,000 keys add to building the definitions; limit 1
 
@@ -107,7 +107,7 @@ def look_in_bucket(graph: Graph, node: Node, complete: list[str], count: int) ->
     made = len(bucket.requests()) - before
     assert found == (count - len(complete),) * 2, found
     missing = count - len(complete)
-    limit = count / PARTITIONS_A_REQUEST * 2 + 2 * missing + 20
+    limit = 2 * count / PARTITIONS_A_REQUEST + 10
     print(f"look in a bucket  {made:8} requests for {count}, {missing} missing, limit {limit:g}", flush=True)
     bucket.forget()
     return made <= limit
