@@ -28,8 +28,8 @@ def with_partitions(store: Store, nodes: Iterable[Node]) -> list[Node]:
 
 
 def known_partitions(graph: Graph, store: Store, nodes: Iterable[Node]) -> dict[Output, Observed]:
-    """The states of partitions among the outputs of these nodes and their inputs, as far as listings show them: complete
-    ones, without a record, and those that were never begun."""
+    """The partitions among the outputs of these nodes and their inputs that are complete, without a record, or were
+    never begun."""
     nodes = list(nodes)
     wanted = {
         output for node in nodes for output in (node.output, *node.inputs.values()) if output.partition is not None

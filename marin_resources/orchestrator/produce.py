@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ DISK_POLL_S = 0.5
 BUCKET_POLL_S = 2.0
 """Each look at a bucket takes a few requests."""
 LOG_EVERY_S = 60.0
+SHOWN_INPUTS = 5
 MAX_VANISHED = 3
 """How many times in a row the lease may be lost during the compute while no other writer is seen."""
 
@@ -187,9 +189,12 @@ async def _require_inputs(request: ProduceRequest, store: Store) -> dict[str, Ob
     missing = [f"{name!r} ({found[o].path})" for name, o in request.inputs.items() if not found[o].done]
     missing += [f"{path!r}" for path in request.external if not await asyncio.to_thread(exists, path)]
     if missing:
+        more = f" and {len(missing) - SHOWN_INPUTS} more" if len(missing) > SHOWN_INPUTS else ""
+        key = request.output.partition
+        partition = "" if key is None else f" --partition {shlex.quote(key)}"
         raise ProduceError(
-            f"Step {request.output.label!r} needs {', '.join(missing)}, which is not complete. "
-            f"Materialize what it reads first: --select '+{request.selection}' takes it with all it needs."
+            f"Step {request.output.label!r} needs {', '.join(missing[:SHOWN_INPUTS])}{more}, which is not complete. "
+            f"Materialize what it reads first: --select '+{request.selection}'{partition} takes it with all it needs."
         )
     return {name: found[output] for name, output in request.inputs.items()}
 
