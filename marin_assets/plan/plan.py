@@ -113,5 +113,6 @@ def _why_run(node: Node, seen: Observed, actions: Mapping[Output, Action]) -> st
         return f"its last attempt failed: {error}" if error else f"its last attempt was stopped{resumes}"
     if seen.status is Status.RUNNING:
         return f"its last attempt died{resumes}"
-    rerun = [label for label, output in node.inputs.items() if actions.get(output) is Action.RUN]
+    # by step, so that the partitions of one have one reason
+    rerun = list(dict.fromkeys(output.name for output in node.inputs.values() if actions.get(output) is Action.RUN))
     return f"new, as {', '.join(map(repr, rerun))} is" if rerun else "no output of this version yet"
