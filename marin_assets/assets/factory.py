@@ -22,6 +22,9 @@ from marin_resources.output import Observed
 from marin_resources.wire.reference import reference_to
 
 
+REMOVAL = "A key that is removed from the set removes nothing in the store."
+
+
 def build_assets(graph: Graph) -> list[dg.AssetsDefinition]:
     """One asset for each node. Raises ConfigError for a node that Dagster could not take."""
     return [build_asset(node, graph) for node in validate(graph)]
@@ -67,6 +70,8 @@ def asset_spec(node: Node) -> dg.AssetSpec:
         metadata[OVERRIDE] = step.override_output_path
     if not (required := requirements_of(node)).plain:
         metadata[REQUIRES] = dg.MetadataValue.json(required.to_dict())
+    if step.partitions is not None:
+        metadata["marin/partitions"] = f"{step.partitions!r}. {REMOVAL}"
     return dg.AssetSpec(
         asset_key(node),
         deps=dependencies_of(node),
