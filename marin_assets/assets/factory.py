@@ -21,7 +21,6 @@ from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed
 from marin_resources.wire.reference import reference_to
 
-
 REMOVAL = "A key that is removed from the set removes nothing in the store."
 
 
