@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import dagster as dg
 
@@ -14,6 +15,7 @@ from marin_resources.storage.output.verify import verify_listing
 
 COMPLETE = "complete"
 SHOWN_FINDINGS = 5
+LISTINGS_AT_ONCE = 16
 
 
 class CheckSpec(dg.AssetCheckSpec):
@@ -48,9 +50,11 @@ def check_results_of_partitions(
 ) -> list[dg.AssetCheckResult]:
     """The results of the checks over the partitions of a run: each holds if it holds for all of them."""
     found: dict[str, dict[str, dg.AssetCheckResult]] = {}
-    for partition, seen in observed.items():
-        for result in check_results(step, key, seen):
-            found.setdefault(str(result.check_name), {})[partition] = result
+    with ThreadPoolExecutor(LISTINGS_AT_ONCE) as pool:
+        checked = pool.map(lambda seen: check_results(step, key, seen), observed.values())
+        for partition, results in zip(observed, checked, strict=True):
+            for result in results:
+                found.setdefault(str(result.check_name), {})[partition] = result
     return [_together(name, key, results) for name, results in found.items()]
 
 

@@ -51,9 +51,12 @@ async def materialize_partitions(
     store = await open_store(node, storage)
     made: dict[str, _Made] = {}
     failures: dict[str, dg.Failure] = {}
-    left = await _take_complete(node, _nodes(context, node), graph, store, ray_tpu.run_state, made)
+    nodes = _nodes(context, node)
+    left = await _take_complete(node, nodes, graph, store, ray_tpu.run_state, made)
     if made:
-        context.log.info(f"{node.name}: {len(made)} of {len(made) + len(left)} partitions reused")
+        drifted = sum("drift" in one.metadata for one in made.values())
+        also = f", {drifted} of them with drift, which their metadata name" if drifted else ""
+        context.log.info(f"{node.name}: {len(made)} of {len(nodes)} partitions reused{also}")
     progress = _Progress(context, node.name, len(left))
     at_once = asyncio.Semaphore(ray_tpu.partitions_at_once)
 
@@ -74,7 +77,7 @@ async def materialize_partitions(
     except asyncio.CancelledError:
         _show_complete(context, node, made)
         raise failure(
-            f"Step {node.name!r} was stopped with its run: {len(made)} of {len(made) + len(left)} partitions are "
+            f"Step {node.name!r} was stopped with its run: {len(made)} of {len(nodes)} partitions are "
             "complete. Materialize it again to go on."
         ) from None
     for error in ended:
@@ -82,7 +85,7 @@ async def materialize_partitions(
             raise error
     if failures:
         _show_complete(context, node, made)
-        raise _failure_of(node, failures, len(made) + len(failures))
+        raise _failure_of(node, {key: failures[key] for key in nodes if key in failures}, len(nodes))
     return await asyncio.to_thread(_report, context, node, made)
 
 
