@@ -37,8 +37,9 @@ from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.manifest.largest_first import map_largest_first
-from marin_resources.storage.output.control_files import find_damage_ahead
+from marin_resources.storage.output.control_files import Damage, find_damage_ahead
 from marin_resources.storage.output.store import LOOK_THREADS, Store
+from marin_resources.storage.paths import is_local
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
@@ -122,12 +123,14 @@ def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[P
     """The plan of `nodes`, from one look at the whole graph, with the drift of reused outputs."""
     observed = store.look(node.output for node in graph)
     digests = {node.name: manifest_digest(observed[node.output]) for node in graph}
-    found = map_largest_first(
-        lambda node: find_damage_ahead(observed[node.output], resumable=node.step.resumable),
-        nodes,
-        size=lambda _: 0,
-        threads=LOOK_THREADS,
-    )
+
+    def look_ahead(node: Node) -> Damage | None:
+        return find_damage_ahead(observed[node.output], resumable=node.step.resumable)
+
+    if is_local(store.prefix):  # threads would take longer to start
+        found = list(map(look_ahead, nodes))
+    else:
+        found = map_largest_first(look_ahead, nodes, size=lambda _: 0, threads=LOOK_THREADS)
     damage = dict(zip(nodes, found, strict=True))
 
     def drift(node: Node) -> tuple[Drift, ...]:
