@@ -41,8 +41,9 @@ from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.manifest.largest_first import map_largest_first
-from marin_resources.storage.output.control_files import find_damage_ahead
+from marin_resources.storage.output.control_files import Damage, find_damage_ahead
 from marin_resources.storage.output.store import LOOK_THREADS, Store
+from marin_resources.storage.paths import is_local
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
@@ -130,12 +131,15 @@ def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[P
     beside = [node.output for node in graph if node.step.partitions is None]
     asked = [output for node in nodes for output in (*node.inputs.values(), node.output)]
     observed = {**store.look(output for output in [*beside, *asked] if output not in known), **known}
-    found = map_largest_first(
-        lambda node: find_damage_ahead(observed[node.output], resumable=node.step.resumable),
-        looked := [node for node in nodes if node.output not in known],
-        size=lambda _: 0,
-        threads=LOOK_THREADS,
-    )
+
+    def look_ahead(node: Node) -> Damage | None:
+        return find_damage_ahead(observed[node.output], resumable=node.step.resumable)
+
+    looked = [node for node in nodes if node.output not in known]
+    if is_local(store.prefix):  # threads would take longer to start
+        found = list(map(look_ahead, looked))
+    else:
+        found = map_largest_first(look_ahead, looked, size=lambda _: 0, threads=LOOK_THREADS)
     damage = dict(zip(looked, found, strict=True))
 
     def drift(node: Node) -> tuple[Drift, ...]:

@@ -111,7 +111,7 @@ def begin_amid_others(rounds: int, cluster: Cluster, folder: str) -> bool:
 
 def begin_one(cluster: Cluster, folder: str) -> float:
     """Seconds from the submission of a step to its function's first line."""
-    task = stopwatch_step.new_task(folder, own_job=False)
+    task = stopwatch_step.new_task(folder, own_job=None)
     began_s = time.time()
     stopwatch_step.compute(cluster, task)
     return json.loads(Path(task.path, "times.json").read_text())["first_line"] - began_s

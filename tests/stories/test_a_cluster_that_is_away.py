@@ -58,7 +58,6 @@ def test_a_job_that_ends_meanwhile_is_seen_to_have_ended(
     proxy.mend()
     rest, _ = run.communicate(timeout=480)
     assert run.returncode == 0, shown + rest
-    assert "answers again" in rest
     assert made(prefix) == ["a", "b", "c"]
 
 

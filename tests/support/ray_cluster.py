@@ -132,6 +132,13 @@ class Cluster:
 
     def restart_head(self) -> None:
         """Start a new head at the same addresses with the same token. It does not know the jobs of the old one."""
+        try:
+            self._start_head()
+        except local_head.HeadTimedOutError:  # the machine is busy
+            _kill_session(self.head_pid)
+            self._start_head()
+
+    def _start_head(self) -> None:
         # Ray refuses an address that this file names while a node of it is alive.
         Path(self.temp_dir, "ray_current_cluster").unlink(missing_ok=True)
         with self._nodes_environment():

@@ -133,7 +133,7 @@ class ClusterBackend:
         note_path = job_notes.note_path(task.path, task.attempt)
         note = await asyncio.to_thread(job_notes.read_note, note_path)
         if note is None:
-            new = await (self._new_carried_note(task) if is_small(task) else self._new_note(task))
+            new = await (self._new_carried_note(task) if await self._is_carried(task) else self._new_note(task))
             note = await asyncio.to_thread(job_notes.create_note, task.path, new)
             if note.by == new.by and note.submitted_at == new.submitted_at:
                 handle = self._own_handle(note, note_path, task)
@@ -211,6 +211,12 @@ class ClusterBackend:
     def shutdown(self) -> None:
         """Jobs outlive this process. Its carriers end after the last of their steps."""
         self._carriers.end()
+
+    async def _is_carried(self, task: Task) -> bool:
+        """Whether a carrier runs the step: a small one, unless it is the first and comes alone."""
+        if not is_small(task):
+            return False
+        return task.own_job is False or not await self._carriers.is_first_alone(task.prefix, self._python_for(task))
 
     def _python_for(self, task: Task) -> str:
         return python_for(f"Step {task.output.label!r}", task.extras, self._settings)

@@ -14,7 +14,7 @@ from marin_resources.wire.outcome import End
 from marin_resources.wire.task import Task
 
 
-def new_task(prefix: str, *, own_job: bool) -> Task:
+def new_task(prefix: str, *, own_job: bool | None) -> Task:
     """The task; its function writes times.json into the output."""
     output = Output(name=f"stopwatch/{uuid.uuid4().hex[:8]}", version="000000", identity=uuid.uuid4().hex)
     path = f"{prefix}/{output.relative()}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ GATHER_S = 0.02
 MAX_INFO_AGE_S = 2.0
 """How long the state of a carrier is used: all steps that wait for it share one request."""
 STOP_POLL_S = 0.1
+FIRST_WAITS_S = 0.1
+"""How long the first small step of a run waits for others."""
 
 log = logging.getLogger(__name__)
 
@@ -89,10 +92,21 @@ class Carriers:
     """How many steps of carriers this run waits for."""
     _started: dict[tuple[str, str], _Started] = field(default_factory=dict)
     """By prefix and Python."""
+    _small_steps: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How many were submitted so far, likewise."""
     _outboxes: dict[str, Outbox] = field(default_factory=dict)
     _infos: dict[str, SharedRead[JobInfo | None]] = field(default_factory=dict)
     """By job."""
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+    async def is_first_alone(self, prefix: str, python: str) -> bool:
+        """Whether this is the first small step of the run, and no other comes with it: a job of its own begins in half
+        the time that a carrier takes to start, and is enough for a run with one such step."""
+        key = (prefix, python)
+        self._small_steps[key] += 1
+        if self._small_steps[key] == 1:
+            await asyncio.sleep(FIRST_WAITS_S)
+        return self._small_steps[key] == 1
 
     async def started(self, prefix: str, python: str, ship: Callable[[JobsApi], Awaitable[Code]]) -> _Started:
         """Return the carrier of this run for a Python; start it if there is none. `ship` uploads the code."""

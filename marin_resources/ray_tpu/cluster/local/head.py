@@ -31,10 +31,17 @@ POLL_S = 0.1
 PORTS = range(24_000, 32_000)
 """Below the kernel's ephemeral ports, so that a restarted head finds its own ports free."""
 LOG_LINES = 15
+STARTS = 4
+TIMED_OUT = "timed out during startup"
+"""In Ray's log."""
 
 
 class HeadEndedError(LocalClusterError):
     """The head ended before jobs could be submitted."""
+
+
+class HeadTimedOutError(HeadEndedError):
+    """Ray gave its own daemons 30 s, and this machine took longer: another start may do it."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -96,10 +103,10 @@ def await_head(cluster: LocalCluster) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while not answers(cluster):
         if not is_alive(cluster.pid, cluster.started):
-            raise HeadEndedError(
-                f"The head of the local cluster ended while it started. Its log, {cluster.log_path!r}, ends with:\n"
-                f"{log_tail(cluster)}"
-            )
+            tail = log_tail(cluster)
+            kind = HeadTimedOutError if TIMED_OUT in tail else HeadEndedError
+            what = "The head of the local cluster ended while it started"
+            raise kind(f"{what}. Its log, {cluster.log_path!r}, ends with:\n{tail}")
         if time.monotonic() > deadline:
             raise LocalClusterError(
                 f"The local cluster at {cluster.address!r} did not answer within {START_TIMEOUT_S:.0f} s. Run `marin "

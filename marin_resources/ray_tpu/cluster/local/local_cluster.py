@@ -18,7 +18,15 @@ from pathlib import Path
 
 import psutil
 
-from marin_resources.ray_tpu.cluster.local.head import HeadEndedError, answers, await_head, free_ports, start_head
+from marin_resources.ray_tpu.cluster.local.head import (
+    STARTS,
+    HeadEndedError,
+    HeadTimedOutError,
+    answers,
+    await_head,
+    free_ports,
+    start_head,
+)
 from marin_resources.ray_tpu.cluster.local.processes import end_cluster, is_alive
 from marin_resources.ray_tpu.cluster.local.state import (
     LocalCluster,
@@ -47,7 +55,13 @@ def up(*, cpus: int | None = None, state: Path | None = None) -> LocalCluster:
         if known is not None:
             log.info("the local cluster at %s is dead; its remains are removed", known.address)
             _remove(folder, known)
-        return _start(folder, cpus if cpus is not None else os.cpu_count() or 1)
+        wanted = cpus if cpus is not None else os.cpu_count() or 1
+        for start in range(1, STARTS):
+            try:
+                return _start(folder, wanted)
+            except HeadTimedOutError:
+                log.warning("Ray did not start in its 30 s (start %d of %d): this machine is busy", start, STARTS)
+        return _start(folder, wanted)
 
 
 def down(*, state: Path | None = None) -> LocalCluster | None:

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ import toy_steps
 from orchestrator import Orchestrator, note_of
 from ray_cluster import Cluster
 from running import alive, logged, wait_until
-from toy_steps import calls, toy
+from toy_steps import calls
 
 from marin_assets import Step
 from marin_assets.cli.cluster.carried import find_step, list_with_steps, stop_step
@@ -28,6 +29,8 @@ from marin_resources.storage.output.job_notes import Carrier
 from marin_resources.storage.output.status import Status, read_status
 
 T = TypeVar("T")
+toy = partial(toy_steps.toy, own_job=False)
+"""Small, also the first and alone."""
 
 
 @pytest.fixture
@@ -236,3 +239,27 @@ def test_a_run_that_is_terminated_stops_its_steps_within_5_s_also_one_that_has_n
     assert asyncio.run(act()) == [2]
     ended = [note_of(path).stop is not None for path in map(str, prefix.glob("toy/*"))]
     assert ended == [True] * 3
+
+
+def test_the_first_small_step_is_a_job_of_its_own_unless_others_come_with_it(
+    orchestrator: Orchestrator, prefix: Path
+) -> None:
+    """It begins in half the time that a carrier takes to start."""
+
+    async def one_then_two_then_three() -> None:
+        with orchestrator.backend() as backend:
+            for names in (["one"], ["two"], ["three", "four"]):
+                steps = [toy_steps.toy(name) for name in names]
+                await asyncio.gather(*(orchestrator.produce_with(backend, step) for step in steps))
+
+    async def two_at_once() -> None:
+        with orchestrator.backend() as backend:
+            steps = [toy_steps.toy(name) for name in ("five", "six")]
+            await asyncio.gather(*(orchestrator.produce_with(backend, step) for step in steps))
+
+    asyncio.run(one_then_two_then_three())
+    asyncio.run(two_at_once())
+    carried = {
+        path.name.partition("-")[0]: note_of(str(path)).carrier is not None for path in (prefix / "toy").iterdir()
+    }
+    assert carried == {"one": False, "two": True, "three": True, "four": True, "five": True, "six": True}

@@ -113,6 +113,30 @@ def test_a_head_that_ends_while_it_starts_is_reported_with_the_end_of_its_log(
     assert read_cluster(state) is None, "nothing of it stays"
 
 
+@pytest.mark.long
+def test_a_head_that_ray_gave_too_little_time_is_started_again(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice the command is one that ends as Ray does then; the third time it is Ray's."""
+    too_late = tmp_path / "too_late.py"
+    too_late.write_text("raise Exception('The current node timed out during startup. It is busy.')")
+    start, starts = subprocess.Popen, list[int]()
+
+    def slow_at_first(command: list[str], **options: object) -> subprocess.Popen[bytes]:
+        if "--head" not in command:
+            return start(command, **options)  # type: ignore[call-overload, no-any-return]
+        starts.append(1)
+        ours = [sys.executable, str(too_late)] if len(starts) < 3 else command
+        return start(ours, **options)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(subprocess, "Popen", slow_at_first)
+    try:
+        assert answers(up(cpus=1, state=state))
+        assert len(starts) == 3
+    finally:
+        down(state=state)
+
+
 def test_a_cluster_of_another_machine_is_left_alone(state: Path) -> None:
     """Several machines may share the disk of a home."""
     text = (state_folder(state) / "cluster.json", dead(state))[0]
