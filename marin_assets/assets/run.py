@@ -94,11 +94,14 @@ def _job_of(
 
 
 def _run_result(instance: dg.DagsterInstance, run_id: str, result: Any) -> RunResult:
-    materialized = result.get_asset_materialization_events()
-    reused = sum(event.materialization.metadata["reused"].value is True for event in materialized)
     run = instance.get_run_by_id(run_id)
     events = [event.message for event in result.all_events if _is_interruption(event)]
     failures = tuple(failure_sentence(event) for event in result.all_events if event.is_step_failure)
+    materialized = [event.materialization for event in result.get_asset_materialization_events()]
+    if failures:  # the complete partitions of a step that failed are in the run's log alone
+        logged = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+        materialized = [found for entry in logged if (found := entry.asset_materialization) is not None]
+    reused = sum(each.metadata["reused"].value is True for each in materialized)
     if events:
         failures = (events[0],)
     elif not failures and run is not None and run.status is not dg.DagsterRunStatus.SUCCESS:

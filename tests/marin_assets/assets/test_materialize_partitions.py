@@ -67,6 +67,7 @@ def test_of_partitions_that_fail_the_others_are_complete_and_shown(
 ) -> None:
     bad = part("a", KEYS, calls, bad=("k0003", "k0007"))
     result = run(build_graph([bad]), KEYS.keys)
+    assert (result.computed, result.reused) == (8, 0)
     [sentence] = result.failures
     assert sentence.startswith("2 of 10 partitions of 'parts/a' failed. Step 'parts/a[k0003]' failed: ValueError: ")
     assert "Step 'parts/a[k0007]' failed: ValueError: the key 'k0007' is not liked." in sentence
