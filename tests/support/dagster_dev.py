@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 from running import wait_until
 
 LAUNCH = """mutation($p: ExecutionParams!) { launchRun(executionParams: $p) {
@@ -24,12 +23,9 @@ BACKFILL = """mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(back
   __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
 
 
-SERVERS = ("dagster dev", "dagster_webserver", "dagster._daemon", "dagster-webserver", "dagster-daemon")
-
-
 class DagsterDev:
-    def __init__(self, port: int, pid: int) -> None:
-        self.url, self.pid = f"http://127.0.0.1:{port}", pid
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         body = json.dumps({"query": query, "variables": variables}).encode()
@@ -91,13 +87,6 @@ class DagsterDev:
         found = self.ask(query, a={"path": asset.split("/")})["assetNodeOrError"]["partitionStats"]
         return {"materialized": found["numMaterialized"], "failed": found["numFailed"]}
 
-    def kill(self) -> None:
-        """Kill the webserver, the daemon and what started them. Runs are processes of the code server."""
-        ours = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
-        named = [each for each in ours if any(name in " ".join(each.cmdline()) for name in SERVERS)]
-        for each in named:
-            each.kill()
-
     def terminate(self, run_id: str) -> None:
         answer = self.ask("mutation($r: String!) { terminateRun(runId: $r) { __typename } }", r=run_id)
         assert answer["terminateRun"]["__typename"] == "TerminateRunSuccess", answer
@@ -119,7 +108,7 @@ def dagster_dev(workspace: Path, log: Path, env: dict[str, str]) -> Iterator[Dag
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
     try:
-        dev = DagsterDev(port, process.pid)
+        dev = DagsterDev(port)
         wait_until(lambda: process.poll() is not None or dev.is_up(), "dagster dev", timeout_s=120)
         assert process.poll() is None, log.read_text()
         yield dev
