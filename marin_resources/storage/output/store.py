@@ -138,7 +138,6 @@ class Store:
         _write_committed(claim.path, committed)
         if claim.output.partition is not None:
             self.mark_done(claim.output, full)
-            fault_points.reach("marked done")
         attempts.end_attempt(claim.path, claim.attempt, {"outcome": "success", "finished_at": full["finished_at"]})
         fault_points.reach("attempt ended")
         claim.lease.release()

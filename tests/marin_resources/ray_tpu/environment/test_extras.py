@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,12 +36,14 @@ def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lacks_some(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def lacks_some(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     """The packages that count as not installed."""
     names: set[str] = set()
     there = of_extras._installed
     monkeypatch.setattr(of_extras, "_installed", lambda name: name not in names and there(name))
-    return names
+    packages_of.cache_clear()  # what an extra stands for depends on what is installed
+    yield names
+    packages_of.cache_clear()
 
 
 def test_a_step_that_asks_for_nothing_or_for_what_is_there_has_all_it_needs() -> None:
