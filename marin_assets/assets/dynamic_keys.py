@@ -35,7 +35,8 @@ def add_keys(partitions: Partitions | None, keys: Iterable[str]) -> dict[str, li
     ensure_dagster_home()
     with open_instance() as instance:
         known = instance.get_dynamic_partitions(partitions.name)
-        new = [key for key in wanted if key not in set(known)]
+        there = frozenset(known)
+        new = [key for key in wanted if key not in there]
         require_distinct([*known, *new], f"The set {partitions.name!r}")
         if new:
             instance.add_dynamic_partitions(partitions.name, new)

@@ -16,6 +16,7 @@ import dagster as dg
 
 from marin_assets.assets.checks import check_results_of_partitions
 from marin_assets.assets.materialize import (
+    REPORTED,
     failure,
     find_drift_of,
     open_store,
@@ -99,8 +100,11 @@ def _nodes(context: dg.AssetExecutionContext, node: Node) -> dict[str, Node]:
 async def _take_complete(
     node: Node, nodes: Mapping[str, Node], graph: Graph, store: Store, state: RunState, made: dict[str, _Made]
 ) -> dict[str, Node]:
-    """Add the partitions that are complete to `made`, from one look at all; return the others."""
-    observed = await asyncio.to_thread(store.look, [one.output for one in nodes.values()])
+    """Add the partitions that are complete to `made`, from one look at all; return the others. Raises dg.Failure."""
+    try:
+        observed = await asyncio.to_thread(store.look, [one.output for one in nodes.values()])
+    except REPORTED as error:
+        raise failure(f"Step {node.name!r}: {error}") from None
     done = {key: one for key, one in nodes.items() if observed[one.output].done}
     for one in done.values():
         state.manifest_digests[one.output] = manifest_digest(observed[one.output])

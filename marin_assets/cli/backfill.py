@@ -71,7 +71,7 @@ def _keys(node: Node, store: Store, options: argparse.Namespace) -> Sequence[str
             raise OptionError(
                 "marin backfill: got keys and a state, expected one of them. See 'marin backfill --help'."
             )
-        return chosen_keys(node, options.partition, options.partition_range)
+        return chosen_keys(node, options.partition, options.partition_range, known_keys_of(node))
     known = known_keys_of(node)
     states = {each.key: each.state for each in partition_states(node, store, known)}
     if options.failed:

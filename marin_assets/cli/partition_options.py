@@ -31,18 +31,23 @@ def chosen_runs(nodes: Sequence[Node], keys: Sequence[str], key_range: str | Non
         return runs_of(nodes, lambda node: (), lambda partitions: ())
     now = datetime.now(UTC)
     keys_now = cache(lambda partitions: partitions.keys_now(now, _known_keys))
-    return runs_of(nodes, lambda node: chosen_keys(node, keys, key_range), keys_now)
+    runs = runs_of(nodes, lambda node: chosen_keys(node, keys, key_range, keys_now(_set_of(node))), keys_now)
+    made = {node for run in runs for node in run.nodes}
+    for node in nodes:
+        if node not in made:
+            print_stderr(f"{node.name}: {node.step.partitions} has no key yet, so there is nothing to make")
+    return runs
 
 
-def chosen_keys(node: Node, keys: Sequence[str], key_range: str | None) -> Sequence[str]:
-    """The keys of one node that are chosen; all that it has now without a choice. Raises ConfigError."""
+def chosen_keys(node: Node, keys: Sequence[str], key_range: str | None, known: Sequence[str]) -> Sequence[str]:
+    """The keys of one node that are chosen; all those that are known without a choice. Raises ConfigError."""
     if keys and key_range:
         raise ConfigError("Got --partition and --partition-range, expected one of them.")
     if key_range:
-        return _in_range(node, key_range, known_keys_of(node))
+        return _in_range(node, key_range, known)
     for key in keys:
         node.at(key)
-    return keys or known_keys_of(node)
+    return keys or known
 
 
 def known_keys_of(node: Node) -> Sequence[str]:

@@ -10,21 +10,30 @@ the partition's manifest.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
-from marin_resources.storage.files import exists, read_json, write_json
+from marin_resources.storage.files import exists, read_bytes, write_json
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join, without_scheme
+from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 
 NAME = "partitions.json"
 FORMAT_VERSION = 1
 LOOKS_AT_ONCE = 32
 
 
-class SnapshotError(ValueError):
-    """A snapshot that cannot be read: one sentence with its path."""
+class SnapshotError(ControlFileError):
+    """A snapshot that cannot be read, or whose partitions have changed: one sentence with its path."""
+
+
+FORMAT = VersionedJson(
+    kind="snapshot",
+    newest=FORMAT_VERSION,
+    error=SnapshotError,
+    shape={"partitions": Required([{"key": Required(str), "path": Required(str), "digest": str}])},
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +60,9 @@ def is_snapshot(folder: str) -> bool:
 def read_snapshot(folder: str) -> dict[str, SnapshotPartition]:
     """The partitions of a snapshot by key, in its order. Raises FileNotFoundError and SnapshotError."""
     path = join(folder, NAME)
-    found = read_json(path)
-    if not isinstance(found, Mapping) or found.get("format_version") != FORMAT_VERSION:
-        raise SnapshotError(
-            f"{path!r} is not a snapshot of format {FORMAT_VERSION}. Pass the output of take_snapshot; if a newer "
-            "version of this software has made it, update this one."
-        )
+    found = FORMAT.parse(read_bytes(path), path)
     return {
-        row["key"]: SnapshotPartition(key=row["key"], path=_absolute(row["path"], folder), digest=row["digest"])
+        row["key"]: SnapshotPartition(key=row["key"], path=_absolute(row["path"], folder), digest=row.get("digest"))
         for row in found["partitions"]
     }
 

@@ -8,6 +8,7 @@ file, and ends when it has passed on all of it. That also saves four processes f
 from __future__ import annotations
 
 import os
+import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ CHUNK_BYTES = 65_536
 def threads_for_tails() -> Iterator[None]:
     """What is captured from a stream in this block is followed by a thread."""
     tails = compute_logs.tail_to_stream
-    compute_logs.tail_to_stream = _follow  # ty: ignore
+    compute_logs.tail_to_stream = _follow
     try:
         yield
     finally:
@@ -63,4 +64,7 @@ def _write(shown: IO[bytes], data: bytes) -> None:
     """Write all, also to a terminal that is not ready."""
     while data:
         written = shown.write(data)
-        data = data[written or 0 :]
+        if written is None:  # not ready
+            select.select([], [shown], [])
+        else:
+            data = data[written:]
