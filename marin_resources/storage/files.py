@@ -13,16 +13,17 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, Any
-
-import fsspec
+from typing import IO, TYPE_CHECKING, Any
 
 from marin_resources.storage import fault_points
 from marin_resources.storage.disk import open_on_disk
 from marin_resources.storage.disk_listing import data_files, require_file
 from marin_resources.storage.filesystem import filesystem_of
-from marin_resources.storage.paths import is_local
+from marin_resources.storage.paths import absolute, is_local
 from marin_resources.storage.upload.upload import upload
+
+if TYPE_CHECKING:
+    import fsspec
 
 REQUESTS_AT_ONCE = 32
 """Concurrent requests to a bucket for the objects of one folder."""
@@ -31,8 +32,10 @@ HELD_IN_MEMORY_BYTES = 8 * 1024**2
 
 
 def exists(path: str) -> bool:
+    if is_local(path):
+        return os.path.exists(absolute(path))
     fs, p = filesystem_of(path)
-    return fs.exists(p)
+    return bool(fs.exists(p))
 
 
 def list_files(path: str, suffix: str = "") -> list[str]:
@@ -48,10 +51,10 @@ def list_files(path: str, suffix: str = "") -> list[str]:
 
 def names_in(path: str) -> list[str]:
     """The names of the files and folders directly in a folder, in no order; none if it does not exist."""
-    fs, root = filesystem_of(path)
     try:
         if is_local(path):
-            return os.listdir(root)
+            return os.listdir(absolute(path))
+        fs, root = filesystem_of(path)
         return [name.rstrip("/").rpartition("/")[2] for name in fs.ls(root, detail=False) if name.rstrip("/") != root]
     except (FileNotFoundError, NotADirectoryError):
         return []
@@ -212,9 +215,11 @@ def read_from(path: str, start: int) -> bytes:
 
 def read_bytes(path: str) -> bytes:
     """The whole content of a file. Raises FileNotFoundError and SpecialFileError."""
-    fs, p = filesystem_of(path)
     if is_local(path):
-        require_file(path, os.stat(p))
+        require_file(path, os.stat(place := absolute(path)))
+        with open(place, "rb") as file:
+            return file.read()
+    fs, p = filesystem_of(path)
     data: bytes = fs.cat_file(p)
     return data
 

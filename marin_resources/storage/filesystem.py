@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import logging
-
-import fsspec
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from marin_resources.storage.paths import StoreKind, is_local, kind_of
+
+if TYPE_CHECKING:
+    import fsspec
 
 MIRROR = "marin_resources.storage.mirror.filesystem.MirrorFileSystem"
 """By name: fsspec imports the class for the first path that needs it. pyproject names it for other programs."""
 
-fsspec.register_implementation("mirror", MIRROR, clobber=True)
+
+@cache
+def _fsspec() -> Any:
+    """Late, as fsspec imports asyncio and ssl: a plan of outputs on a disk has no need of them."""
+    import fsspec
+
+    fsspec.register_implementation("mirror", MIRROR, clobber=True)
+    return fsspec
 
 
 def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
@@ -21,16 +31,16 @@ def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
     chain of two URLs, and "a#1" in a bucket as generation 1 of "a".
     """
     if is_local(path):
-        return _spelled(fsspec.filesystem("file"), path)
+        return _spelled(_fsspec().filesystem("file"), path)
     scheme = path.partition("://")[0]
     if kind_of(path) is StoreKind.OTHER:
-        return fsspec.core.url_to_fs(path, use_listings_cache=False)
+        return _fsspec().core.url_to_fs(path, use_listings_cache=False)
     if kind_of(path) is StoreKind.MIRROR:
-        fs, place = _spelled(fsspec.filesystem(scheme), path)
+        fs, place = _spelled(_fsspec().filesystem(scheme), path)
         return fs, place.strip("/")
     logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it logs a traceback of every error that it raises
     # A cached listing would hide what another process has written or removed since.
-    return _spelled(fsspec.filesystem(scheme, use_listings_cache=False), path)
+    return _spelled(_fsspec().filesystem(scheme, use_listings_cache=False), path)
 
 
 def _spelled(fs: fsspec.AbstractFileSystem, path: str) -> tuple[fsspec.AbstractFileSystem, str]:

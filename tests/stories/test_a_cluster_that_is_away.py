@@ -98,7 +98,7 @@ def test_a_run_that_detaches_before_the_cluster_answers_leaves_the_job(
     run = start_run(script, env_for(prefix, dagster_home, cluster, address=proxy.address))
     worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the step"))
     os.kill(run.pid, signal.SIGTERM)
-    output, _ = run.communicate(timeout=240)
+    output, _ = run.communicate(timeout=480)
     assert f"`marin cluster logs {job_of(output, 'toy/b')}`" in output
     assert "Traceback" not in output
     assert alive(worker)
@@ -116,7 +116,7 @@ def test_a_wrong_token_is_one_sentence(
     wrong.chmod(0o600)
     env = {**env_for(prefix, dagster_home, cluster), "RAY_AUTH_TOKEN_PATH": str(wrong)}
     run = start_run(write_experiment(tmp_path, gate), env)
-    output, _ = run.communicate(timeout=240)
+    output, _ = run.communicate(timeout=480)
     assert run.returncode == 1
     assert "RAY_AUTH_TOKEN_PATH" in output
     assert "Traceback" not in output

@@ -91,7 +91,7 @@ class Ours:
     def half_done(self, name: str) -> str:
         """The path of the step's output, once its function waits at the gate."""
         path = self.look(name).path
-        wait_until(lambda: exists(join(path, PARTIAL)), f"{name} to be half done", timeout_s=120)
+        wait_until(lambda: exists(join(path, PARTIAL)), f"{name} to be half done", timeout_s=300)
         return path
 
     def end(self) -> None:

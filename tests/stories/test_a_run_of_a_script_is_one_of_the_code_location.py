@@ -41,7 +41,7 @@ def execute_again(dev: DagsterDev, run_id: str) -> str:
     answer: Any = dev.ask(AGAIN, run=run_id)["launchRunReexecution"]
     assert answer["__typename"] == "LaunchRunSuccess", answer
     again = str(answer["run"]["runId"])
-    wait_until(lambda: dev.status(again) in ("SUCCESS", "FAILURE"), "the re-execution", timeout_s=90)
+    wait_until(lambda: dev.status(again) in ("SUCCESS", "FAILURE"), "the re-execution", timeout_s=300)
     return again
 
 

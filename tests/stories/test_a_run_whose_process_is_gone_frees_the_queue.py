@@ -19,12 +19,12 @@ def test_it_is_marked_as_failed_and_the_next_run_begins(tmp_path: Path, prefix: 
     env = {"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(home)}
     with dagster_dev(workspace, tmp_path / "dev.log", env) as dev:
         lost = dev.launch("toy/slow")
-        wait_until(logged(prefix, "toy/slow", "waiting in process"), "the slow step", timeout_s=90)
+        wait_until(logged(prefix, "toy/slow", "waiting in process"), "the slow step", timeout_s=300)
         kill_all_with("DAGSTER_HOME", str(home))
     gate.unlink()
     with dagster_dev(workspace, tmp_path / "dev2.log", env) as dev:
         following = dev.launch("toy/slow")
-        wait_until(lambda: dev.status(following) == "SUCCESS", "the run after", timeout_s=120)
+        wait_until(lambda: dev.status(following) == "SUCCESS", "the run after", timeout_s=300)
         assert dev.status(lost) == "FAILURE"
         assert any("The process of this run is gone" in message for message in dev.messages(lost))
 

@@ -70,7 +70,7 @@ def write(folder: Path, *, own_job: bool, ends: str, name: str) -> Path:
 
 
 def wait_for_the_first_step(prefix: Path) -> None:
-    wait_until(lambda: list(prefix.glob("edited/first-*/begun.txt")), "the first step", timeout_s=120)
+    wait_until(lambda: list(prefix.glob("edited/first-*/begun.txt")), "the first step", timeout_s=300)
 
 
 def edit_between_the_steps(folder: Path, prefix: Path) -> None:
@@ -136,6 +136,6 @@ def test_of_a_run_of_dagster_dev(
         run = dev.launch("edited/first", "edited/second")
         edit_between_the_steps(folder, prefix)
         ended = lambda: dev.status(run) in ("SUCCESS", "FAILURE", "CANCELED")  # noqa: E731
-        wait_until(ended, "the run to end", timeout_s=120)
+        wait_until(ended, "the run to end", timeout_s=300)
         assert dev.status(run) == "SUCCESS", dev.messages(run)
     require_unedited(prefix)

@@ -132,11 +132,11 @@ def test_the_ui_materializes_shows_what_is_unsynced_and_terminates(
     with dagster_dev(workspace, tmp_path / "dev.log", env) as dev:
         assert set(dev.unsynced().values()) == {"MISSING"}
         quick = dev.launch("toy/quick")
-        wait_until(lambda: dev.status(quick) == "SUCCESS", "the quick step", timeout_s=90)
+        wait_until(lambda: dev.status(quick) == "SUCCESS", "the quick step", timeout_s=300)
         assert dev.unsynced() == {"toy/quick": "FRESH", "toy/slow": "MISSING", "toy/after": "MISSING"}
 
         slow = dev.launch("toy/slow", "toy/after")
-        text = wait_until(logged(prefix, "toy/slow", "waiting in process"), "the slow step", timeout_s=90)
+        text = wait_until(logged(prefix, "toy/slow", "waiting in process"), "the slow step", timeout_s=300)
         dev.terminate(slow)
         pids = [int(word) for word in text.split() if word.isdigit()]
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "the compute to stop", timeout_s=5)

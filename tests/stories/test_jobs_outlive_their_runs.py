@@ -84,7 +84,7 @@ def test_a_redeployment_leaves_the_job_and_says_how_to_come_back(
     run = start_run(script, env)
     worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the step"))
     os.kill(run.pid, signal.SIGTERM)
-    output, _ = run.communicate(timeout=120)
+    output, _ = run.communicate(timeout=480)
     assert "this run detaches from toy/b, and the cluster keeps computing" in output
     job = job_of(output, "toy/b")
     assert f"`marin cluster logs {job}`" in output
@@ -95,7 +95,7 @@ def test_a_redeployment_leaves_the_job_and_says_how_to_come_back(
     [status] = prefix.glob("toy/b-*/.executor_status")
     wait_until(lambda: status.read_text() == "SUCCESS", "the job to end by itself")
     again = start_run(script, env)
-    output, _ = again.communicate(timeout=240)
+    output, _ = again.communicate(timeout=480)
     assert "0 computed, 1 reused, 0 failed" in output
 
 
@@ -113,6 +113,6 @@ def test_ctrl_c_in_the_script_ends_the_job_and_all_that_it_started(
     wait_until(gone, "what the step started to be gone", timeout_s=5)
     [status] = prefix.glob("toy/b-*/.executor_status")
     wait_until(lambda: status.read_text() == "FAILED", "the stop to be recorded", timeout_s=5)
-    output, _ = run.communicate(timeout=120)
+    output, _ = run.communicate(timeout=480)
     assert run.returncode == 130
     assert "Traceback" not in output

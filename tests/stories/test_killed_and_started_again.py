@@ -59,7 +59,7 @@ def test_ctrl_c_stops_the_compute_and_says_so(script: Path, prefix: Path, env: d
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the whole group
     worker = int(text.split()[-1])
     wait_until(lambda: not alive(worker), "the worker to be gone", timeout_s=5)
-    output, _ = run.communicate(timeout=120)
+    output, _ = run.communicate(timeout=480)
     assert run.returncode == 130
     assert "Interrupted by Ctrl-C: the compute of toy/b is being stopped." in output
     assert "Traceback" not in output

@@ -26,6 +26,7 @@ def data_files(prefix: Path, step_path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(5400)  # 23 starts of the quickstart, each of which waits no longer than its own limit
 def test_the_outcome_is_the_same(tiny_quickstart, tmp_path: Path, dagster_home: Path) -> None:
     prefix = tmp_path / "prefix"
     script = tmp_path / "killed.py"
@@ -34,7 +35,7 @@ def test_the_outcome_is_the_same(tiny_quickstart, tmp_path: Path, dagster_home: 
     for step in tiny_quickstart.steps:
         run = start_script(script, env=env)
         begun = wait_until(
-            lambda name=step.name: list(prefix.glob(f"{name}-*/.marin/attempts/1.json")), step.name, timeout_s=240
+            lambda name=step.name: list(prefix.glob(f"{name}-*/.marin/attempts/1.json")), step.name, timeout_s=600
         )
         os.kill(run.pid, signal.SIGKILL)
         run.communicate()
@@ -59,7 +60,7 @@ def test_training_goes_on_from_its_last_checkpoint(tiny_quickstart, tmp_path: Pa
     script.write_text(SCRIPT + 'executor_main(steps("tiny"), max_concurrent=1)\n')
     env = {"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(dagster_home)}
     run = start_script(script, env=env)
-    wait_until(lambda: list(trained.glob("checkpoints/step-4/metadata.json")), "a checkpoint", timeout_s=120)
+    wait_until(lambda: list(trained.glob("checkpoints/step-4/metadata.json")), "a checkpoint", timeout_s=300)
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
     output, _ = start_script(script, env=env).communicate(timeout=1200)

@@ -39,10 +39,10 @@ def test_on_the_runs_own_ray(stop: str, prefix: Path, dagster_home: Path, tmp_pa
     script.write_text(SCRIPT.format(tests=tests, token=token, folder=str(folder)))
     run = start_script(script, env={"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(dagster_home)})
     try:
-        wait_until(logged(prefix, "toy/daemons", "all have started"), "the processes", timeout_s=120)
+        wait_until(logged(prefix, "toy/daemons", "all have started"), "the processes", timeout_s=300)
         assert len(alive(folder, token)) >= len(SHAPES)
         STOPS[stop](run)
-        run.communicate(timeout=240)
+        run.communicate(timeout=480)
         wait_until(lambda: not alive(folder, token), f"the end of {alive(folder, token)}", timeout_s=15)
     finally:
         kill_all(folder, token)

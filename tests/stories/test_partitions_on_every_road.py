@@ -131,5 +131,5 @@ def test_a_key_that_is_not_there_is_one_sentence(tmp_path: Path, env: dict[str, 
         (["--partition", "k1", "--partition-range", "k1...k2"], "expected one of them."),
     ):
         ended = start_script(script, *words, "--dry-run", env=env)
-        output, _ = ended.communicate(timeout=240)
+        output, _ = ended.communicate(timeout=480)
         assert (ended.returncode, sentence in output) == (2, True), output

@@ -46,7 +46,7 @@ def test_no_line_is_repeated_or_lost(
 
 
 def until_it_shows_more(run: subprocess.Popen[str], outputs: Outputs, before: int) -> None:
-    wait_until(lambda: len(outputs.lines()) > before or run.poll() is not None, "a new line", timeout_s=120)
+    wait_until(lambda: len(outputs.lines()) > before or run.poll() is not None, "a new line", timeout_s=300)
 
 
 class Outputs:

@@ -101,7 +101,7 @@ def kill_once(road: Road, victim: str, rng: random.Random) -> bool:
     """Run until some more shards are finished and kill; whether there was something to kill still."""
     run = road.start()
     target = len(road.notes()) + rng.randrange(1, 25)
-    wait_until(lambda: len(road.notes()) >= target or run.poll() is not None, "shards", timeout_s=120)
+    wait_until(lambda: len(road.notes()) >= target or run.poll() is not None, "shards", timeout_s=300)
     road.remember()
     if run.poll() is not None:
         return False

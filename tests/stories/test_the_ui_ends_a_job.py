@@ -30,7 +30,7 @@ def test_terminate_ends_a_job_that_ignores_it_and_a_redeployment_leaves_one(
     workspace = write_location(tmp_path, gate=gate, fn="ignore_being_told_to_stop", own_job=own_job)
     with dagster_dev(workspace, tmp_path / "dagster.log", env_for(prefix, dagster_home, cluster)) as dev:
         run = dev.launch("toy/slow")
-        text = wait_until(logged(prefix, "toy/slow", "waiting in process"), "the step", timeout_s=90)
+        text = wait_until(logged(prefix, "toy/slow", "waiting in process"), "the step", timeout_s=300)
         worker, child = worker_of(text), int(text.split("child ")[1].split()[0])
         dev.terminate(run)
         gone = lambda: not alive(child) and not (own_job and alive(worker))  # noqa: E731
@@ -39,7 +39,7 @@ def test_terminate_ends_a_job_that_ignores_it_and_a_redeployment_leaves_one(
         assert dev.status(run) == "CANCELED"
 
         run = dev.launch("toy/slow")
-        wait_until(lambda: len(calls(prefix)) == 2, "the step to begin again", timeout_s=90)
+        wait_until(lambda: len(calls(prefix)) == 2, "the step to begin again", timeout_s=300)
         worker = worker_of(wait_until(logged(prefix, "toy/slow", "waiting in process"), "its log"))
         os.kill(pid_of(run), signal.SIGTERM)
         wait_until(lambda: dev.status(run) in ENDED, "the run to end")

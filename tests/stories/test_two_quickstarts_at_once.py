@@ -32,14 +32,14 @@ def start(prefix: str, folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("store", ["gcs", "disk"])
 def test_each_step_is_made_once_and_both_end_well(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     prefix = request.getfixturevalue(f"{store}_prefix")
     runs = [start(prefix, tmp_path / name) for name in ("one", "other")]
     computed = []
     for run in runs:
-        said, _ = run.communicate(timeout=800)
+        said, _ = run.communicate(timeout=1500)
         counted = re.search(r"(\d+) computed, (\d+) reused, 0 failed", said)
         assert run.returncode == 0 and counted, said[-5000:]  # noqa: PT018
         assert int(counted[1]) + int(counted[2]) == 22

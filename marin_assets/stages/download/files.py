@@ -14,9 +14,7 @@ import hashlib
 import os
 import posixpath
 from dataclasses import dataclass, field
-from typing import IO, Any
-
-import fsspec
+from typing import IO, TYPE_CHECKING, Any
 
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
@@ -24,6 +22,9 @@ from marin_resources.storage.disk_listing import data_files, require_file
 from marin_resources.storage.files import StoredFile, exists, open_atomic, read_json, write_json
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import is_local, join
+
+if TYPE_CHECKING:
+    import fsspec
 
 KINDS = ("fsspec",)
 
@@ -174,6 +175,7 @@ def open_source(source: str) -> IO[bytes]:
         fs, path = filesystem_of(source)
         return fs.open(path, "rb")
     import aiohttp
+    import fsspec
 
     # Without range requests, which fsspec sends by default: from a server that ignores ranges and truncates a file, it
     # assembles a file of the right size with wrong content. Without compression: the sizes would differ.

@@ -1,8 +1,9 @@
-"""Filters by name, "family@set". `thresholds/<family>.yaml` holds each set of thresholds with its source."""
+"""Filters by name, "family@set". `thresholds/<family>.json` holds each set of thresholds with its source."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -62,10 +63,8 @@ def filter_names() -> list[str]:
 @cache
 def threshold_sets(family: str) -> dict[str, dict[str, Any]]:
     """Return the sets of a family, by name: the values of their thresholds."""
-    import yaml
-
-    text = files("marin_assets.stages.filter").joinpath("thresholds", f"{family}.yaml").read_text(encoding="utf-8")
-    return {name: entry["thresholds"] for name, entry in yaml.safe_load(text).items()}
+    text = files("marin_assets.stages.filter").joinpath("thresholds", f"{family}.json").read_text(encoding="utf-8")
+    return {name: entry["thresholds"] for name, entry in json.loads(text).items()}
 
 
 def fineweb_filters() -> tuple[FilterSpec, ...]:

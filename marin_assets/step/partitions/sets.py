@@ -10,7 +10,6 @@ A set enters the version of its step by its kind alone, so a key that is added c
 
 from __future__ import annotations
 
-import difflib
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -76,6 +75,8 @@ class StaticPartitions(Partitions):
 
     def require(self, key: str) -> None:
         if key not in self._known:
+            import difflib
+
             close = difflib.get_close_matches(str(key), self.keys, n=1)
             meant = f"Did you mean {close[0]!r}?" if close else f"Expected one of {listed(self.keys)}."
             raise ConfigError(f"There is no partition {key!r}. {meant}")

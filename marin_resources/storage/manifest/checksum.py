@@ -12,9 +12,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import fsspec
+if TYPE_CHECKING:
+    import fsspec
 
 CRC32C, MD5 = "crc32c", "md5"
 LOCAL_CHUNK_BYTES = 1 << 20

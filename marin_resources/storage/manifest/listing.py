@@ -12,13 +12,15 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import fsspec
+from typing import TYPE_CHECKING
 
 from marin_resources.storage.disk import describe_type
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.manifest.checksum import stored_checksum
 from marin_resources.storage.paths import is_local
+
+if TYPE_CHECKING:
+    import fsspec
 
 EMPTY_FOLDER = "an empty folder"
 

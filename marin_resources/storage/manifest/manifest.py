@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any
-
-import fsspec
+from typing import TYPE_CHECKING, Any
 
 from marin_resources.storage.control import control
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
@@ -25,6 +23,9 @@ from marin_resources.storage.manifest.largest_first import map_largest_first, re
 from marin_resources.storage.manifest.listing import EMPTY_FOLDER, Listed, is_control, list_output
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, VersionedJson
+
+if TYPE_CHECKING:
+    import fsspec
 
 NAME = ".marin/manifest.json"
 FORMAT_VERSION = 2

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from marin_resources.storage.control import control
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.files import names_in
 from marin_resources.storage.output.commit import read_commit
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, VersionedJson
@@ -49,12 +48,7 @@ def has_begun(path: str, attempt: int) -> bool:
 
 def latest_mark(output_path: str) -> int:
     """The highest number of a mark: the latest attempt at an output without a commit object, as in earlier formats."""
-    fs, folder = filesystem_of(join(output_path, FOLDER))
-    try:
-        names = [os.path.basename(name) for name in fs.ls(folder, detail=False)]
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
-    numbers = (name.removesuffix(".json") for name in names)
+    numbers = (name.removesuffix(".json") for name in names_in(join(output_path, FOLDER)))
     return max((int(number) for number in numbers if number.isascii() and number.isdecimal()), default=0)
 
 

@@ -15,8 +15,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-
-import fsspec
+from typing import TYPE_CHECKING
 
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
@@ -39,6 +38,9 @@ from marin_resources.storage.output.status import NAME as STATUS
 from marin_resources.storage.output.verification import Finding, Problem, Verification
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError
+
+if TYPE_CHECKING:
+    import fsspec
 
 LIST_THREADS = 8
 """Outputs that are listed concurrently."""

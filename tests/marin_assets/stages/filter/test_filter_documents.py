@@ -1,4 +1,5 @@
 import dataclasses
+import json
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -140,11 +141,9 @@ def test_by_default_mixed_texts_are_judged_as_by_datatrove(
 
 @pytest.mark.parametrize("name", filter_names())
 def test_every_named_set_has_all_thresholds_and_a_source(name: str) -> None:
-    import yaml
-
     family, _, set_name = name.partition("@")
     assert named(name).name == name
-    sets = yaml.safe_load(files("marin_assets.stages.filter").joinpath("thresholds", f"{family}.yaml").read_text())
+    sets = json.loads(files("marin_assets.stages.filter").joinpath("thresholds", f"{family}.json").read_text())
     assert len(sets[set_name]["source"]) > 20
 
 
