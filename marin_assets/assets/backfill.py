@@ -14,7 +14,8 @@ from marin_resources.orchestrator.databases import open_instance
 from marin_resources.settings import ensure_dagster_home
 
 BACKFILL_DAEMON = "BACKFILL"
-CODE_VERSION = "dagster/code_version"
+DATA_VERSION = "dagster/data_version"
+"""The version of the step, for all of its partitions. Dagster looks this tag up by partition, and no code version."""
 
 
 def request_backfill(graph: Graph, nodes: Sequence[Node], keys: Sequence[str]) -> tuple[str, bool]:
@@ -52,8 +53,8 @@ def materialized_at_another_version(node: Node, keys: Collection[str]) -> set[st
     ensure_dagster_home()
     with open_instance() as instance:
         tags = instance.event_log_storage.get_latest_tags_by_partition(
-            asset_key(node), dg.DagsterEventType.ASSET_MATERIALIZATION, [CODE_VERSION]
+            asset_key(node), dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION]
         )
     return {
-        key for key, found in tags.items() if key in keys and found.get(CODE_VERSION) not in (None, node.version.hash)
+        key for key, found in tags.items() if key in keys and found.get(DATA_VERSION) not in (None, node.version.hash)
     }

@@ -61,29 +61,40 @@ async def materialize_partitions(
     progress = _Progress(context, node.name, len(left))
     at_once = asyncio.Semaphore(ray_tpu.partitions_at_once)
 
+    bugs: list[Exception] = []
+
     async def produce(key: str, one: Node) -> None:
         try:
             async with at_once:
                 produced = await produce_output(context, one, graph, store, storage, ray_tpu)
+            made[key] = await asyncio.to_thread(_made, one, graph, store, produced, ray_tpu.run_state)
         except dg.Failure as error:
             failures[key] = error
+        except Exception as error:  # the others go on
+            bugs.append(error)
         else:
-            made[key] = await asyncio.to_thread(_made, one, graph, store, produced, ray_tpu.run_state)
             if not produced.reused:
                 warn_if_empty(context, one, produced.observed)
         progress.step()
 
+    import anyio
+
     try:
-        ended = await asyncio.gather(*(produce(key, one) for key, one in left.items()), return_exceptions=True)
+        # of anyio, as the executor's loop is: a task that is cancelled stops its job within a shield of anyio
+        async with anyio.create_task_group() as tasks:
+            for key, one in left.items():
+                tasks.start_soon(produce, key, one)
     except asyncio.CancelledError:
         _show_complete(context, node, made)
+        complete = f"{len(made)} of {len(nodes)} partitions are complete."
+        if ray_tpu.run_state.should_detach:
+            raise failure(f"The run left step {node.name!r}: {complete} {' '.join(_shown(failures))}") from None
         raise failure(
-            f"Step {node.name!r} was stopped with its run: {len(made)} of {len(nodes)} partitions are "
-            "complete. Materialize it again to go on."
+            f"Step {node.name!r} was stopped with its run: {complete} Materialize it again to go on."
         ) from None
-    for error in ended:
-        if error is not None:
-            raise error
+    if bugs:
+        _show_complete(context, node, made)
+        raise bugs[0]
     if failures:
         _show_complete(context, node, made)
         raise _failure_of(node, {key: failures[key] for key in nodes if key in failures}, len(nodes))
@@ -156,15 +167,20 @@ def _failure_of(node: Node, failures: Mapping[str, dg.Failure], count: int) -> d
     if count == 1:
         [only] = failures.values()
         return only
-    shown = [_sentence(error) for error in list(failures.values())[:SHOWN_FAILURES]]
-    if more := len(failures) - len(shown):
-        shown.append(f"{more} more partitions failed: see the metadata of this failure.")
+    shown = _shown(failures)
     first = next((trace for error in failures.values() if (trace := error.metadata.get("traceback"))), None)
     sentence = f"{len(failures)} of {count} partitions of {node.name!r} failed. " + " ".join(shown)
     found = failure(sentence)
     rows = [{"partition": key, "error": _sentence(error)} for key, error in failures.items()]
     metadata = {**found.metadata, "failed": dg.MetadataValue.json(rows), **({"traceback": first} if first else {})}
     return dg.Failure(found.description, metadata=metadata, allow_retries=False)
+
+
+def _shown(failures: Mapping[str, dg.Failure]) -> list[str]:
+    shown = [_sentence(error) for error in list(failures.values())[:SHOWN_FAILURES]]
+    if more := len(failures) - len(shown):
+        shown.append(f"And {more} more partitions: see the metadata of this failure, or `marin partitions`.")
+    return shown
 
 
 def _sentence(error: dg.Failure) -> str:

@@ -55,10 +55,13 @@ def known_keys_of(node: Node) -> Sequence[str]:
     return _set_of(node).keys_now(datetime.now(UTC), _known_keys)
 
 
-def add_keys_of(run: PartitionRun) -> None:
-    """Make the keys of the run known to Dagster, which refuses unknown keys of a dynamic set. Raises ConfigError."""
+def add_keys_of(run: PartitionRun) -> bool:
+    """Make the keys of the run known to Dagster, which refuses unknown keys of a dynamic set. Raises ConfigError.
+
+    Return whether one of them is new.
+    """
     if not run.keys:
-        return
+        return False
     # late, for its weight: Dagster takes a second
     from marin_assets.assets.dynamic_keys import add_keys
 
@@ -68,6 +71,7 @@ def add_keys_of(run: PartitionRun) -> None:
         raise ConfigError(str(error)) from None
     for name, new in added.items():
         print_stderr(f"new in the set {name!r}: {', '.join(new)}")
+    return bool(added)
 
 
 def _in_range(node: Node, key_range: str, known: Sequence[str]) -> Sequence[str]:

@@ -19,12 +19,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
-from marin_assets.cli.output import print_line
+from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import add_keys_of, known_keys_of
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.output_state import State
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.partition_states import PartitionState, partition_states
+from marin_assets.step.graph import Node
+from marin_assets.step.partitions.products import ProductPartitions
+from marin_assets.step.partitions.sets import DynamicPartitions
 from marin_assets.step.values import ConfigError
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
@@ -54,9 +57,7 @@ def run(options: argparse.Namespace) -> int:
     [node] = chosen
     states = partition_states(node, store, known_keys_of(node))
     if options.register:
-        add_keys_of(
-            PartitionRun(nodes=(node,), keys=tuple(each.key for each in states if each.state is State.COMPLETE))
-        )
+        _register(node, [each.key for each in states if each.state is State.COMPLETE])
     shown = [each for each in states if not options.state or each.state in options.state]
     if options.json:
         rows = [dataclasses.asdict(each) for each in shown]
@@ -71,6 +72,18 @@ def run(options: argparse.Namespace) -> int:
         counted = ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "no partition"
         print_line(f"{counted} at {store.locate(node.output)}")
     return 1 if any(each.state is State.BLOCKED for each in states) else 0
+
+
+def _register(node: Node, complete: Sequence[str]) -> None:
+    partitions = node.step.partitions
+    sets = partitions.dimensions.values() if isinstance(partitions, ProductPartitions) else [partitions]
+    if not any(isinstance(each, DynamicPartitions) for each in sets):
+        raise ConfigError(
+            f"Step {node.name!r} has the partitions {partitions!r}, whose keys are in the code: there is nothing to "
+            "register. Leave out --register."
+        )
+    if not add_keys_of(PartitionRun(nodes=(node,), keys=tuple(complete))):
+        print_stderr(f"Dagster knows the keys of all {len(complete)} complete partitions already")
 
 
 def _print_table(shown: Sequence[PartitionState]) -> None:

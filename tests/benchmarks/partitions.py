@@ -6,6 +6,9 @@
     look in a bucket  requests to the fake GCS for the same; limit: one for each 500 partitions, for states and for plan
     reuse             ms a partition of a run that finds all complete, less the run of one; limit 10
     load              seconds that 10,000 keys add to building the definitions; limit 1
+    backfill          seconds of a backfill that finds all complete, from its request to its end, with code server,
+                      daemon and webserver; limit 150 s for 10,000. Beside it an asset of plain Dagster
+                      whose body is empty
 
 Outputs are published by the store, as workers do it, in a bucket only their markers are. Takes some minutes.
 """
@@ -25,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import object_stores
+from dagster_processes import dagster_processes
 from fake_gcs.bucket_for_tests import BucketForTests
 from partition_steps import keys, part
 
@@ -42,7 +46,7 @@ from marin_resources.storage.output.store import Store
 
 MISSING_SHARE = 100
 """One of so many is missing."""
-LOOK_LIMIT_S, REUSE_LIMIT_MS, LOAD_LIMIT_S = 5.0, 10.0, 1.0
+LOOK_LIMIT_S, REUSE_LIMIT_MS, LOAD_LIMIT_S, BACKFILL_LIMIT_S = 5.0, 10.0, 1.0, 150.0
 PARTITIONS_A_REQUEST = 500
 
 
@@ -58,7 +62,7 @@ def main() -> int:
         node = graph[step]
         complete = [key for i, key in enumerate(keys(count)) if i % MISSING_SHARE]
         within = [look_on_disk(graph, node, complete, count), look_in_bucket(graph, node, complete, count)]
-        within += [reuse(graph, node, complete, count), load(folder, count)]
+        within += [reuse(graph, node, complete, count), load(folder, count), backfill(Path(folder), count)]
     return 0 if all(within) else 1
 
 
@@ -141,6 +145,48 @@ def load(folder: str, count: int) -> bool:
     more_s = min(build(count) for _ in range(3)) - min(build(2) for _ in range(3))
     print(f"load              {more_s:8.2f} s more with {count} keys, limit {LOAD_LIMIT_S:g} s", flush=True)
     return more_s <= LOAD_LIMIT_S
+
+
+LOCATION = """
+import sys
+sys.path.insert(0, {support!r})
+from pathlib import Path
+import dagster as dg
+from partition_steps import keys, part
+from running import definitions_of
+from marin_assets import static
+
+KEYS = keys({count})
+many = definitions_of([part("many", static(*KEYS), Path({calls!r}))])
+
+@dg.asset(partitions_def=dg.StaticPartitionsDefinition(list(KEYS)), backfill_policy=dg.BackfillPolicy.single_run())
+def plain():
+    return dg.MaterializeResult()
+
+defs = dg.Definitions.merge(many, dg.Definitions(assets=[plain]))
+"""
+
+
+def backfill(folder: Path, count: int) -> bool:
+    """All partitions are complete by now."""
+    location = folder / "location.py"
+    support = str(Path(__file__).parents[1] / "support")
+    location.write_text(LOCATION.format(support=support, count=count, calls=str(folder / "calls.txt")))
+    took_s = {}
+    with dagster_processes(location, folder, {}) as dagster:
+        for asset in ("plain", "parts/many"):
+            began_s = time.perf_counter()
+            request = dagster.ui.backfill(asset, list(keys(count)))
+            while not (status := dagster.ui.backfill_status(request)).startswith("COMPLETED"):
+                time.sleep(0.5)
+            took_s[asset] = time.perf_counter() - began_s
+            assert status == "COMPLETED_SUCCESS", dagster.log()
+    assert not (folder / "calls.txt").exists()
+    ours_s, plain_s = took_s["parts/many"], took_s["plain"]
+    limit_s = BACKFILL_LIMIT_S * count / 10_000
+    ratio = f"{ours_s / plain_s:.2f} times plain Dagster's {plain_s:.0f} s"
+    print(f"backfill          {ours_s:8.1f} s for {count}, limit {limit_s:g} s; {ratio}", flush=True)
+    return ours_s <= limit_s
 
 
 if __name__ == "__main__":

@@ -106,6 +106,22 @@ def test_a_script_that_is_killed_goes_on_with_what_is_missing(
 
 
 @pytest.mark.long
+def test_ctrl_c_stops_the_partition_that_waits(
+    tmp_path: Path, env: dict[str, str], calls: Path, gate: Path, prefix: Path
+) -> None:
+    gate.touch()
+    run = start_script(write(tmp_path, "experiment.py", SCRIPT, calls, gate), env=env)
+    statuses = lambda: {f.parent.name: f.read_text() for f in prefix.glob("parts/one_run-*/*/.executor_status")}  # noqa: E731
+    wait_until(lambda: list(statuses().values()).count("SUCCESS") == 5, "all but one partition")
+    wait_until(lambda: "one_run[k3]" in called(calls), "the partition that waits")
+    os.killpg(run.pid, signal.SIGINT)
+    output, _ = run.communicate(timeout=480)
+    assert run.returncode == 130, output
+    assert "Traceback" not in output
+    assert statuses() == {f"k{n}": "FAILED" if n == 3 else "SUCCESS" for n in range(6)}
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["one_run", "own_runs"])
 def test_a_backfill_makes_each_partition_once_and_a_second_one_none(
     tmp_path: Path, env: dict[str, str], calls: Path, gate: Path, step: str

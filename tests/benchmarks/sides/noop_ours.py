@@ -1,4 +1,6 @@
-"""Steps that do nothing, on one level or in a chain, as a code location: `dagster … -m noop_ours -a level`.
+"""Steps that do nothing, on one level, in a chain or as partitions of one, as a code location.
+
+`dagster … -m noop_ours -a level`, `-a chain`, `-a partitions`.
 
 Their number is 100, or that of the variable NOOP_STEPS.
 """
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from marin_assets import THIS_OUTPUT_PATH, Step, output_path_of, versioned
+from marin_assets import THIS_OUTPUT_PATH, Step, output_path_of, static, versioned
 from marin_assets.assets.assemble import assemble
 from marin_assets.plan.experiments_folder import Experiments
 
@@ -39,6 +41,14 @@ def chain() -> dg.Definitions:
     for i in range(STEPS):
         steps.append(_step("chain", i, output_path_of(steps[-1]) if steps else None))
     return assemble(Experiments({"chain": tuple(steps)}, {}))
+
+
+def partitions() -> dg.Definitions:
+    """One step with so many partitions, k0, k1, …"""
+    keys = static(*(f"k{i}" for i in range(STEPS)))
+    return assemble(
+        Experiments({"partitions": (Step(name="noop", fn=do_nothing, config=NoopConfig(), partitions=keys),)}, {})
+    )
 
 
 def _step(kind: str, number: int, input_path: str | None) -> Step:

@@ -78,6 +78,21 @@ def test_of_partitions_that_fail_the_others_are_complete_and_shown(
     assert called(calls) == sorted([*(f"a[{key}]" for key in KEYS.keys), "a[k0003]", "a[k0007]"])
 
 
+@pytest.mark.long
+def test_of_100_partitions_of_which_3_fail_97_are_complete(prefix: Path, dagster_home: Path, calls: Path) -> None:
+    hundred, bad = static(*keys(100)), ("k0011", "k0042", "k0099")
+    step = part("a", hundred, calls, bad=bad)
+    result = run(build_graph([step]), hundred.keys)
+    assert (result.computed, result.reused) == (97, 0)
+    [sentence] = result.failures
+    assert sentence.startswith("3 of 100 partitions of 'parts/a' failed. ")
+    for key in bad:
+        assert f"Step 'parts/a[{key}]' failed: ValueError: the key '{key}' is not liked." in sentence
+    assert sorted(materializations(step)) == sorted(set(hundred.keys) - set(bad))
+    again = run(build_graph([part("a", hundred, calls)]), hundred.keys)
+    assert (again.computed, again.reused, again.failures) == (3, 97, ())
+
+
 def test_a_reader_reads_its_own_partition(prefix: Path, dagster_home: Path, calls: Path) -> None:
     raw = part("raw", KEYS, calls)
     reader = part("reader", KEYS, calls, reads=raw)

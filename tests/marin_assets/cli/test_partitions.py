@@ -1,0 +1,185 @@
+"""`marin partitions` and `marin backfill`, of an experiment of the code location."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from partition_steps import part
+from running import ROOT
+
+import marin_assets.experiments
+from marin_assets import static, versioned
+from marin_assets.assets.run import run_graph
+from marin_assets.plan.experiments_folder import load_experiments
+from marin_assets.step.graph import Graph, build_graph
+from marin_resources.storage.output.store import Store
+
+Marin = Callable[..., tuple[int, str, str]]
+EXPERIMENT = """
+import sys
+sys.path.insert(0, {support!r})
+from pathlib import Path
+from partition_steps import part
+from marin_assets import dynamic, static
+
+def steps():
+    calls = Path({calls!r})
+    return [part("drops", dynamic("drops"), calls), part("fixed", static("a", "b", "c"), calls)]
+"""
+
+
+@pytest.fixture
+def graph(tmp_path: Path, prefix: Path, dagster_home: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    name = f"parts_{uuid.uuid4().hex[:8]}"
+    text = EXPERIMENT.format(support=str(ROOT / "tests" / "support"), calls=str(tmp_path / "calls.txt"))
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.setattr(marin_assets.experiments, "__path__", [str(folder)])
+    return build_graph(load_experiments().steps[name])
+
+
+@pytest.fixture
+def make(graph: Graph, prefix: Path) -> Callable[..., None]:
+    """Completes partitions of a step, or lets their attempts fail."""
+    store = Store(str(prefix))
+
+    def make(name: str, *keys: str, fails: bool = False) -> None:
+        [node] = [node for node in graph if node.name == name]
+        for key in keys:
+            claim = store.claim(node.at(key).output, attempt=1, resumable=False, run_id=None)
+            Path(claim.path, "value.txt").write_text(key)
+            facts = {"version": node.version.as_dict(), "name": name}
+            store.fail(claim, facts, "broken", "") if fails else store.publish(claim, facts, {})
+
+    return make
+
+
+def keys_in_dagster() -> list[str]:
+    with dg.DagsterInstance.get() as instance:
+        return list(instance.get_dynamic_partitions("drops"))
+
+
+def requested() -> dict[str, list[str]]:
+    """The keys of each backfill that the daemon will carry out, by its title."""
+    with dg.DagsterInstance.get() as instance:
+        return {
+            str(each.title): sorted(
+                key
+                for subset in each.asset_backfill_data.target_subset.partitions_subsets_by_asset_key.values()
+                for key in subset.get_partition_keys()
+            )
+            for each in instance.get_backfills()
+            if each.asset_backfill_data is not None
+        }
+
+
+def test_keys_that_are_in_the_store_come_back_into_a_lost_instance(
+    make: Callable[..., None], marin: Marin, dagster_home: Path
+) -> None:
+    make("parts/drops", "2026-01", "a b/c")
+    code, _, err = marin("partitions", "parts/drops", "--register")
+    assert (code, err) == (0, "new in the set 'drops': 2026-01, a b/c\n")
+    assert keys_in_dagster() == ["2026-01", "a b/c"]
+    code, _, err = marin("partitions", "parts/drops", "--register")
+    assert err == "Dagster knows the keys of all 2 complete partitions already\n"
+
+
+def test_a_set_in_the_code_has_nothing_to_register(graph: Graph, marin: Marin) -> None:
+    code, _, err = marin("partitions", "parts/fixed", "--register")
+    assert code == 2
+    assert "whose keys are in the code: there is nothing to register. Leave out --register." in err
+
+
+def test_the_table_says_what_is_there(make: Callable[..., None], marin: Marin) -> None:
+    make("parts/fixed", "a")
+    make("parts/fixed", "b", fails=True)
+    code, out, _ = marin("partitions", "parts/fixed")
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines()] == [
+        ["complete", "a"],
+        ["failed", "b"],
+        ["missing", "c"],
+        ["1", "complete,"],
+    ]
+    _, out, _ = marin("partitions", "parts/fixed", "--state", "failed", "--state", "missing", "--keys")
+    assert out == "b\nc\n"
+    _, out, _ = marin("partitions", "parts/fixed", "--json")
+    assert [(each["key"], each["state"]) for each in json.loads(out)["partitions"]] == [
+        ("a", "complete"),
+        ("b", "failed"),
+        ("c", "missing"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "keys"),
+    [
+        ([], ["b", "c"]),
+        (["--missing"], ["b", "c"]),
+        (["--failed"], ["b"]),
+        (["--outdated"], []),
+        (["--partition", "a"], ["a"]),
+        (["--partition-range", "a...b"], ["a", "b"]),
+    ],
+)
+def test_a_backfill_is_requested_for_the_chosen_partitions(
+    make: Callable[..., None], marin: Marin, options: list[str], keys: list[str]
+) -> None:
+    make("parts/fixed", "a")
+    make("parts/fixed", "b", fails=True)
+    shown = f"{len(keys)} partitions of parts/fixed{': ' * bool(keys)}{', '.join(keys)}"
+    assert marin("backfill", "parts/fixed", *options, "--dry-run") == (0, shown + "\n", "")
+    assert requested() == {}
+    code, out, err = marin("backfill", "parts/fixed", *options)
+    assert (code, out.splitlines()[0]) == (0, shown)
+    assert ("No daemon is running" in err) == bool(keys)
+    assert requested() == ({f"parts/fixed: {len(keys)} partitions": keys} if keys else {})
+
+
+def test_outdated_are_those_that_dagster_has_at_another_version(
+    graph: Graph, marin: Marin, prefix: Path, tmp_path: Path
+) -> None:
+    before = part("fixed", static("a", "b", "c"), tmp_path / "calls.txt", value=versioned(2))
+    earlier = build_graph([before])
+    store = Store(str(prefix))
+    for key in ("a", "b"):
+        claim = store.claim(earlier[before].at(key).output, attempt=1, resumable=False, run_id=None)
+        store.publish(claim, {"version": earlier[before].version.as_dict(), "name": before.name}, {})
+    assert run_graph("earlier", earlier, list(earlier), keys=("a", "b")).reused == 2
+    assert marin("backfill", "parts/fixed", "--outdated", "--dry-run")[1] == "2 partitions of parts/fixed: a, b\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["parts/fixed", "--partition", "d"], "There is no partition 'd'. Expected one of"),
+        (["parts/fixed", "--partition", "a", "--failed"], "got keys and a state, expected one of them."),
+        (["parts/drops", "parts/fixed"], "takes one step with partitions, and got 'parts/drops', 'parts/fixed'."),
+        (["parts/fixd"], "finds none of the steps"),
+    ],
+)
+def test_a_mistake_is_one_sentence(graph: Graph, marin: Marin, words: list[str], sentence: str) -> None:
+    code, _, err = marin("backfill", *words, "--dry-run")
+    assert (code, sentence in err) == (2, True), err
+
+
+def test_a_new_key_of_a_dynamic_set_is_added_with_its_backfill(graph: Graph, marin: Marin) -> None:
+    code, _, err = marin("backfill", "parts/drops", "--partition", "2026-01")
+    assert (code, "new in the set 'drops': 2026-01" in err) == (0, True), err
+    assert requested() == {"parts/drops: 1 partitions": ["2026-01"]}
+
+
+def test_without_a_database_the_partitions_of_a_set_in_the_code_are_listed(
+    make: Callable[..., None], marin: Marin, dagster_home: Path
+) -> None:
+    make("parts/fixed", "a")
+    shutil.rmtree(dagster_home)
+    code, out, _ = marin("partitions", "parts/fixed")
+    assert (code, out.splitlines()[0].split()[0]) == (0, "complete")
