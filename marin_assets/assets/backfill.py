@@ -39,7 +39,7 @@ def request_backfill(graph: Graph, nodes: Sequence[Node], keys: Sequence[str]) -
             tags={},
             dynamic_partitions_store=instance,
             all_partitions=False,
-            title=f"{', '.join(node.name for node in nodes)}: {len(keys)} partitions",
+            title=f"{', '.join(node.name for node in nodes)}: {len(keys)} partition{'s' * (len(keys) != 1)}",
             description=None,
             run_config=None,
         )

@@ -50,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
     [node] = chosen
     keys = _keys(node, store, options)
     more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
-    print_line(f"{len(keys)} partitions of {node.name}: {', '.join(keys[:SHOWN_KEYS])}{more}".rstrip(": "))
+    counted = f"{len(keys)} partition{'s' * (len(keys) != 1)}"
+    print_line(f"{counted} of {node.name}: {', '.join(keys[:SHOWN_KEYS])}{more}".rstrip(": "))
     if options.dry_run or not keys:
         return 0
     # late, for its weight: Dagster takes a second

@@ -49,12 +49,18 @@ def list_files(path: str, suffix: str = "") -> list[str]:
     return sorted(file.path for file in stored_files(path) if file.path.endswith(suffix))
 
 
-def names_in(path: str) -> list[str]:
-    """The names of the files and folders directly in a folder, in no order; none if it does not exist."""
+def names_in(path: str, starting: str = "") -> list[str]:
+    """The names of the files and folders directly in a folder, in no order; none if it does not exist.
+
+    `starting`: only names that start so; a bucket is asked for them alone.
+    """
     try:
         if is_local(path):
-            return os.listdir(absolute(path))
+            return [name for name in os.listdir(absolute(path)) if name.startswith(starting)]
         fs, root = filesystem_of(path)
+        if starting:
+            below = (name[len(root) + 1 :] for name in fs.find(root, prefix=starting))
+            return [name for name in below if name.startswith(starting) and "/" not in name]
         return [name.rstrip("/").rpartition("/")[2] for name in fs.ls(root, detail=False) if name.rstrip("/") != root]
     except (FileNotFoundError, NotADirectoryError):
         return []

@@ -4,7 +4,9 @@
 
 The digest is the first 16 digits of the output's identity; the numbers are its size, and the time when it was complete,
 in seconds since 1970. A marker is written after the status, so it may be missing for a complete output, and then the
-next run that finds the output writes it. It is an index for people: a run reads the status of what it reuses.
+next run that finds the output writes it. Who removes an output by hand leaves its marker: a listing does not count it,
+as the folder is gone, and the next attempt removes it. It is an index for people: a run reads the status of what it
+reuses.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from marin_resources.output import Output
 from marin_resources.partition_key import key_of, segment_of
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
-from marin_resources.storage.files import names_in
+from marin_resources.storage.files import names_in, remove
 from marin_resources.storage.paths import join
 
 FOLDER = ".marin/done"
@@ -49,18 +51,33 @@ def mark_done(prefix: str, output: Output, record: Mapping[str, Any]) -> None:
         return  # another run has written the same
 
 
+def remove_marks(prefix: str, output: Output) -> None:
+    """Remove the markers of a partition that is computed now, if it was complete before and was removed by hand."""
+    assert output.partition is not None
+    folder, segment = _folder(prefix, output), segment_of(output.partition)
+    for name in names_in(folder, f"{segment}."):
+        if _segment_in(name) == segment:
+            remove(join(folder, name))
+
+
 def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:
     """The partitions of the version `whole` that have a marker of their identity, by key."""
     found = {}
     for name in names_in(_folder(prefix, whole)):
         segment, *parts = name.rsplit(".", 4)
         key = key_of(segment)
-        if key is None or len(parts) != 4 or not all(part.isdecimal() for part in parts[1:]):
+        if key is None or segment != _segment_in(name):
             continue  # not ours
         if whole.at(key).identity[:DIGITS] == parts[0]:
             files, size, finished_s = map(int, parts[1:])
             found[key] = Done(files=files, bytes=size, finished_s=finished_s)
     return found
+
+
+def _segment_in(name: str) -> str | None:
+    """The segment of the key in the name of a marker; None for another file."""
+    segment, *parts = name.rsplit(".", 4)
+    return segment if len(parts) == 4 and all(part.isdecimal() for part in parts[1:]) else None
 
 
 def _folder(prefix: str, output: Output) -> str:

@@ -28,7 +28,7 @@ from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostErro
 from marin_resources.storage.manifest import manifest
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, State
-from marin_resources.storage.output.done import Done, mark_done, marked_partitions
+from marin_resources.storage.output.done import Done, mark_done, marked_partitions, remove_marks
 from marin_resources.storage.output.late_writes import require_no_late_writes
 from marin_resources.storage.output.leftovers import StoreError, find_leftovers, move_aside, remove_temporaries
 from marin_resources.storage.paths import is_local, join
@@ -228,6 +228,8 @@ class Store:
         if leftovers.names and not resumes:
             move_aside(path, leftovers, latest, held)
             fault_points.reach("leftovers moved")
+        if output.partition is not None:
+            remove_marks(self.prefix, output)
         began = datetime.now(UTC)
         who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "run_id": run_id}
         attempts.begin_attempt(path, attempt, {**who, "identity": output.identity, "started_at": began.isoformat()})

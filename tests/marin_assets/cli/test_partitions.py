@@ -134,13 +134,14 @@ def test_a_backfill_is_requested_for_the_chosen_partitions(
 ) -> None:
     make("parts/fixed", "a")
     make("parts/fixed", "b", fails=True)
-    shown = f"{len(keys)} partitions of parts/fixed{': ' * bool(keys)}{', '.join(keys)}"
+    counted = f"{len(keys)} partition{'s' * (len(keys) != 1)}"
+    shown = f"{counted} of parts/fixed{': ' * bool(keys)}{', '.join(keys)}"
     assert marin("backfill", "parts/fixed", *options, "--dry-run") == (0, shown + "\n", "")
     assert requested() == {}
     code, out, err = marin("backfill", "parts/fixed", *options)
     assert (code, out.splitlines()[0]) == (0, shown)
     assert ("No daemon is running" in err) == bool(keys)
-    assert requested() == ({f"parts/fixed: {len(keys)} partitions": keys} if keys else {})
+    assert requested() == ({f"parts/fixed: {counted}": keys} if keys else {})
 
 
 def test_outdated_are_those_that_dagster_has_at_another_version(
@@ -173,7 +174,7 @@ def test_a_mistake_is_one_sentence(graph: Graph, marin: Marin, words: list[str],
 def test_a_new_key_of_a_dynamic_set_is_added_with_its_backfill(graph: Graph, marin: Marin) -> None:
     code, _, err = marin("backfill", "parts/drops", "--partition", "2026-01")
     assert (code, "new in the set 'drops': 2026-01" in err) == (0, True), err
-    assert requested() == {"parts/drops: 1 partitions": ["2026-01"]}
+    assert requested() == {"parts/drops: 1 partition": ["2026-01"]}
 
 
 def test_without_a_database_the_partitions_of_a_set_in_the_code_are_listed(
