@@ -1,0 +1,125 @@
+"""What is to be done about one drop, from what is known of it and what it looks like now. It does no I/O of its own.
+
+arriving    seen, and not complete
+taken       its partition was requested; it is watched for changes
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from marin_sensors.drops.completeness import Completeness
+from marin_sensors.drops.seen import Seen
+
+ABSENT_LOOKS = 2
+"""So many looks in a row must miss a drop before it counts as gone: a listing may be cut."""
+
+
+class Phase(enum.StrEnum):
+    ARRIVING = "arriving"
+    TAKEN = "taken"
+
+
+class What(enum.StrEnum):
+    ARRIVING = "arriving"
+    """It is there, and not complete."""
+    TAKE = "take"
+    """It is complete: its partition is to be made."""
+    CHANGED = "changed"
+    """Its files are not those that were taken."""
+    VANISHED = "vanished"
+    REVERTED = "reverted"
+    """Its files are those that were taken, again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What the sensor knows of a drop."""
+
+    phase: Phase
+    fingerprint: str
+    """As it was seen last."""
+    since_s: float
+    """When it was first seen so, by this machine's clock, in seconds since 1970."""
+    taken: str = ""
+    """The fingerprint of what was taken; empty if nothing was."""
+    revision: int = 1
+    """Of the partition that is made of it next, or that was made last."""
+    absent: int = 0
+    """Looks in a row that missed it."""
+    reported: str = ""
+    """The fingerprint of the last change that was reported."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What the sensor says about a drop, or does with it."""
+
+    drop: str
+    what: What
+    why: str = ""
+    """For an arriving one: what it lacks."""
+    revision: int = 1
+
+
+def judge(
+    drop: str,
+    known: Known | None,
+    seen: Seen | None,
+    now_s: float,
+    rule: Completeness,
+    read: Callable[[str], bytes],
+    *,
+    revises: bool,
+) -> tuple[Known | None, Finding | None]:
+    """Return what is known of the drop from now on (None: nothing), and what is to be done.
+
+    `revises`: whether a drop that has changed is taken again, as a new revision.
+    """
+    if seen is None:
+        return _absent(drop, known)
+    now = seen.fingerprint
+    if known is None:
+        known = Known(phase=Phase.ARRIVING, fingerprint=now, since_s=now_s)
+    elif known.fingerprint != now or known.since_s > now_s:  # the clock was set back: count from now
+        known = replace(known, fingerprint=now, since_s=now_s, absent=0)
+        if known.taken and known.taken != now:
+            return _changed(drop, known, revises=revises)
+    known = replace(known, absent=0)
+    if known.taken == now:
+        return _as_taken(drop, known)
+    if known.phase is Phase.TAKEN:
+        return known, None
+    lacks = rule.lacks(seen, now_s - known.since_s, read) if seen.stamps else "no file that is wanted has arrived"
+    if lacks:
+        return known, Finding(drop=drop, what=What.ARRIVING, why=lacks, revision=known.revision)
+    taken = replace(known, phase=Phase.TAKEN, taken=now, reported="")
+    return taken, Finding(drop=drop, what=What.TAKE, revision=known.revision)
+
+
+def _absent(drop: str, known: Known | None) -> tuple[Known | None, Finding | None]:
+    if known is None or known.absent >= ABSENT_LOOKS:
+        return known, None
+    known = replace(known, absent=known.absent + 1)
+    if known.absent < ABSENT_LOOKS:
+        return known, None
+    return (known if known.taken else None), Finding(drop=drop, what=What.VANISHED, revision=known.revision)
+
+
+def _changed(drop: str, known: Known, *, revises: bool) -> tuple[Known, Finding]:
+    """Also if it is taken again, it must be complete first, and unchanged since an earlier look."""
+    if revises and known.phase is Phase.TAKEN:
+        known = replace(known, phase=Phase.ARRIVING, revision=known.revision + 1)
+    known = replace(known, reported=known.fingerprint)
+    return known, Finding(drop=drop, what=What.CHANGED, revision=known.revision)
+
+
+def _as_taken(drop: str, known: Known) -> tuple[Known, Finding | None]:
+    """It is what was taken. A revision that had begun to arrive is none."""
+    if not known.reported and known.phase is Phase.TAKEN:
+        return known, None
+    revision = known.revision - 1 if known.phase is Phase.ARRIVING else known.revision
+    known = replace(known, phase=Phase.TAKEN, reported="", revision=revision)
+    return known, Finding(drop=drop, what=What.REVERTED, revision=revision)

@@ -1,0 +1,237 @@
+"""One look of a sensor at its place: what is new, what is complete, and what has changed since it was taken.
+
+A tick lists the names of all drops, the files of those that are not taken, and, in rotation, the files of those that
+are: each once in `recheck_s`. It ends when its time is over, and the next one goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from marin_resources.partition_key import PartitionKeyError, segment_of
+from marin_sensors.drops.completeness import Completeness
+from marin_sensors.drops.decide import Finding, Known, Phase, What, judge
+from marin_sensors.drops.listing import Listing
+from marin_sensors.drops.memory import Memory, State
+from marin_sensors.drops.pattern import DropPattern
+from marin_sensors.drops.seen import Seen, change_between
+
+T = TypeVar("T")
+LISTING_TIMEOUT_S = 40.0
+"""Below the 60 s that Dagster gives a tick."""
+SHOWN = 3
+
+
+class ListingError(Exception):
+    """A place that cannot be listed now: one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """What a sensor watches, and how."""
+
+    pattern: DropPattern
+    rule: Completeness
+    revises: bool
+    """Whether a drop that has changed is taken again, as a new revision."""
+    at_most: int
+    """Drops that are taken in one tick."""
+    recheck_s: float
+    budget_s: float
+    """Seconds that a tick lists files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cursor:
+    """What Dagster keeps between two ticks: small, whatever the number of drops."""
+
+    state: str = ""
+    arriving_at: str = ""
+    """The drop that was looked at last, of those that are not taken."""
+    taken_at: str = ""
+    """Of those that are taken, in the sweep under way; empty: none is under way."""
+    swept_s: float = 0.0
+    """When the last sweep began."""
+
+    @classmethod
+    def parse(cls, text: str | None) -> Cursor:
+        return cls(**json.loads(text)) if text else cls()
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """A drop whose partition is to be made."""
+
+    drop: str
+    key: str
+    files: int
+    bytes: int
+
+
+@dataclass(kw_only=True)
+class Tick:
+    """What a look has found."""
+
+    cursor: Cursor = field(default_factory=Cursor)
+    taken: list[Taken] = field(default_factory=list)
+    changes: dict[str, str] = field(default_factory=dict)
+    """Partition key -> what has happened to its drop, in one sentence."""
+    refused: list[str] = field(default_factory=list)
+    summary: str = ""
+
+
+def key_of_revision(drop: str, revision: int) -> str:
+    """The partition key of a drop; of what was taken of it later, "2026-01@2"."""
+    return drop if revision == 1 else f"{drop}@{revision}"
+
+
+def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
+    """Look at the place once. Raises ListingError, and ControlFileError for a state that cannot be read."""
+    state = memory.read(cursor.state)
+    listing = Listing(watch.pattern)
+    names = _listed(lambda: listing.names, watch)
+    _require_not_all_gone(names, state.drops, watch)
+    drops, tick = dict(state.drops), Tick()
+    arriving: dict[str, str] = {}
+    last_new = state.last_new
+
+    def judge_one(name: str, seen: Seen | None) -> None:
+        nonlocal last_new
+        known, finding = judge(
+            name, drops.get(name), seen, now_s, watch.rule, listing.reader(name), revises=watch.revises
+        )
+        if finding is not None and finding.what is What.TAKE:
+            assert seen is not None
+            if len(tick.taken) >= watch.at_most:
+                arriving[name] = f"the tick takes {watch.at_most} at most"
+                return  # nothing is noted, so the next tick decides the same
+            key = key_of_revision(name, finding.revision)
+            memory.note_taken(key, seen.stamps)
+            tick.taken.append(Taken(drop=name, key=key, files=len(seen.stamps), bytes=seen.bytes))
+            last_new = f"{name!r} at {datetime.fromtimestamp(now_s, UTC):%Y-%m-%d %H:%M} UTC"
+        elif finding is not None and finding.what is What.ARRIVING:
+            arriving[name] = finding.why
+        elif finding is not None:
+            sentence = _sentence(finding, seen, drops.get(name), memory)
+            tick.changes[key_of_revision(name, finding.revision)] = sentence
+        if known is None:
+            drops.pop(name, None)
+        else:
+            drops[name] = known
+
+    there = set(names)
+    for name in sorted(drops.keys() - there):
+        judge_one(name, None)
+    ends_s = time.monotonic() + watch.budget_s
+    fresh = [name for name in names if name not in drops or drops[name].phase is Phase.ARRIVING]
+    arriving_at = ""
+    for name in _from(fresh, cursor.arriving_at):
+        if _refuse(name, tick):
+            continue
+        judge_one(name, _listed(lambda name=name: listing.look(name), watch))  # type: ignore[misc]
+        if time.monotonic() >= ends_s:
+            arriving_at = name
+            break
+    taken_at, swept_s = cursor.taken_at, cursor.swept_s
+    if not taken_at and (now_s - swept_s >= watch.recheck_s or now_s < swept_s):
+        swept_s = now_s
+    if taken_at or swept_s == now_s:
+        settled = [name for name in names if name not in set(fresh) and name > taken_at]
+        taken_at = ""
+        for name in settled:
+            judge_one(name, _listed(lambda name=name: listing.look(name), watch))  # type: ignore[misc]
+            if time.monotonic() >= ends_s and name != settled[-1]:
+                taken_at = name
+                break
+    after = State(drops=drops, last_new=last_new)
+    named = cursor.state if after == state else memory.write(after, cursor.state)
+    tick.cursor = Cursor(state=named, arriving_at=arriving_at, taken_at=taken_at, swept_s=swept_s)
+    tick.summary = _summary(watch, after, arriving, tick)
+    return tick
+
+
+def _listed(call: Callable[[], T], watch: Watch) -> T:
+    """The result of a listing, within its time. Raises ListingError with what the store said."""
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(call())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(LISTING_TIMEOUT_S)
+    if failed:
+        reason = " ".join(str(failed[0]).split())[:300] or type(failed[0]).__name__
+        raise ListingError(f"{watch.pattern.path!r} could not be listed ({reason}). The next tick looks again.")
+    if not done:
+        raise ListingError(
+            f"{watch.pattern.path!r} was not listed within {LISTING_TIMEOUT_S:g} s. The next tick looks again."
+        )
+    return done[0]
+
+
+def _require_not_all_gone(names: Sequence[str], drops: Mapping[str, Known], watch: Watch) -> None:
+    if drops and not names:
+        raise ListingError(
+            f"Nothing is at {watch.pattern.base!r} any more, where {len(drops)} drops were. See that the folder or the "
+            "bucket is the right one and can be read. The next tick looks again."
+        )
+
+
+def _refuse(name: str, tick: Tick) -> bool:
+    """Whether the name cannot be the key of a partition."""
+    try:
+        segment_of(key_of_revision(name, 2))
+    except PartitionKeyError as error:
+        tick.refused.append(str(error))
+        return True
+    if "..." in name or not name.isprintable():
+        tick.refused.append(f"The drop {name!r} has '...' or an unprintable character in its name. Rename it.")
+        return True
+    return False
+
+
+def _from(names: Sequence[str], after: str) -> Iterator[str]:
+    """All names, beginning after this one."""
+    yield from (name for name in names if name > after)
+    yield from (name for name in names if name <= after)
+
+
+def _sentence(finding: Finding, seen: Seen | None, known: Known | None, memory: Memory) -> str:
+    if finding.what is What.VANISHED:
+        return f"The drop {finding.drop!r} is gone from its place."
+    if finding.what is What.REVERTED:
+        return f"The drop {finding.drop!r} has the files again that were taken."
+    assert seen is not None
+    assert known is not None
+    taken = memory.taken(key_of_revision(finding.drop, known.revision))
+    changed = change_between(taken, seen.stamps).describe() if taken else "its files differ"
+    again = f" It is taken again as revision {finding.revision} when it is complete." * (
+        finding.revision > known.revision
+    )
+    return f"The drop {finding.drop!r} has changed since it was taken: {changed}.{again}"
+
+
+def _summary(watch: Watch, state: State, arriving: Mapping[str, str], tick: Tick) -> str:
+    phases = Counter(known.phase for known in state.drops.values())
+    parts = [f"{len(state.drops)} drops at {watch.pattern.path}: {phases[Phase.TAKEN]} taken"]
+    if arriving:
+        some = ", ".join(f"{name!r}: {why}" for name, why in list(arriving.items())[:SHOWN])
+        parts.append(f"{phases[Phase.ARRIVING]} arriving ({some}{', …' * (len(arriving) > SHOWN)})")
+    parts += list(tick.changes.values())[:SHOWN] + tick.refused[:SHOWN]
+    parts.append(f"last new one: {state.last_new}" if state.last_new else "no new one yet")
+    return "; ".join(part.rstrip(".") for part in parts) + "."

@@ -1,0 +1,122 @@
+"""A sensor on a place where raw data arrive in drops: each complete drop becomes a partition, and its runs.
+
+    from marin_sensors.drops.completeness import Marked
+    from marin_sensors.new_raw_data import new_raw_data
+
+    crawls = new_raw_data(
+        "crawls",
+        "gs://crawls/{drop}/*.warc.gz",
+        partitions="drops",                      # dynamic("drops") of the steps
+        assets=["drops/raw", "drops/tokenized"],
+        complete=Marked("_SUCCESS"),
+    )
+
+Each drop is taken once, also if the daemon is killed at any moment: a run's key is that of its drop, and Dagster
+launches no key twice. What happens to a drop later (a file that is late, rewritten or gone) is an observation on the
+page of the first asset; with `on_change="revise"` the drop is taken again, as the partition "<drop>@2".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+import dagster as dg
+
+from marin_resources.settings import SettingError, default_prefix, normalize_prefix
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.versioned_json import ControlFileError
+from marin_sensors.drops.completeness import Completeness, Settled
+from marin_sensors.drops.memory import Memory
+from marin_sensors.drops.pattern import DropPattern
+from marin_sensors.drops.tick import Cursor, ListingError, Taken, Tick, Watch, look
+
+SETTLING_S = 600.0
+BUDGET_S = 10.0
+REPORTED = (ListingError, ControlFileError, SettingError, UnavailableError)
+"""Errors that are complete sentences: the tick is skipped with them."""
+
+
+def new_raw_data(
+    name: str,
+    path: str,
+    *,
+    partitions: str,
+    assets: Sequence[str],
+    complete: Completeness | None = None,
+    on_change: Literal["report", "revise"] = "report",
+    every_s: int = 60,
+    at_most: int = 20,
+    recheck_s: float = 3600,
+    start: bool = False,
+) -> dg.SensorDefinition:
+    """A sensor named `name` on the drops at `path`, which has `{drop}` in it: see `DropPattern`.
+
+    partitions   the name of the dynamic set of the assets: a drop's name is added to it
+    assets       keys of the assets that are materialized at the new partition
+    complete     when a drop is complete; by default when it has not changed for ten minutes
+    on_change    what happens if a drop changes after it was taken: "report", or "revise", which takes it again
+    every_s      seconds between two ticks
+    at_most      drops that one tick takes
+    recheck_s    seconds in which each drop that was taken is looked at once, for changes
+    start        whether it runs without being switched on. Its runs cost what the assets cost
+
+    Raises PatternError for a path without `{drop}`.
+    """
+    rule = complete or Settled(SETTLING_S)
+    watch = Watch(
+        pattern=DropPattern(path),
+        rule=rule,
+        revises=on_change == "revise",
+        at_most=at_most,
+        recheck_s=recheck_s,
+        budget_s=BUDGET_S,
+    )
+    keys = [dg.AssetKey(asset.split("/")) for asset in assets]
+
+    @dg.sensor(
+        name=name,
+        target=dg.AssetSelection.assets(*keys),
+        minimum_interval_seconds=every_s,
+        default_status=dg.DefaultSensorStatus.RUNNING if start else dg.DefaultSensorStatus.STOPPED,
+        description=(
+            f"Looks at {path}. A drop is complete {rule}. Then its name is added to the set {partitions!r}, and "
+            f"{', '.join(assets)} are materialized for it. A drop that changes later is "
+            f"{'taken again' if watch.revises else 'reported'}."
+        ),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        memory = Memory(normalize_prefix(default_prefix()), name)
+        try:
+            tick = look(watch, memory, Cursor.parse(context.cursor), time.time())
+        except REPORTED as error:
+            return dg.SkipReason(str(error))
+        for sentence in (*tick.changes.values(), *tick.refused):
+            context.log.warning(sentence)
+        context.log.info(tick.summary)
+        return _result(tick, partitions, keys, name)
+
+    return sensor
+
+
+def _result(tick: Tick, partitions: str, keys: Sequence[dg.AssetKey], sensor: str) -> dg.SensorResult:
+    added = [dg.AddDynamicPartitionsRequest(partitions, [taken.key for taken in tick.taken])] if tick.taken else []
+    return dg.SensorResult(
+        run_requests=[_request(taken, keys, sensor) for taken in tick.taken],
+        skip_reason=None if tick.taken else tick.summary,
+        cursor=tick.cursor.text(),
+        dynamic_partitions_requests=added,
+        asset_events=[
+            dg.AssetObservation(keys[0], partition=key, description=sentence) for key, sentence in tick.changes.items()
+        ],
+    )
+
+
+def _request(taken: Taken, keys: Sequence[dg.AssetKey], sensor: str) -> dg.RunRequest:
+    return dg.RunRequest(
+        run_key=f"{sensor}: {taken.key}",
+        asset_selection=list(keys),
+        partition_key=taken.key,
+        tags={"marin/drop": taken.drop},
+    )

@@ -1,0 +1,47 @@
+"""Patterns of places where drops arrive."""
+
+from __future__ import annotations
+
+import pytest
+
+from marin_sensors.drops.pattern import DropPattern, PatternError
+
+
+@pytest.mark.parametrize(
+    ("path", "base", "folder", "file", "drop"),
+    [
+        ("gs://crawls/{drop}/*.warc.gz", "gs://crawls", "2026-01", "2026-01/a.warc.gz", "2026-01"),
+        ("gs://b/x/crawl-{drop}/**/*.gz", "gs://b/x", "crawl-7", "crawl-7/a/b/c.gz", "7"),
+        ("/data/{drop}/wet/*.gz", "/data", "a b", "a b/wet/1.gz", "a b"),
+        ("/data/{drop}.jsonl.zst", "/data", None, "2026.01.jsonl.zst", "2026.01"),
+        ("s3://raw/{drop}-*.parquet", "s3://raw", None, "7-00001.parquet", "7"),
+        ("drops/{drop}/part-?.txt", "drops", "x", "x/part-1.txt", "x"),
+    ],
+)
+def test_a_drop_is_found_in_a_path(path: str, base: str, folder: str | None, file: str, drop: str) -> None:
+    pattern = DropPattern(path)
+    assert pattern.base == base
+    assert pattern.is_folder == (folder is not None)
+    assert pattern.drop_of_file(file) == drop
+    if folder is not None:
+        assert pattern.drop_of_folder(folder) == drop
+        assert pattern.folder_of(drop) == f"{base}/{folder}"
+
+
+@pytest.mark.parametrize(
+    ("path", "other"),
+    [
+        ("gs://crawls/{drop}/*.warc.gz", "2026-01/a.warc"),
+        ("gs://crawls/{drop}/*.warc.gz", "2026-01/b/a.warc.gz"),
+        ("/data/{drop}.jsonl.zst", "a/b.jsonl.zst"),
+        ("/data/{drop}.jsonl.zst", "ajsonl.zst"),
+    ],
+)
+def test_other_files_belong_to_no_drop(path: str, other: str) -> None:
+    assert DropPattern(path).drop_of_file(other) is None
+
+
+@pytest.mark.parametrize("path", ["gs://crawls/*.gz", "", "a/{drop}/{drop}", "gs://*/{drop}/x", None, "a/{dorp}/x"])
+def test_a_place_without_drops_is_one_sentence(path: str) -> None:
+    with pytest.raises(PatternError, match=r"The place of drops .* \{drop\}"):
+        DropPattern(path)

@@ -1,0 +1,259 @@
+"""The sensor on drops of raw data, tick by tick on a disk and on GCS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from fake_gcs.bucket_for_tests import BucketForTests
+
+from marin_resources.storage.files import remove, write_bytes
+from marin_resources.storage.paths import join
+from marin_sensors import new_raw_data as module
+from marin_sensors.drops import tick as ticks
+from marin_sensors.drops.completeness import Marked, Settled
+from marin_sensors.new_raw_data import new_raw_data
+
+Tick = Callable[[], dg.SensorResult | dg.SkipReason]
+
+
+@dg.asset(key=["drops", "raw"], partitions_def=dg.DynamicPartitionsDefinition(name="drops"))
+def raw() -> None: ...
+
+
+class Clock:
+    """The time of the sensor's machine."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000_000.0
+
+    def time(self) -> float:
+        return self.now_s
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+class Ticking:
+    """A sensor of one instance, ticked by hand as the daemon does it: the cursor is kept after a tick's requests."""
+
+    def __init__(self, sensor: dg.SensorDefinition, instance: dg.DagsterInstance) -> None:
+        self.cursor: str | None = None
+        self._sensor, self._instance = sensor, instance
+
+    def __call__(self) -> list[str]:
+        """The keys that are requested."""
+        result = self.look()
+        if isinstance(result, dg.SkipReason):
+            self.said = str(result.skip_message)
+            return []
+        self.cursor = result.cursor
+        self.said = str(result.skip_reason.skip_message) if result.skip_reason else ""
+        self.observed = [str(event.description) for event in result.asset_events]
+        assert result.run_requests is not None
+        asked = [str(request.partition_key) for request in result.run_requests]
+        added = [key for request in result.dynamic_partitions_requests or () for key in request.partition_keys]
+        assert asked == added
+        return asked
+
+    def look(self) -> Any:
+        context = dg.build_sensor_context(
+            instance=self._instance, cursor=self.cursor, definitions=dg.Definitions(assets=[raw])
+        )
+        return self._sensor(context)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def place(disk_or_gcs_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where drops arrive. The prefix of outputs is on the same kind of store."""
+    monkeypatch.setenv("MARIN_PREFIX", join(disk_or_gcs_prefix, "outputs"))
+    return join(disk_or_gcs_prefix, "drops")
+
+
+@pytest.fixture
+def ticking(place: str, clock: Clock) -> Iterator[Callable[..., Ticking]]:
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def make(pattern: str = "{drop}/*.gz", **options: Any) -> Ticking:
+            sensor = new_raw_data("watch", join(place, pattern), partitions="drops", assets=["drops/raw"], **options)
+            return Ticking(sensor, instance)
+
+        yield make
+
+
+def drop(place: str, *names: str, data: bytes = b"1") -> None:
+    for name in names:
+        write_bytes(join(place, name), data)
+
+
+def test_a_drop_that_has_settled_is_requested_once(ticking: Callable[..., Ticking], place: str, clock: Clock) -> None:
+    tick = ticking(complete=Settled(100))
+    drop(place, "2026-01/a.gz", "2026-01/notes.txt", "elsewhere.txt")
+    assert tick() == []
+    assert "1 arriving ('2026-01': it changed less than 100 s ago)" in tick.said
+    clock.now_s += 60
+    drop(place, "2026-01/b.gz")
+    assert tick() == []
+    clock.now_s += 60
+    assert tick() == []
+    clock.now_s += 60
+    assert tick() == ["2026-01"]
+    assert tick() == []
+    assert tick.said.endswith("1 taken; last new one: '2026-01' at 1970-01-12 13:49 UTC.")
+
+
+def test_drops_that_are_files_and_drops_with_a_marker(ticking: Callable[..., Ticking], place: str) -> None:
+    files = ticking("{drop}.gz", complete=Settled(0))
+    drop(place, "x.gz", "y.gz", "z.txt", "marked/a.gz")
+    assert files() == ["x", "y"]
+    marked = ticking(complete=Marked("_SUCCESS"))
+    assert marked() == []
+    drop(place, "marked/_SUCCESS")
+    assert marked() == ["marked"]
+
+
+def test_a_tick_whose_cursor_is_lost_requests_the_same_with_the_same_run_keys(
+    ticking: Callable[..., Ticking], place: str
+) -> None:
+    tick = ticking(complete=Settled(0))
+    drop(place, "a/1.gz", "b/1.gz")
+    lost = tick.look()  # the daemon is killed before it keeps the cursor
+    again = tick.look()
+    keys = [request.run_key for request in lost.run_requests]
+    assert keys == [request.run_key for request in again.run_requests] == ["watch: a", "watch: b"]
+    assert lost.cursor == again.cursor
+
+
+def test_what_happens_to_a_drop_after_it_was_taken_is_told_apart_once(
+    ticking: Callable[..., Ticking], place: str, clock: Clock
+) -> None:
+    tick = ticking(complete=Settled(0), recheck_s=0)
+    drop(place, "a/1.gz", "a/2.gz", "a/3.gz")
+    assert tick() == ["a"]
+    drop(place, "a/2.gz", data=b"22")
+    drop(place, "a/4.gz")
+    remove(join(place, "a/3.gz"))
+    assert tick() == []
+    sentence = (
+        "The drop 'a' has changed since it was taken: 1 late ('4.gz'), 1 rewritten ('2.gz'), 1 vanished ('3.gz')."
+    )
+    assert tick.observed == [sentence]
+    assert sentence.rstrip(".") in tick.said
+    assert tick() == []
+    assert tick.observed == []
+
+
+def test_a_changed_drop_is_taken_again_as_a_revision(ticking: Callable[..., Ticking], place: str, clock: Clock) -> None:
+    tick = ticking(complete=Settled(100), recheck_s=0, on_change="revise")
+    drop(place, "a/1.gz")
+    assert tick() == []
+    clock.now_s += 100
+    assert tick() == ["a"]
+    drop(place, "a/2.gz")
+    assert tick() == []
+    assert "It is taken again as revision 2 when it is complete." in tick.observed[0]
+    clock.now_s += 100
+    assert tick() == ["a@2"]
+    clock.now_s += 100
+    assert tick() == []
+
+
+def test_a_drop_that_is_gone_is_reported_after_two_looks(ticking: Callable[..., Ticking], place: str) -> None:
+    tick = ticking(complete=Settled(0))
+    drop(place, "a/1.gz", "b/1.gz")
+    assert tick() == ["a", "b"]
+    remove(join(place, "a/1.gz"))
+    folder = Path(place, "a")
+    if folder.exists():
+        folder.rmdir()
+    assert (tick(), tick.observed) == ([], [])
+    assert (tick(), tick.observed) == ([], ["The drop 'a' is gone from its place."])
+    assert (tick(), tick.observed) == ([], [])
+
+
+def test_a_place_that_is_empty_all_at_once_is_a_skipped_tick(
+    ticking: Callable[..., Ticking], place: str, clock: Clock
+) -> None:
+    tick = ticking(complete=Settled(0))
+    drop(place, "a/1.gz")
+    assert tick() == ["a"]
+    before = tick.cursor
+    remove(join(place, "a/1.gz"))
+    folder = Path(place, "a")
+    if folder.exists():
+        folder.rmdir()
+    for _ in range(3):
+        assert tick() == []
+        assert "any more, where 1 drops were. See that the folder or the bucket is the right one" in tick.said
+    assert tick.cursor == before
+    drop(place, "a/1.gz")
+    assert tick() == []
+
+
+def test_at_most_so_many_are_taken_in_one_tick_and_none_is_forgotten(
+    ticking: Callable[..., Ticking], place: str
+) -> None:
+    tick = ticking(complete=Settled(0), at_most=2)
+    drop(place, *(f"d{n}/1.gz" for n in range(5)))
+    assert [tick(), tick(), tick(), tick()] == [["d0", "d1"], ["d2", "d3"], ["d4"], []]
+
+
+def test_a_name_that_cannot_be_a_key_is_said_and_holds_nothing_up(ticking: Callable[..., Ticking], place: str) -> None:
+    tick = ticking(complete=Settled(0))
+    drop(place, "a...b/1.gz", "good/1.gz")
+    assert tick() == ["good"]
+    assert tick() == []
+    assert "The drop 'a...b' has '...'" in tick.said
+
+
+def test_a_state_that_is_damaged_or_gone_is_a_skipped_tick(
+    ticking: Callable[..., Ticking], place: str, disk_or_gcs_prefix: str
+) -> None:
+    tick = ticking(complete=Settled(0))
+    drop(place, "a/1.gz")
+    assert tick() == ["a"]
+    cursor = json.loads(str(tick.cursor))
+    path = join(disk_or_gcs_prefix, "outputs/.marin/sensors/watch", f"{cursor['state']}.json.gz")
+    write_bytes(path, b"not gzip")
+    assert tick() == []
+    assert path in tick.said
+    assert "Reset the sensor's cursor" in tick.said
+    remove(path)
+    assert tick() == []
+    assert path in tick.said
+    tick.cursor = None
+    assert tick() == ["a"]
+
+
+def test_a_store_that_fails_is_a_skipped_tick_and_the_next_one_catches_up(
+    gcs_bucket: BucketForTests, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MARIN_PREFIX", str(tmp_path / "outputs"))
+    monkeypatch.setattr(ticks, "LISTING_TIMEOUT_S", 10.0)
+    place = join(gcs_bucket.prefix, "drops")
+    sensor = new_raw_data(
+        "watch", join(place, "{drop}/*.gz"), partitions="drops", assets=["drops/raw"], complete=Settled(0)
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        tick = Ticking(sensor, instance)
+        drop(place, "a/1.gz")
+        assert tick() == ["a"]
+        before = tick.cursor
+        drop(place, "b/1.gz")
+        gcs_bucket.fail(match="/o", status=403, times=1000)
+        assert tick() == []
+        assert "could not be listed (" in tick.said
+        assert tick.cursor == before
+        gcs_bucket.calm()
+        assert tick() == ["b"]
