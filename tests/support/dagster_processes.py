@@ -19,9 +19,12 @@ CODE, DAEMON, WEBSERVER = "code", "daemon", "webserver"
 
 
 class DagsterProcesses:
-    """The processes of one deployment. `ui` asks its webserver, as the UI does."""
+    """The processes of one deployment. `ui` asks its webserver, as the UI does.
 
-    def __init__(self, location: Path, folder: Path, env: Mapping[str, str]) -> None:
+    `killed_once`: while this file exists, the daemon kills itself before it keeps the cursor of a sensor's tick.
+    """
+
+    def __init__(self, location: Path, folder: Path, env: Mapping[str, str], killed_once: Path | None = None) -> None:
         code_port, ui_port = _free_ports(2)
         self._code_port = code_port
         workspace = folder / "grpc_workspace.yaml"
@@ -30,7 +33,7 @@ class DagsterProcesses:
         local = ["-h", "127.0.0.1", "-p"]
         self._commands = {
             CODE: ["dagster", "api", "grpc", *local, str(code_port), "-f", str(location), "--location-name", "marin"],
-            DAEMON: ["dagster-daemon", "run", "-w", str(workspace)],
+            DAEMON: [*_daemon(killed_once), "run", "-w", str(workspace)],
             WEBSERVER: ["dagster-webserver", *local, str(ui_port), "-w", str(workspace)],
         }
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -63,6 +66,10 @@ class DagsterProcesses:
             process.kill()
             process.wait()
 
+    def has_ended(self, name: str) -> bool:
+        """Whether a process that was started has ended by itself."""
+        return self._running[name].poll() is not None
+
     def end(self) -> None:
         """kill -9 of all, and of the runs that the code server has started."""
         for process in self._running.values():
@@ -75,15 +82,23 @@ class DagsterProcesses:
 
 
 @contextmanager
-def dagster_processes(location: Path, folder: Path, env: Mapping[str, str]) -> Iterator[DagsterProcesses]:
+def dagster_processes(
+    location: Path, folder: Path, env: Mapping[str, str], killed_once: Path | None = None
+) -> Iterator[DagsterProcesses]:
     """All three, until the block ends."""
-    processes = DagsterProcesses(location, folder, env)
+    processes = DagsterProcesses(location, folder, env, killed_once)
     try:
         processes.start(CODE)
         processes.start(WEBSERVER, DAEMON)
         yield processes
     finally:
         processes.end()
+
+
+def _daemon(killed_once: Path | None) -> list[str]:
+    if killed_once is None:
+        return ["dagster-daemon"]
+    return ["python", str(Path(__file__).with_name("daemon_killed_once.py")), str(killed_once)]
 
 
 def _free_ports(count: int) -> list[int]:

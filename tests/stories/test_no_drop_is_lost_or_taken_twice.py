@@ -1,0 +1,75 @@
+"""Drops arrive while the daemon is killed again and again: each becomes a partition and one run."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster_processes import DAEMON, dagster_processes
+from partition_steps import called
+from running import ROOT, wait_until
+
+KILLS = 20
+DROPS = [f"d{number}" for number in range(8)]
+LOCATION = """
+import sys
+sys.path.insert(0, {support!r})
+from pathlib import Path
+import dagster as dg
+from partition_steps import part
+from running import definitions_of
+from marin_assets import dynamic
+from marin_sensors.drops.completeness import Settled
+from marin_sensors.new_raw_data import new_raw_data
+
+step = part("raw", dynamic("drops"), Path({calls!r}))
+watch = new_raw_data(
+    "watch", {place!r} + "/{{drop}}/*.txt", partitions="drops", assets=["parts/raw"], complete=Settled(1), every_s=5,
+    start=True,
+)
+defs = dg.Definitions.merge(definitions_of([step]), dg.Definitions(sensors=[watch]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2400)
+def test_through_twenty_kills_of_the_daemon(tmp_path: Path, prefix: Path) -> None:
+    home, place, calls = tmp_path / "home", tmp_path / "drops", tmp_path / "calls.txt"
+    home.mkdir()
+    place.mkdir()
+    shutil.copy(ROOT / ".dagster/dagster.yaml", home)
+    location = tmp_path / "location.py"
+    support = str(ROOT / "tests" / "support")
+    location.write_text(LOCATION.format(support=support, calls=str(calls), place=str(place)))
+    env = {"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(home)}
+    between = tmp_path / "kill between runs and cursor"
+    moments = random.Random(7)
+    with dagster_processes(location, tmp_path, env, killed_once=between) as dagster:
+        between.touch()
+        drop(place, DROPS[0])
+        wait_until(lambda: dagster.has_ended(DAEMON), "the kill between the runs and the cursor", timeout_s=120)
+        assert not between.exists()
+        left = DROPS[1:]
+        for kill in range(KILLS - 1):
+            dagster.kill(DAEMON)
+            dagster.start(DAEMON)
+            if left and kill % 2:
+                drop(place, left.pop(0))
+            time.sleep(moments.uniform(0, 15))  # the drawn moment
+        assert not left
+        wait_until(lambda: len(called(calls)) == len(DROPS), "a run of each drop", timeout_s=300)
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            wait_until(lambda: all(run.is_finished for run in instance.get_runs()), "all runs to end", timeout_s=300)
+            runs = [run.tags["dagster/partition"] for run in instance.get_runs()]
+    assert called(calls) == [f"raw[{name}]" for name in DROPS]
+    assert sorted(runs) == DROPS
+
+
+def drop(place: Path, name: str) -> None:
+    folder = place / name
+    folder.mkdir()
+    (folder / "a.txt").write_text(name)
