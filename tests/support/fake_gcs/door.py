@@ -1,4 +1,4 @@
-"""The door for tests: faults are armed, calm is made, requests are told, a bucket is forgotten with all in it."""
+"""The door for tests: faults are armed, calm is made, requests are told, a bucket is filled, or forgotten."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections import defaultdict, deque
 from typing import Any
 
+from fake_gcs.checksums import checksums_of
 from fake_gcs.faults import Faults
 from fake_gcs.routes import Api
 
@@ -33,6 +34,9 @@ class Door:
             return json.dumps(self.faults.left(asked["bucket"])).encode()
         elif path == "/_requests":
             return json.dumps(list(self._requests[asked["bucket"]])).encode()
+        elif path == "/_fill":
+            for name in asked["names"]:
+                self._api.store.create(asked["bucket"], name, b"", checksums_of(b""), {})
         elif path == "/_forget":
             self._forget(asked["bucket"])
         else:
