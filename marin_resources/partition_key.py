@@ -3,16 +3,22 @@
 In:  a key, any text.   Out: the segment: letters, digits and `-_.=+@:` as they are, other bytes in UTF-8 as `%XX`.
 
 A key that cannot be a folder everywhere is refused: empty, `.`, `..`, or over 200 bytes as a segment.
+
+A drop of raw data that was taken again is a revision: "2026-01@2" is what "2026-01" was later.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
 SAFE = "-_.=+@:"
 MAX_SEGMENT_BYTES = 200
 """A file system takes 255 for a name; what is written beside a folder has a longer name than the folder."""
+
+
+_REVISED = re.compile(r"(?P<drop>.+)@(?P<number>[2-9]|[1-9][0-9]+)")
 
 
 class PartitionKeyError(ValueError):
@@ -58,3 +64,14 @@ def require_distinct(keys: Iterable[str], what: str) -> None:
                 f"{what} has the keys {other!r} and {key!r}, which are one folder where case does not matter, as on "
                 "macOS. Rename one of them."
             )
+
+
+def key_of_revision(drop: str, revision: int) -> str:
+    """Return the partition key of a drop's revision: of the first one, the drop's name."""
+    return drop if revision == 1 else f"{drop}@{revision}"
+
+
+def revision_of(key: str) -> tuple[str, int]:
+    """Return the drop and the revision that a key names."""
+    found = _REVISED.fullmatch(key)
+    return (found["drop"], int(found["number"])) if found else (key, 1)

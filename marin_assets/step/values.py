@@ -33,6 +33,8 @@ else:
 T = TypeVar("T")
 KEY = "{partition}"
 """In a form: stands for the key of the partition."""
+DROP = "{drop}"
+"""In a form: stands for the drop of raw data that the key names; of its revision "2026-01@2", "2026-01"."""
 
 
 class ConfigError(ValueError):
@@ -123,7 +125,7 @@ class PartitionName(Placeholder, _Path):
 
     dimension: str | None = None
     form: str = KEY
-    """A text with KEY in it, for which the key is put in."""
+    """A text with KEY or DROP in it, for which the key is put in."""
 
 
 @dataclass(frozen=True)
@@ -205,10 +207,13 @@ def output_path_of(step: StepMarker | InputName, name: str | None = None, *, par
 def this_partition(dimension: str | None = None, *, form: str = KEY) -> str:
     """The key of the partition that is computed; for a product, of the named dimension, or both as Dagster has them.
 
-    `form` is a text around the key, such as "s3://crawls/{partition}/wet". It enters the version. Raises ConfigError.
+    `form` is a text around the key, such as "s3://crawls/{partition}/wet". With {drop} in place of {partition}, a later
+    revision of a drop, "2026-01@2", is read where the drop is. The form enters the version. Raises ConfigError.
     """
-    if not isinstance(form, str) or KEY not in form:
-        raise ConfigError(f"this_partition(form={form!r}) has no {KEY} in it, expected one, such as 'drops/{KEY}'.")
+    if not isinstance(form, str) or (KEY not in form and DROP not in form):
+        raise ConfigError(
+            f"this_partition(form={form!r}) has no {KEY} in it, expected one, such as 'drops/{KEY}', or {DROP}."
+        )
     return cast(str, PartitionName(dimension, form))
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from marin_resources.partition_key import PartitionKeyError, segment_of
+from marin_resources.partition_key import PartitionKeyError, key_of_revision, revision_of, segment_of
 from marin_sensors.drops.completeness import Completeness
 from marin_sensors.drops.decide import Finding, Known, Phase, What, judge
 from marin_sensors.drops.listing import Listing
@@ -88,11 +88,6 @@ class Tick:
     """Partition key -> what has happened to its drop, in one sentence."""
     refused: list[str] = field(default_factory=list)
     summary: str = ""
-
-
-def key_of_revision(drop: str, revision: int) -> str:
-    """The partition key of a drop; of what was taken of it later, "2026-01@2"."""
-    return drop if revision == 1 else f"{drop}@{revision}"
 
 
 def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
@@ -201,6 +196,9 @@ def _refuse(name: str, tick: Tick) -> bool:
         return True
     if "..." in name or not name.isprintable():
         tick.refused.append(f"The drop {name!r} has '...' or an unprintable character in its name. Rename it.")
+        return True
+    if revision_of(name)[1] > 1:
+        tick.refused.append(f"The drop {name!r} has the name of another one's revision. Rename it.")
         return True
     return False
 

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marin_resources.output import Output
-from marin_resources.partition_key import PartitionKeyError, key_of, require_distinct, segment_of
+from marin_resources.partition_key import (
+    PartitionKeyError,
+    key_of,
+    key_of_revision,
+    require_distinct,
+    revision_of,
+    segment_of,
+)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20))
@@ -53,3 +60,12 @@ def test_each_partition_is_a_folder_and_an_identity_of_its_own() -> None:
     assert len({whole.identity, one.identity, other.identity}) == 3
     assert one == whole.at("2026/01")
     assert Output(name="x", version="abcdef", identity="1", override="kept/x/").at("a").relative() == "kept/x/a"
+
+
+@pytest.mark.parametrize(
+    ("key", "drop", "revision"),
+    [("2026-01", "2026-01", 1), ("2026-01@2", "2026-01", 2), ("a@b@13", "a@b", 13), ("a@1", "a@1", 1), ("@2", "@2", 1)],
+)
+def test_a_key_names_a_drop_and_its_revision(key: str, drop: str, revision: int) -> None:
+    assert revision_of(key) == (drop, revision)
+    assert key_of_revision(drop, revision) == key

@@ -3,6 +3,8 @@
 In:  the folder of its partitions.
 Out: partitions.json: the key, path and manifest digest of each partition that is complete now.
 
+Of a drop of raw data that was taken again, the newest complete revision is listed alone.
+
 What is in the folder grows, the snapshot does not: it is made once for each of its own keys. What reads it has its keys
 too, so a later snapshot is a new output, and never a new content at an old path.
 """
@@ -10,13 +12,14 @@ too, so a later snapshot is a new output, and never a new content at an old path
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from marin_assets.documents.snapshots import SnapshotPartition, write_snapshot
 from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.output import Status, identity_of
-from marin_resources.partition_key import key_of, segment_of
+from marin_resources.partition_key import key_of, key_of_revision, revision_of, segment_of
 from marin_resources.storage.files import names_in
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
@@ -39,7 +42,7 @@ class TakeSnapshotConfig:
 
 
 def take_snapshot(config: TakeSnapshotConfig) -> dict[str, int]:
-    """Write the list of complete partitions. Returns partitions, incomplete, bytes.
+    """Write the list of complete partitions. Returns partitions, incomplete, superseded, bytes.
 
     Raises NothingCompleteError, and ControlFileError for a damaged record.
     """
@@ -53,9 +56,22 @@ def take_snapshot(config: TakeSnapshotConfig) -> dict[str, int]:
             "of them first."
         )
     log.info("%d of %d partitions of %s are complete", len(found), len(keys), config.partitions_path)
-    write_snapshot(config.output_path, [partition for partition, _ in found])
-    size = sum(size for _, size in found)
-    return {"partitions": len(found), "incomplete": len(keys) - len(found), "bytes": size}
+    newest = _newest_revisions(partition.key for partition, _ in found)
+    listed = [each for each in found if each[0].key in newest]
+    write_snapshot(config.output_path, [partition for partition, _ in listed])
+    return {
+        "partitions": len(listed),
+        "incomplete": len(keys) - len(found),
+        "superseded": len(found) - len(listed),
+        "bytes": sum(size for _, size in listed),
+    }
+
+
+def _newest_revisions(keys: Iterable[str]) -> set[str]:
+    newest: dict[str, int] = {}
+    for drop, revision in map(revision_of, keys):
+        newest[drop] = max(newest.get(drop, 1), revision)
+    return {key_of_revision(drop, revision) for drop, revision in newest.items()}
 
 
 def _look(folder: str, key: str) -> tuple[SnapshotPartition, int] | None:

@@ -7,7 +7,8 @@ from typing import Any
 from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.partitions.windows import TimePartitions
-from marin_assets.step.values import KEY, ConfigError, PartitionName, WindowName
+from marin_assets.step.values import DROP, KEY, ConfigError, PartitionName, WindowName
+from marin_resources.partition_key import revision_of
 
 
 def mark_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> str:
@@ -25,7 +26,7 @@ def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, ke
         assert isinstance(partitions, ProductPartitions)
         key = partitions.split(key)[leaf.dimension]
     if isinstance(leaf, PartitionName):
-        return leaf.form.replace(KEY, key)
+        return leaf.form.replace(DROP, revision_of(key)[0]).replace(KEY, key)
     assert isinstance(found, TimePartitions)
     start, end = found.window(key)
     return start.isoformat(), end.isoformat()

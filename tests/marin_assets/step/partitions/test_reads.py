@@ -116,6 +116,9 @@ def test_the_config_has_the_key_and_its_window() -> None:
     both = product(day=daily("2026-01-01"), lang=LANGS)
     assert read_at(step("a", both, x=this_partition("lang")), "2026-01-02|de")[0] == "de"
     assert read_at(step("a", both, x=this_partition()), "2026-01-02|de")[0] == "2026-01-02|de"
+    form = this_partition(form="s3://crawls/{drop}/*.gz {partition}")
+    assert read_at(step("a", DROPS, x=form), "a")[0] == "s3://crawls/a/*.gz a"
+    assert read_at(step("a", DROPS, x=form), "a@2")[0] == "s3://crawls/a/*.gz a@2"
     window = ("2026-01-02T00:00:00+00:00", "2026-01-03T00:00:00+00:00")
     assert read_at(step("a", both, x=this_window("day")), "2026-01-02|de")[0] == window
     assert read_at(step("a", daily("2026-01-01"), x=this_window()), "2026-01-02")[0] == window
