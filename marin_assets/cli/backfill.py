@@ -14,12 +14,12 @@ from marin_assets.cli.options import OptionError, add_prefix, add_selection, pre
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import add_keys_of, add_partition_options, chosen_keys, known_keys_of
 from marin_assets.plan.code_location import select_nodes
-from marin_assets.plan.output_state import State
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.partition_states import partition_states
 from marin_assets.step.graph import Node, build_graph
 from marin_assets.step.values import ConfigError
 from marin_resources.storage.control.control import require_reachable
+from marin_resources.storage.output.states import State
 from marin_resources.storage.output.store import Store
 
 UNFINISHED = frozenset({State.MISSING, State.FAILED, State.DEAD})

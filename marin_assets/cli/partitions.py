@@ -22,15 +22,15 @@ from marin_assets.cli.options import add_prefix, add_script, add_selection, pref
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import add_keys_of, known_keys_of
 from marin_assets.plan.code_location import select_nodes
-from marin_assets.plan.output_state import State
 from marin_assets.plan.partition_runs import PartitionRun
-from marin_assets.plan.partition_states import PartitionState, partition_states
+from marin_assets.plan.partition_states import partition_states
 from marin_assets.step.graph import Node
 from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import DynamicPartitions
 from marin_assets.step.values import ConfigError
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.output.states import PartitionState, State
 from marin_resources.storage.output.store import Store
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))

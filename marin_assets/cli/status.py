@@ -14,12 +14,12 @@ from typing import Any
 from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
 from marin_assets.cli.output import print_line
 from marin_assets.plan.code_location import select_nodes
-from marin_assets.plan.output_state import State, state_of
-from marin_assets.plan.partition_states import PartitionState, partition_states
+from marin_assets.plan.partition_states import partition_states
 from marin_assets.step.graph import Node
 from marin_resources.output import Observed
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.output.states import PartitionState, State, state_of
 from marin_resources.storage.output.store import Store, other_version_message
 
 

@@ -35,13 +35,13 @@ from partition_steps import keys, part
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.run import run_graph
 from marin_assets.cli.entry_point import plan_with_drift
-from marin_assets.plan.output_state import State
 from marin_assets.plan.partition_states import partition_states
 from marin_assets.plan.plan import Action
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import static
 from marin_resources.settings import project_root
 from marin_resources.storage.files import write_bytes
+from marin_resources.storage.output.states import State
 from marin_resources.storage.output.store import Store
 
 MISSING_SHARE = 100

@@ -1,0 +1,87 @@
+"""The state of an output in one word, as people ask for it; and of all partitions of a version, by few requests."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from marin_resources.output import Match, Observed, Output, Status
+from marin_resources.storage.output.store import Store, other_version_message
+
+
+class State(enum.StrEnum):
+    COMPLETE = "complete"
+    RUNNING = "running"
+    FAILED = "failed"
+    DEAD = "dead"
+    """Its worker has neither finished nor failed, and holds no lease any more."""
+    BLOCKED = "blocked"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionState:
+    """The state of one partition."""
+
+    key: str
+    state: State
+    bytes: int | None = None
+    files: int | None = None
+    finished_s: int | None = None
+    """Seconds since 1970."""
+    error: str = ""
+    """Why it failed or is blocked; who computes it."""
+
+
+def state_of(observed: Observed) -> State:
+    """The state of an output, as it was observed."""
+    if observed.damage or observed.match is Match.OTHER:
+        return State.BLOCKED
+    if observed.done:
+        return State.COMPLETE
+    if observed.holder is not None:
+        return State.RUNNING
+    if observed.status is Status.RUNNING:
+        return State.DEAD
+    return State.MISSING if observed.status is None else State.FAILED
+
+
+def states_of_partitions(store: Store, whole: Output, keys: Iterable[str] = ()) -> list[PartitionState]:
+    """The states of these partitions of the version `whole`, and of all that have a folder; in the order of the keys.
+
+    Complete ones are known by their markers. The others are looked at one by one.
+    """
+    there = store.partitions(whole)
+    done = store.done_partitions(whole, there)
+    wanted = list(dict.fromkeys([*keys, *there]))
+    folders = frozenset(there)
+    outputs = {key: whole.at(key) for key in wanted if key in folders and key not in done}
+    looked = store.look(outputs.values())
+    found = []
+    for key in wanted:
+        if key in done:
+            size = done[key]
+            found.append(
+                PartitionState(
+                    key=key, state=State.COMPLETE, bytes=size.bytes, files=size.files, finished_s=size.finished_s
+                )
+            )
+        elif key in outputs:
+            found.append(_state_of(outputs[key], key, looked[outputs[key]]))
+        else:
+            found.append(PartitionState(key=key, state=State.MISSING))
+    return found
+
+
+def _state_of(output: Output, key: str, observed: Observed) -> PartitionState:
+    state, record = state_of(observed), observed.record or {}
+    size = record.get("manifest") or {}
+    error = str(record.get("error") or "was stopped") if state is State.FAILED else ""
+    if state is State.BLOCKED:
+        error = observed.damage or other_version_message(output, observed.path)
+    if state is State.RUNNING and observed.holder is not None:
+        error = f"by {observed.holder.describe()}"
+    if state is State.DEAD:
+        error = "its worker is gone; run again to continue"
+    return PartitionState(key=key, state=state, bytes=size.get("bytes"), files=size.get("files"), error=error)
