@@ -65,6 +65,23 @@ def read_attempt(output_path: str, attempt: int) -> dict[str, Any]:
     return FORMAT.parse(found.data, path)
 
 
+def failures_in_a_row(output_path: str, most: int) -> int:
+    """How many of the newest attempts have failed, counted up to `most`. One that was stopped or lost is passed over.
+
+    Raises ControlFileError and UnavailableError.
+    """
+    failures = 0
+    for attempt in range(latest_attempt(output_path), 0, -1):
+        try:
+            outcome = read_attempt(output_path, attempt).get("outcome")
+        except FileNotFoundError:
+            continue  # the number of a job that never began
+        if outcome == "success" or failures == most:
+            break
+        failures += outcome == "failed"
+    return failures
+
+
 def latest_identity(output_path: str, latest: int) -> str | None:
     """The identity that the newest marked attempt computed. A mark is written when the folder is ready."""
     for attempt in range(latest, 0, -1):

@@ -1,0 +1,184 @@
+"""A schedule that makes, every night, the partitions that are not complete: the newest first, and not too many.
+
+    from marin_sensors.nightly_backfill import nightly_backfill
+
+    nightly = nightly_backfill("nightly", ["drops/raw", "drops/tokenized"], cron="0 2 * * *", cap=200)
+
+It looks at the store, not at Dagster's history: a partition is made if its output at the step's present version is not
+complete, so also after a change of the step. It is left out while somebody computes it, and after it has failed
+`max_failures` times in a row. While runs of the last night are in progress, nothing is added. *Test schedule* in
+Dagster's UI shows what it would request, and requests nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+
+from marin_resources.orchestrator.io_manager import output_of_asset
+from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.settings import SettingError
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.output.attempts import failures_in_a_row
+from marin_resources.storage.output.states import State, states_of_partitions
+from marin_resources.storage.output.store import Store
+from marin_resources.versioned_json import ControlFileError
+
+TAG = "marin/schedule"
+WANTED = frozenset({State.MISSING, State.FAILED, State.DEAD})
+IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
+REPORTED = (ControlFileError, SettingError, UnavailableError, dg.Failure)
+"""Errors that are complete sentences: the tick is skipped with them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Night:
+    """What is to be made."""
+
+    known: Sequence[str]
+    """All keys of the set, the oldest first."""
+    partitions: Mapping[str, tuple[dg.AssetKey, ...]]
+    """Partition key -> the assets that lack it, in the order in which they are requested: the newest first."""
+    left: int
+    """Partitions beyond the cap."""
+    failing: Mapping[str, int]
+    """Partition key -> failures in a row, of those that are left out for them."""
+
+
+def nightly_backfill(
+    name: str,
+    assets: Sequence[str],
+    cron: str,
+    *,
+    cap: int = 100,
+    max_failures: int = 3,
+    timezone: str = "UTC",
+    start: bool = False,
+) -> dg.ScheduleDefinition:
+    """A schedule named `name` that materializes the missing partitions of assets that have one set of partitions.
+
+    assets         keys of the assets, such as "drops/tokenized"
+    cron           when: "0 2 * * *" is every night at two, in the time zone
+    cap            partitions of one night at most
+    max_failures   a partition that has failed so often in a row is left out, until it is made by hand
+    start          whether it runs without being switched on. Its runs cost what the assets cost
+    """
+    keys = [dg.AssetKey(asset.split("/")) for asset in assets]
+
+    @dg.schedule(
+        name=name,
+        cron_schedule=cron,
+        execution_timezone=timezone,
+        target=dg.AssetSelection.assets(*keys),
+        default_status=dg.DefaultScheduleStatus.RUNNING if start else dg.DefaultScheduleStatus.STOPPED,
+        description=(
+            f"Materializes the partitions of {', '.join(assets)} that are not complete: the newest first, at most "
+            f"{cap} a night, none that has failed {max_failures} times in a row, and nothing while its last runs are "
+            "in progress."
+        ),
+    )
+    def schedule(context: dg.ScheduleEvaluationContext) -> Sequence[dg.RunRequest] | dg.SkipReason:
+        running = context.instance.get_runs(dg.RunsFilter(statuses=IN_PROGRESS, tags={TAG: name}))
+        if running:
+            return dg.SkipReason(f"{len(running)} runs of the last time are in progress, so nothing is added.")
+        try:
+            night = night_of(context, StoreResource().store(), keys, cap=cap, max_failures=max_failures)
+        except REPORTED as error:
+            return dg.SkipReason(str(error))
+        for partition, failures in night.failing.items():
+            context.log.warning(f"{partition!r} is left out: it has failed {failures} times in a row.")
+        if not night.partitions:
+            left_out = f" {len(night.failing)} that fail again and again are left out." if night.failing else ""
+            return dg.SkipReason(f"All partitions are complete or being computed.{left_out}")
+        context.log.info(
+            f"{len(night.partitions)} partitions, {night.left} more another night: {', '.join(night.partitions)}"
+        )
+        return list(_requests(context, night, name))
+
+    return schedule
+
+
+def night_of(
+    context: dg.ScheduleEvaluationContext, store: Store, keys: Sequence[dg.AssetKey], *, cap: int, max_failures: int
+) -> Night:
+    """What is to be made now. Raises UnavailableError and ControlFileError; dg.Failure for an asset without a path."""
+    known = _partitions(context, keys)
+    there = frozenset(known)
+    wanted: dict[str, list[dg.AssetKey]] = {}
+    failing: dict[str, int] = {}
+    for key in keys:
+        whole = output_of_asset(context.repository_def.asset_graph, key)
+        for each in states_of_partitions(store, whole, known):
+            if each.state not in WANTED or each.key not in there:
+                continue
+            failures = 0
+            if each.state is State.FAILED:
+                failures = failures_in_a_row(store.locate(whole.at(each.key)), max_failures)
+            if failures >= max_failures:
+                failing[each.key] = failures
+            else:
+                wanted.setdefault(each.key, []).append(key)
+    newest = [each for each in reversed(known) if each in wanted and each not in failing]
+    return Night(
+        known=known,
+        partitions={each: tuple(wanted[each]) for each in newest[:cap]},
+        left=len(newest[cap:]),
+        failing=failing,
+    )
+
+
+def _partitions(context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKey]) -> Sequence[str]:
+    """The keys of the set that all assets have, the oldest first. Raises dg.Failure for assets without one set."""
+    found = {key: context.repository_def.asset_graph.get(key).partitions_def for key in keys}
+    first, partitions = next(iter(found.items()))
+    for key, other in found.items():
+        if other is None:
+            raise dg.Failure(f"Asset {key.to_user_string()!r} has no partitions. Leave it out of the schedule.")
+        if other != partitions:
+            raise dg.Failure(
+                f"Assets {first.to_user_string()!r} and {key.to_user_string()!r} have different partitions. Make a "
+                "schedule for each."
+            )
+    assert partitions is not None
+    return partitions.get_partition_keys(
+        current_time=context.scheduled_execution_time, dynamic_partitions_store=context.instance
+    )
+
+
+def _requests(context: dg.ScheduleEvaluationContext, night: Night, name: str) -> Iterator[dg.RunRequest]:
+    """A run for each range of keys that lack the same assets: the newest range first."""
+    at = f"{context.scheduled_execution_time:%Y-%m-%d %H:%M}"
+    for some, assets in _ranges(context, night):
+        yield dg.RunRequest(
+            run_key=f"{name} {at}: {some[0]}...{some[-1]}",
+            asset_selection=list(assets),
+            tags={TAG: name, ASSET_PARTITION_RANGE_START_TAG: some[0], ASSET_PARTITION_RANGE_END_TAG: some[-1]},
+        )
+
+
+def _ranges(
+    context: dg.ScheduleEvaluationContext, night: Night
+) -> Iterator[tuple[Sequence[str], tuple[dg.AssetKey, ...]]]:
+    """Dagster's ranges of keys, each with its assets, within what they allow for one run."""
+    place = {key: number for number, key in enumerate(night.known)}
+    some: list[str] = []
+    assets: tuple[dg.AssetKey, ...] = ()
+    for key, wanted in night.partitions.items():
+        joins = some and wanted == assets and place[key] + 1 == place[some[0]]
+        if some and not (joins and len(some) < _most(context, assets)):
+            yield some, assets
+            some = []
+        some, assets = [key, *some], wanted
+    if some:
+        yield some, assets
+
+
+def _most(context: dg.ScheduleEvaluationContext, assets: Sequence[dg.AssetKey]) -> float:
+    """The partitions of one run at most."""
+    policies = [context.repository_def.asset_graph.get(key).backfill_policy for key in assets]
+    limits = [policy.max_partitions_per_run if policy is not None else 1 for policy in policies]
+    return min((limit for limit in limits if limit is not None), default=float("inf"))
