@@ -1,0 +1,145 @@
+"""A sensor that tells people what broke, by a webhook: a run that failed, a check that no longer holds.
+
+    from marin_sensors.failures import failures
+
+    told = failures("failures", webhook_env="MARIN_WEBHOOK_URL", ui="https://dagster.example.org")
+
+The message has the sentence of the failure, the step, the last lines of its traceback, and a link. Each is sent once;
+more than three at a time are one message, and an hour has at most `per_hour`. A webhook that is down is tried again by
+the next tick. What happened before the sensor was switched on is not told.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import dagster as dg
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+
+from marin_resources.ray_tpu.log.redact import Redactor
+from marin_sensors.webhook.mail_bag import REMEMBERED, Told, send
+from marin_sensors.webhook.message import Message, slack_json
+from marin_sensors.webhook.post import WebhookError, post
+
+LOOK_BACK_S = 3600.0
+"""Runs that ended longer before the last tick that told all are not looked at again."""
+PROBLEM = "A run failed"
+
+
+def failures(
+    name: str = "failures",
+    *,
+    webhook_env: str = "MARIN_WEBHOOK_URL",
+    ui: str = "",
+    every_s: int = 30,
+    per_hour: int = 20,
+    secrets: Sequence[str] = (),
+) -> dg.SensorDefinition:
+    """A sensor that posts failures of runs and of checks to a webhook.
+
+    webhook_env    the variable with the webhook's address, which is a secret; without it nothing is sent
+    ui             the address of Dagster's UI, for links
+    per_hour       posts in an hour at most; more failures wait, and are then sent as one message
+    secrets        names of variables whose values no message shows; that of the webhook is always among them
+    """
+
+    @dg.sensor(
+        name=name,
+        minimum_interval_seconds=every_s,
+        default_status=dg.DefaultSensorStatus.RUNNING
+        if os.environ.get(webhook_env)
+        else dg.DefaultSensorStatus.STOPPED,
+        description=(
+            f"Tells the webhook of {webhook_env} of runs that failed and checks that no longer hold: each once, "
+            f"at most {per_hour} messages an hour."
+        ),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        url, now_s = os.environ.get(webhook_env, ""), time.time()
+        if not url:
+            return dg.SkipReason(f"No webhook is configured. Set {webhook_env} to its address.")
+        if not context.cursor:
+            context.update_cursor(Told(since_s=now_s, ids=tuple(_failing_checks(context))).text())
+            return dg.SkipReason("It tells of what breaks from now on.")
+        told = Told.parse(context.cursor)
+        redactor = Redactor([value for each in (webhook_env, *secrets) if (value := os.environ.get(each))])
+        messages = [*_failed_runs(context, told, ui, redactor), *_failed_checks(context, ui, redactor)]
+        told, waiting, error = send(told, messages, now_s, per_hour, lambda some: post(url, slack_json(some)))
+        if error is None and not waiting:
+            told = replace(told, since_s=max(told.since_s, now_s - LOOK_BACK_S))
+        context.update_cursor(told.text())
+        if error is not None and not isinstance(error, WebhookError):
+            raise error
+        late = f" {waiting} wait for the next hour." if waiting else ""
+        return dg.SkipReason(
+            str(error) if error is not None else f"{len(told.ids)} of the last {REMEMBERED} told.{late}"
+        )
+
+    return sensor
+
+
+def _failed_runs(context: dg.SensorEvaluationContext, told: Told, ui: str, redactor: Redactor) -> Iterator[Message]:
+    """A message for each run that has failed since the sensor began, the oldest first."""
+    records = context.instance.get_run_records(
+        dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.fromtimestamp(told.since_s, UTC)),
+        order_by="update_timestamp",
+        ascending=True,
+    )
+    for record in records:
+        run = record.dagster_run
+        steps, sentence, log = _why(context.instance, run.run_id)
+        yield Message(
+            id=run.run_id,
+            title=f"{PROBLEM}: {', '.join(steps) or run.job_name}",
+            sentence=redactor.text(sentence),
+            link=f"{ui.rstrip('/')}/runs/{run.run_id}" if ui else "",
+            log=[redactor.text(line) for line in log],
+        )
+
+
+def _why(instance: dg.DagsterInstance, run_id: str) -> tuple[list[str], str, list[str]]:
+    """The steps that failed, the sentence of the first, and the last lines of its traceback."""
+    steps, sentence, log = [], "", []
+    for entry in instance.all_logs(run_id, of_type={dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}):
+        event = entry.dagster_event
+        if event is None:
+            continue
+        if event.event_type is not dg.DagsterEventType.STEP_FAILURE:
+            sentence = sentence or event.message or ""
+            continue
+        steps.append(str(event.step_key))
+        data = event.step_failure_data
+        found = data.user_failure_data.metadata if data.user_failure_data else {}
+        if len(steps) == 1:
+            error = found.get("error")
+            sentence = str(error.value) if error else (data.error.message if data.error else event.message or "")
+            trace = found.get("traceback")
+            log = str(trace.value).strip("`\n ").splitlines() if trace else []
+    return steps, " ".join(sentence.split()), log
+
+
+def _failing_checks(context: dg.SensorEvaluationContext) -> dict[str, tuple[str, str]]:
+    """Id of the evaluation -> name and run, of each check whose last evaluation failed."""
+    graph = context.repository_def.asset_graph if context.repository_def is not None else None
+    if graph is None:
+        return {}
+    latest = context.instance.event_log_storage.get_latest_asset_check_execution_by_key(list(graph.asset_check_keys))
+    return {
+        f"check {record.id}": (f"{key.asset_key.to_user_string()}: {key.name}", record.run_id)
+        for key, record in latest.items()
+        if record.status is AssetCheckExecutionRecordStatus.FAILED
+    }
+
+
+def _failed_checks(context: dg.SensorEvaluationContext, ui: str, redactor: Redactor) -> Iterator[Message]:
+    for number, (check, run_id) in sorted(_failing_checks(context).items()):
+        yield Message(
+            id=number,
+            title=f"A check does not hold: {check}",
+            sentence=redactor.text(f"The check {check!r} failed when its asset was materialized last."),
+            link=f"{ui.rstrip('/')}/runs/{run_id}" if ui else "",
+        )

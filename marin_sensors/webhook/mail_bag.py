@@ -1,0 +1,58 @@
+"""Which messages are sent now: each once, several as one, and not more than so many posts an hour."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from marin_sensors.webhook.message import Message
+
+SINGLE = 3
+"""So many are sent one by one; more are sent as a list."""
+HOUR_S = 3600.0
+REMEMBERED = 500
+"""Ids of messages that were sent last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What was sent, for the sensor's cursor."""
+
+    since_s: float = 0.0
+    """What happened before is not told."""
+    ids: tuple[str, ...] = ()
+    posts_s: tuple[float, ...] = ()
+    """When the posts of the last hour were sent."""
+
+    @classmethod
+    def parse(cls, text: str) -> Told:
+        found = json.loads(text)
+        return cls(since_s=found["since_s"], ids=tuple(found["ids"]), posts_s=tuple(found["posts_s"]))
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def send(
+    told: Told, messages: Iterable[Message], now_s: float, per_hour: int, post: Callable[[Sequence[Message]], None]
+) -> tuple[Told, int, Exception | None]:
+    """Send what is new. Return what was told by then, how many wait for the next hour, and the error of a post."""
+    known = set(told.ids)
+    new = [message for message in messages if message.id not in known]
+    posts = [[each] for each in new] if len(new) <= SINGLE else [new]
+    ids, sent_s = list(told.ids), [at_s for at_s in told.posts_s if now_s - HOUR_S < at_s <= now_s]
+    for number, some in enumerate(posts):
+        if len(sent_s) >= per_hour:
+            return _told(told, ids, sent_s), sum(map(len, posts[number:])), None
+        try:
+            post(some)
+        except Exception as error:  # handed to the caller, who says it; what was sent before counts as sent
+            return _told(told, ids, sent_s), 0, error
+        sent_s.append(now_s)
+        ids += [message.id for message in some]
+    return _told(told, ids, sent_s), 0, None
+
+
+def _told(told: Told, ids: Sequence[str], sent_s: Sequence[float]) -> Told:
+    return Told(since_s=told.since_s, ids=tuple(ids[-REMEMBERED:]), posts_s=tuple(sent_s))
