@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from marin_assets.assets.assemble import assemble
 from marin_assets.plan.experiments_folder import load_experiments
-from marin_sensors import SENSORS
+from marin_sensors.load import load_deployed
 
-defs = assemble(load_experiments(), SENSORS)
+_deployed = load_deployed()
+defs = assemble(load_experiments(), _deployed.sensors, _deployed.schedules, _deployed.left_out)

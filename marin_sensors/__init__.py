@@ -1,9 +1,3 @@
-"""WHEN it happens: the sensors and schedules of the deployment, which `definitions.py` reads from `SENSORS`.
+"""WHEN it happens: sensors and schedules. `deployed/` has those of the deployment, which `definitions.py` loads.
 
 May import `marin_resources` and Dagster, never `marin_assets`."""
-
-import dagster as dg
-
-from marin_sensors import orphaned_jobs
-
-SENSORS: tuple[dg.SensorDefinition, ...] = (orphaned_jobs.orphaned_jobs,)

@@ -18,6 +18,7 @@ page of the first asset; with `on_change="revise"` the drop is taken again, as t
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Sequence
 from typing import Literal
@@ -87,6 +88,8 @@ def new_raw_data(
         ),
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        if wrong := _misfit(context, keys, partitions):
+            return dg.SkipReason(wrong)
         memory = Memory(normalize_prefix(default_prefix()), name)
         try:
             tick = look(watch, memory, Cursor.parse(context.cursor), time.time())
@@ -98,6 +101,26 @@ def new_raw_data(
         return _result(tick, partitions, keys, name)
 
     return sensor
+
+
+def _misfit(context: dg.SensorEvaluationContext, keys: Sequence[dg.AssetKey], partitions: str) -> str:
+    """Why the assets cannot be materialized for a drop, in one sentence; empty if they can."""
+    assert context.repository_def is not None
+    graph = context.repository_def.asset_graph
+    for key in keys:
+        name = key.to_user_string()
+        if not graph.has(key):
+            known = [each.to_user_string() for each in graph.materializable_asset_keys]
+            close = difflib.get_close_matches(name, known, n=1)
+            meant = f"Did you mean {close[0]!r}?" if close else "Correct the sensor."
+            return f"The sensor's asset {name!r} is not in the code location. {meant}"
+        found = graph.get(key).partitions_def
+        if not isinstance(found, dg.DynamicPartitionsDefinition) or found.name != partitions:
+            return (
+                f"The sensor adds drops to the set {partitions!r}, and its asset {name!r} has other partitions. Give "
+                f"its step partitions=dynamic({partitions!r})."
+            )
+    return ""
 
 
 def _result(tick: Tick, partitions: str, keys: Sequence[dg.AssetKey], sensor: str) -> dg.SensorResult:

@@ -24,13 +24,20 @@ from marin_resources.orchestrator.store_resource import StoreResource
 log = logging.getLogger(__name__)
 
 
-def assemble(experiments: Experiments, sensors: Sequence[dg.SensorDefinition] = ()) -> dg.Definitions:
+def assemble(
+    experiments: Experiments,
+    sensors: Sequence[dg.SensorDefinition] = (),
+    schedules: Sequence[dg.ScheduleDefinition] = (),
+    sensors_left_out: Mapping[str, str] | None = None,
+) -> dg.Definitions:
     """All experiments as one code location, with a job for each. A step that several experiments share is one asset.
 
-    Raises LeftOutError if an experiment is left out and Dagster validates the definitions.
+    `sensors_left_out`: file of sensors -> why it is left out. Raises LeftOutError if an experiment or such a file is
+    left out and Dagster validates the definitions.
     """
-    if experiments.left_out and os.environ.get(VALIDATION_VARIABLE):
-        raise LeftOutError("\n".join(experiments.left_out.values()))
+    left_out = {**experiments.left_out, **{f"sensors_{name}": why for name, why in (sensors_left_out or {}).items()}}
+    if left_out and os.environ.get(VALIDATION_VARIABLE):
+        raise LeftOutError("\n".join(left_out.values()))
     graph = build_graph([step for steps in experiments.steps.values() for step in steps])
     for sentence in graph.drift:
         log.warning(sentence)
@@ -38,14 +45,15 @@ def assemble(experiments: Experiments, sensors: Sequence[dg.SensorDefinition] = 
         jobs_of(name, [graph[node.step] for node in build_graph(steps)]) for name, steps in experiments.steps.items()
     )
     jobs = {name: nodes for jobs in experiment_jobs for name, nodes in jobs.items()}
-    specs, checks = assets_of_left_out(experiments.left_out)
+    specs, checks = assets_of_left_out(left_out)
     return definitions_of(
         graph,
         jobs,
         beside=specs,
         asset_checks=checks,
         sensors=list(sensors),
-        metadata={"left_out": "\n".join(experiments.left_out.values()) or "none"},
+        schedules=list(schedules),
+        metadata={"left_out": "\n".join(left_out.values()) or "none"},
     )
 
 

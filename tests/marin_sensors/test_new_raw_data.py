@@ -217,6 +217,27 @@ def test_a_name_that_cannot_be_a_key_is_said_and_holds_nothing_up(ticking: Calla
     assert "The drop 'a...b' has '...'" in tick.said
 
 
+@pytest.mark.parametrize(
+    ("assets", "partitions", "sentence"),
+    [
+        (["drops/rw"], "drops", "The sensor's asset 'drops/rw' is not in the code location. Did you mean 'drops/raw'?"),
+        (
+            ["drops/raw"],
+            "other",
+            "its asset 'drops/raw' has other partitions. Give its step partitions=dynamic('other')",
+        ),
+    ],
+)
+def test_assets_that_do_not_fit_are_one_sentence(
+    place: str, clock: Clock, instance: dg.DagsterInstance, assets: list[str], partitions: str, sentence: str
+) -> None:
+    drop(place, "a/1.gz")
+    sensor = new_raw_data("watch", join(place, "{drop}/*"), partitions=partitions, assets=assets, complete=Settled(0))
+    tick = Ticking(sensor, instance)
+    assert tick() == []
+    assert sentence in tick.said
+
+
 def test_a_state_that_is_damaged_or_gone_is_a_skipped_tick(
     ticking: Callable[..., Ticking], place: str, disk_or_gcs_prefix: str
 ) -> None:
