@@ -182,7 +182,7 @@ def _listed(call: Callable[[], T], watch: Watch) -> T:
 def _require_not_all_gone(names: Sequence[str], drops: Mapping[str, Known], watch: Watch) -> None:
     if drops and not names:
         raise ListingError(
-            f"Nothing is at {watch.pattern.base!r} any more, where {len(drops)} drops were. See that the folder or the "
+            f"Nothing is at {watch.pattern.base!r} any more: {counted(len(drops), 'drop')} known so far. See that the folder or the "
             "bucket is the right one and can be read. The next tick looks again."
         )
 
@@ -224,9 +224,14 @@ def _sentence(finding: Finding, seen: Seen | None, known: Known | None, memory: 
     return f"The drop {finding.drop!r} has changed since it was taken: {changed}.{again}"
 
 
+def counted(number: int, what: str) -> str:
+    """ "1 drop", "2 drops"."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def _summary(watch: Watch, state: State, arriving: Mapping[str, str], tick: Tick) -> str:
     phases = Counter(known.phase for known in state.drops.values())
-    parts = [f"{len(state.drops)} drops at {watch.pattern.path}: {phases[Phase.TAKEN]} taken"]
+    parts = [f"{counted(len(state.drops), 'drop')} at {watch.pattern.path}: {phases[Phase.TAKEN]} taken"]
     if arriving:
         some = ", ".join(f"{name!r}: {why}" for name, why in list(arriving.items())[:SHOWN])
         parts.append(f"{phases[Phase.ARRIVING]} arriving ({some}{', …' * (len(arriving) > SHOWN)})")

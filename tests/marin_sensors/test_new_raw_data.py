@@ -195,7 +195,7 @@ def test_a_place_that_is_empty_all_at_once_is_a_skipped_tick(
         folder.rmdir()
     for _ in range(3):
         assert tick() == []
-        assert "any more, where 1 drops were. See that the folder or the bucket is the right one" in tick.said
+        assert "any more: 1 drop known so far. See that the folder or the bucket is the right one" in tick.said
     assert tick.cursor == before
     drop(place, "a/1.gz")
     assert tick() == []
