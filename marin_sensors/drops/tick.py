@@ -182,8 +182,8 @@ def _listed(call: Callable[[], T], watch: Watch) -> T:
 def _require_not_all_gone(names: Sequence[str], drops: Mapping[str, Known], watch: Watch) -> None:
     if drops and not names:
         raise ListingError(
-            f"Nothing is at {watch.pattern.base!r} any more: {counted(len(drops), 'drop')} known so far. See that the folder or the "
-            "bucket is the right one and can be read. The next tick looks again."
+            f"Nothing is at {watch.pattern.base!r} any more: {counted(len(drops), 'drop')} known so far. See that the "
+            "folder or the bucket is the right one and can be read. The next tick looks again."
         )
 
 
