@@ -191,7 +191,7 @@ def test_without_a_cluster_there_is_nothing_to_look_at(
 
 @pytest.mark.parametrize(("address", "status"), [("http://127.0.0.1:8265", "RUNNING"), ("", "STOPPED")])
 def test_it_is_on_by_itself_where_there_is_a_cluster(address: str, status: str) -> None:
-    code = "from marin_sensors import SENSORS; [it] = SENSORS; print(it.name, it.default_status.value)"
+    code = "from marin_sensors.orphaned_jobs import orphaned_jobs as it; print(it.name, it.default_status.value)"
     env = {**os.environ, "MARIN_CLUSTER": address}
     done = subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["orphaned_jobs", status]

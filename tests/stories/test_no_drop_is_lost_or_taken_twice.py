@@ -37,7 +37,7 @@ defs = dg.Definitions.merge(definitions_of([step]), dg.Definitions(sensors=[watc
 
 @pytest.mark.long
 @pytest.mark.timeout(2400)
-def test_through_twenty_kills_of_the_daemon(tmp_path: Path, prefix: Path) -> None:
+def test_through_twenty_kills_of_the_daemon(tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, place, calls = tmp_path / "home", tmp_path / "drops", tmp_path / "calls.txt"
     home.mkdir()
     place.mkdir()
@@ -62,7 +62,8 @@ def test_through_twenty_kills_of_the_daemon(tmp_path: Path, prefix: Path) -> Non
             time.sleep(moments.uniform(0, 15))  # the drawn moment
         assert not left
         wait_until(lambda: len(called(calls)) == len(DROPS), "a run of each drop", timeout_s=300)
-        with dg.DagsterInstance.from_config(str(home)) as instance:
+        monkeypatch.setenv("DAGSTER_HOME", str(home))
+        with dg.DagsterInstance.get() as instance:
             wait_until(lambda: all(run.is_finished for run in instance.get_runs()), "all runs to end", timeout_s=300)
             runs = [run.tags["dagster/partition"] for run in instance.get_runs()]
     assert called(calls) == [f"raw[{name}]" for name in DROPS]
