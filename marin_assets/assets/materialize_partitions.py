@@ -1,7 +1,7 @@
 """The body of the asset of a step with partitions: produce the partitions of the run side by side, and report each.
 
 Each partition is an output of its own. What is complete is shown as complete, also if others fail or the run ends
-early; then the step fails with the sentences of those that are not.
+early; then the step fails with the sentences of those that are not. The steps below it go on with the complete ones.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from marin_assets.assets.metadata.materialization import materialization_metadat
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
+from marin_resources.orchestrator.partial_failure import marked_as_partial
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
@@ -97,7 +98,7 @@ async def materialize_partitions(
         raise bugs[0]
     if failures:
         _show_complete(context, node, made)
-        raise _failure_of(node, {key: failures[key] for key in nodes if key in failures}, len(nodes))
+        raise _failure_of(node, {key: failures[key] for key in nodes if key in failures}, len(nodes), len(made))
     return await asyncio.to_thread(_report, context, node, made)
 
 
@@ -162,8 +163,9 @@ def _show_complete(context: dg.AssetExecutionContext, node: Node, made: Mapping[
         )
 
 
-def _failure_of(node: Node, failures: Mapping[str, dg.Failure], count: int) -> dg.Failure:
-    """One failure for all: the sentences of the first partitions that failed, and the first traceback."""
+def _failure_of(node: Node, failures: Mapping[str, dg.Failure], count: int, complete: int) -> dg.Failure:
+    """One failure for all: the sentences of the first partitions that failed, and the first traceback. The steps below
+    go on with the complete ones."""
     if count == 1:
         [only] = failures.values()
         return only
@@ -173,6 +175,8 @@ def _failure_of(node: Node, failures: Mapping[str, dg.Failure], count: int) -> d
     found = failure(sentence)
     rows = [{"partition": key, "error": _sentence(error)} for key, error in failures.items()]
     metadata = {**found.metadata, "failed": dg.MetadataValue.json(rows), **({"traceback": first} if first else {})}
+    if complete:
+        metadata |= marked_as_partial(complete)
     return dg.Failure(found.description, metadata=metadata, allow_retries=False)
 
 

@@ -37,6 +37,7 @@ from dagster_async_executor.executor import AsyncExecutor
 
 from marin_resources.orchestrator.captured_output import threads_for_tails
 from marin_resources.orchestrator.console import shorten_console
+from marin_resources.orchestrator.partial_failure import go_on_below
 from marin_resources.orchestrator.preflight import refuse_unmet
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_launcher import process_tag
@@ -72,6 +73,7 @@ class InterruptibleExecutor(AsyncExecutor):
             ExitStack() as capture,
         ):
             _poll_pools(active, concurrency)
+            go_on_below(active, execution_plan)
             yield from _capture_logs(job_context, execution_plan, capture)
             yield from self._events(job_context, active)
 

@@ -108,6 +108,32 @@ def test_a_reader_reads_its_own_partition(prefix: Path, dagster_home: Path, call
     assert record["config"]["reads"] == record["dependencies"][0]
 
 
+def test_steps_below_go_on_with_the_partitions_that_are_complete(prefix: Path, dagster_home: Path, calls: Path) -> None:
+    few = static(*keys(4))
+    raw = part("raw", few, calls, bad=("k0001",))
+    words = part("words", few, calls, reads=raw, bad=("k0002",))
+    tokens = part("tokens", few, calls, reads=words)
+    result = run(build_graph([tokens]), few.keys)
+    assert (result.computed, result.reused) == (3 + 2 + 2, 0)
+    assert [sentence.partition(" failed. ")[0] for sentence in result.failures] == [
+        "1 of 4 partitions of 'parts/raw'",
+        "2 of 4 partitions of 'parts/words'",
+        "2 of 4 partitions of 'parts/tokens'",
+    ]
+    assert "Step 'parts/words[k0001]' needs 'parts/raw[k0001]'" in result.failures[1]
+    assert sorted(materializations(tokens)) == ["k0000", "k0003"]
+    again = run(build_graph([part("raw", few, calls)]), few.keys)
+    assert (again.computed, again.reused) == (1, 3)
+
+
+def test_steps_below_one_without_a_complete_partition_are_not_executed(
+    prefix: Path, dagster_home: Path, calls: Path
+) -> None:
+    raw = part("raw", static("a"), calls, bad=("a",))
+    result = run(build_graph([part("words", static("a"), calls, reads=raw)]), ["a"])
+    assert [sentence.partition(":")[0] for sentence in result.failures] == ["Step 'parts/raw[a]' failed"]
+
+
 def test_a_missing_input_is_named_with_its_key(prefix: Path, dagster_home: Path, calls: Path) -> None:
     raw = part("raw", KEYS, calls)
     graph = build_graph([part("reader", KEYS, calls, reads=raw)])
