@@ -32,13 +32,13 @@ def go_on_below(active: ActiveExecution, plan: ExecutionPlan) -> None:
             handle(event)
             return
         key = str(event.step_key)
-        for output in plan.get_step_by_key(key).step_outputs:  # type: ignore[union-attr]
+        for output in plan.get_step_by_key(key).step_outputs:
             active.mark_step_produced_output(StepOutputHandle(key, output.name))
         active.mark_success(key)
         if active._instance_concurrency_context is not None:
             active._instance_concurrency_context.free_step(key)
 
-    active.handle_event = handle_event  # type: ignore[method-assign]
+    active.handle_event = handle_event  # type: ignore[method-assign, assignment]
 
 
 def _is_partial(event: DagsterEvent) -> bool:
