@@ -34,6 +34,12 @@ def already_exists(path: str) -> FileExistsError:
     )
 
 
+def read_on_disk(path: str) -> bytes:
+    """The whole content of a file at a local path. Raises FileNotFoundError."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def write_on_disk(path: str, data: bytes) -> None:
     """Write `data` to a file on this machine's disk, whole or not at all."""
     with open_on_disk(path) as file:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from marin_resources.storage import fault_points
-from marin_resources.storage.disk import open_on_disk
+from marin_resources.storage.disk import open_on_disk, read_on_disk
 from marin_resources.storage.disk_listing import data_files, require_file
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import absolute, is_local
@@ -223,8 +223,7 @@ def read_bytes(path: str) -> bytes:
     """The whole content of a file. Raises FileNotFoundError and SpecialFileError."""
     if is_local(path):
         require_file(path, os.stat(place := absolute(path)))
-        with open(place, "rb") as file:
-            return file.read()
+        return read_on_disk(place)
     fs, p = filesystem_of(path)
     data: bytes = fs.cat_file(p)
     return data

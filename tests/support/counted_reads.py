@@ -10,6 +10,9 @@ from unittest.mock import patch
 
 from fsspec.implementations.local import LocalFileOpener
 
+from marin_resources.storage import files
+from marin_resources.storage.disk import read_on_disk
+
 
 @contextmanager
 def counted_reads() -> Iterator[Counter[str]]:
@@ -21,5 +24,10 @@ def counted_reads() -> Iterator[Counter[str]]:
         counts[self.path] += len(data)
         return data
 
-    with patch.object(LocalFileOpener, "read", counted):
+    def counted_whole(path: str) -> bytes:
+        data = read_on_disk(path)
+        counts[path] += len(data)
+        return data
+
+    with patch.object(LocalFileOpener, "read", counted), patch.object(files, "read_on_disk", counted_whole):
         yield counts
