@@ -63,8 +63,12 @@ def new_raw_data(
     recheck_s    seconds in which each drop that was taken is looked at once, for changes
     start        whether it runs without being switched on. Its runs cost what the assets cost
 
-    Raises PatternError for a path without `{drop}`.
+    Raises PatternError for a path without `{drop}`, ValueError for no asset and for another `on_change`.
     """
+    if not assets or isinstance(assets, str):
+        raise ValueError(f"The sensor {name!r} has assets={assets!r}, expected a list of asset keys: ['drops/raw'].")
+    if on_change not in ("report", "revise"):
+        raise ValueError(f"The sensor {name!r} has on_change={on_change!r}, expected 'report' or 'revise'.")
     rule = complete or Settled(SETTLING_S)
     watch = Watch(
         pattern=DropPattern(path),

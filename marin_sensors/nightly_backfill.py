@@ -24,12 +24,11 @@ from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.settings import SettingError
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.attempts import failures_in_a_row
-from marin_resources.storage.output.states import State, states_of_partitions
+from marin_resources.storage.output.states import UNFINISHED, State, states_of_partitions
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import ControlFileError
 
 TAG = "marin/schedule"
-WANTED = frozenset({State.MISSING, State.FAILED, State.DEAD})
 IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
 REPORTED = (ControlFileError, SettingError, UnavailableError, dg.Failure)
 """Errors that are complete sentences: the tick is skipped with them."""
@@ -67,6 +66,8 @@ def nightly_backfill(
     max_failures   a partition that has failed so often in a row is left out, until it is made by hand
     start          whether it runs without being switched on. Its runs cost what the assets cost
     """
+    if not assets or isinstance(assets, str):
+        raise ValueError(f"The schedule {name!r} has assets={assets!r}, expected a list of asset keys: ['drops/raw'].")
     keys = [dg.AssetKey(asset.split("/")) for asset in assets]
 
     @dg.schedule(
@@ -113,7 +114,7 @@ def night_of(
     for key in keys:
         whole = output_of_asset(context.repository_def.asset_graph, key)
         for each in states_of_partitions(store, whole, known):
-            if each.state not in WANTED or each.key not in there:
+            if each.state not in UNFINISHED or each.key not in there:
                 continue
             failures = 0
             if each.state is State.FAILED:
@@ -133,6 +134,9 @@ def night_of(
 
 def _partitions(context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKey]) -> Sequence[str]:
     """The keys of the set that all assets have, the oldest first. Raises dg.Failure for assets without one set."""
+    for key in keys:
+        if not context.repository_def.asset_graph.has(key):
+            raise dg.Failure(f"Asset {key.to_user_string()!r} is not in the code location. Correct the schedule.")
     found = {key: context.repository_def.asset_graph.get(key).partitions_def for key in keys}
     first, partitions = next(iter(found.items()))
     for key, other in found.items():

@@ -19,10 +19,9 @@ from marin_assets.plan.partition_states import partition_states
 from marin_assets.step.graph import Node, build_graph
 from marin_assets.step.values import ConfigError
 from marin_resources.storage.control.control import require_reachable
-from marin_resources.storage.output.states import State
+from marin_resources.storage.output.states import UNFINISHED, State
 from marin_resources.storage.output.store import Store
 
-UNFINISHED = frozenset({State.MISSING, State.FAILED, State.DEAD})
 SHOWN_KEYS = 10
 
 

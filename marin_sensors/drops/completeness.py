@@ -16,9 +16,6 @@ LINE = re.compile(r"(?P<digest>[0-9a-fA-F]{32,128}) [ *](?P<name>.+)")
 class Completeness(ABC):
     """A rule that says whether a drop is complete."""
 
-    beside: str | None = None
-    """The file in the drop's folder that the rule looks for."""
-
     @abstractmethod
     def lacks(self, seen: Seen, unchanged_s: float, read: Callable[[str], bytes]) -> str:
         """What a drop lacks to be complete, as a phrase; empty if it is complete.
@@ -48,10 +45,6 @@ class Marked(Completeness):
 
     name: str
 
-    @property
-    def beside(self) -> str:  # type: ignore[override]
-        return self.name
-
     def lacks(self, seen: Seen, unchanged_s: float, read: Callable[[str], bytes]) -> str:
         return "" if self.name in seen.beside else f"it has no {self.name!r} yet"
 
@@ -64,10 +57,6 @@ class Manifested(Completeness):
     """Its folder has a list of checksums of this name, as `sha256sum *` writes it, and all files that it names."""
 
     name: str
-
-    @property
-    def beside(self) -> str:  # type: ignore[override]
-        return self.name
 
     def lacks(self, seen: Seen, unchanged_s: float, read: Callable[[str], bytes]) -> str:
         if self.name not in seen.beside:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
@@ -61,11 +62,9 @@ class Memory:
             return State()
         path = self._path(name)
         try:
-            found = FORMAT.parse(gzip.decompress(read_bytes(path)), path)
-        except (FileNotFoundError, gzip.BadGzipFile, EOFError) as error:
-            raise StateError(
-                f"The state of a sensor at {path!r} cannot be read ({error}). {FORMAT.if_damaged}"
-            ) from None
+            found = FORMAT.parse(_unpacked(path), path)
+        except FileNotFoundError:
+            raise StateError(f"The state of a sensor at {path!r} is gone. {FORMAT.if_damaged}") from None
         drops = {name: Known(**{**row, "phase": Phase(row["phase"])}) for name, row in found["drops"].items()}
         return State(drops=drops, last_new=found.get("last_new", ""))
 
@@ -94,7 +93,7 @@ class Memory:
         """The files that were taken as the partition `key`; empty if that was not noted. Raises ControlFileError."""
         path = self._taken(key)
         try:
-            return dict(STAMPS.parse(gzip.decompress(read_bytes(path)), path)["files"])
+            return dict(STAMPS.parse(_unpacked(path), path)["files"])
         except FileNotFoundError:
             return {}
 
@@ -103,6 +102,13 @@ class Memory:
 
     def _taken(self, key: str) -> str:
         return join(self._folder, "taken", f"{segment_of(key)}{SUFFIX}")
+
+
+def _unpacked(path: str) -> bytes:
+    try:
+        return gzip.decompress(read_bytes(path))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise StateError(f"{path!r} is damaged ({error}). {FORMAT.if_damaged}") from None
 
 
 def _number(name: str) -> int:

@@ -62,7 +62,14 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str | None) -> Cursor:
-        return cls(**json.loads(text)) if text else cls()
+        """Raises ListingError for a text that is no cursor of this sensor."""
+        try:
+            return cls(**json.loads(text)) if text else cls()
+        except (ValueError, TypeError):
+            raise ListingError(
+                f"The cursor {text!r:.100} is none of this sensor. Reset it: it takes all drops anew, and complete "
+                "outputs are reused."
+            ) from None
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -100,11 +107,13 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
     arriving: dict[str, str] = {}
     last_new = state.last_new
 
+    def reader(name: str) -> Callable[[str], bytes]:
+        read = listing.reader(name)
+        return lambda file: _listed(lambda: read(file), watch)
+
     def judge_one(name: str, seen: Seen | None) -> None:
         nonlocal last_new
-        known, finding = judge(
-            name, drops.get(name), seen, now_s, watch.rule, listing.reader(name), revises=watch.revises
-        )
+        known, finding = judge(name, drops.get(name), seen, now_s, watch.rule, reader(name), revises=watch.revises)
         if finding is not None and finding.what is What.TAKE:
             assert seen is not None
             if len(tick.taken) >= watch.at_most:
@@ -141,7 +150,8 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
     if not taken_at and (now_s - swept_s >= watch.recheck_s or now_s < swept_s):
         swept_s = now_s
     if taken_at or swept_s == now_s:
-        settled = [name for name in names if name not in set(fresh) and name > taken_at]
+        looked_at = frozenset(fresh)
+        settled = [name for name in names if name not in looked_at and name > taken_at]
         taken_at = ""
         for name in settled:
             judge_one(name, _listed(lambda name=name: listing.look(name), watch))  # type: ignore[misc]
@@ -163,7 +173,7 @@ def _listed(call: Callable[[], T], watch: Watch) -> T:
     def run() -> None:
         try:
             done.append(call())
-        except BaseException as error:
+        except BaseException as error:  # the waiting thread says it; stores raise errors of any kind
             failed.append(error)
 
     thread = threading.Thread(target=run, daemon=True)

@@ -278,3 +278,22 @@ def test_a_store_that_fails_is_a_skipped_tick_and_the_next_one_catches_up(
         assert tick.cursor == before
         gcs_bucket.calm()
         assert tick() == ["b"]
+
+
+def test_a_cursor_of_something_else_is_a_skipped_tick(ticking: Callable[..., Ticking], place: str) -> None:
+    tick = ticking(complete=Settled(0))
+    drop(place, "a/1.gz")
+    for text in ("not json", '{"other": 1}'):
+        tick.cursor = text
+        assert tick() == []
+        assert "is none of this sensor. Reset it" in tick.said
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [({"assets": []}, "has assets=[]"), ({"on_change": "revize"}, "has on_change='revize', expected 'report'")],
+)
+def test_a_mistake_in_the_call_is_one_sentence(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match="The sensor 'watch'") as refused:
+        new_raw_data("watch", "/x/{drop}/*", **{"partitions": "drops", "assets": ["a"], **options})
+    assert sentence in str(refused.value)

@@ -143,6 +143,10 @@ def test_the_same_night_has_the_same_run_keys(evaluate: Evaluate) -> None:
     assert evaluate().run_keys == evaluate().run_keys == ["nightly 2026-01-05 02:00: a...e"]
 
 
+def test_an_asset_that_is_not_there_is_one_sentence(evaluate: Evaluate) -> None:
+    assert evaluate("parts/rw").said == "Asset 'parts/rw' is not in the code location. Correct the schedule."
+
+
 def test_assets_of_different_sets_are_one_sentence(evaluate: Evaluate, steps: list[Step], tmp_path: Path) -> None:
     other = part("other", static("x"), tmp_path / "calls.txt")
     found = evaluate("parts/raw", "parts/other", definitions=definitions_of([*steps, other]))

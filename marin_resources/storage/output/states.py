@@ -20,6 +20,10 @@ class State(enum.StrEnum):
     MISSING = "missing"
 
 
+UNFINISHED = frozenset({State.MISSING, State.FAILED, State.DEAD})
+"""Of an output that is not complete, and that nobody computes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PartitionState:
     """The state of one partition."""
