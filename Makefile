@@ -43,7 +43,7 @@ test: init ## the tests but for the long ones (about 5 minutes on 2 cores)
 	$(call run_tests,-m "not long")
 
 test-all: init ## all tests, with the long ones: the full quickstart, kills at every step
-	$(call run_tests,--timeout 1800)
+	$(call run_tests,--timeout 5400)
 
 check: init ## linters, types, layers
 	.venv/bin/ruff check .

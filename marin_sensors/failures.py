@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from marin_resources.ray_tpu.log.redact import Redactor
 from marin_sensors.webhook.mail_bag import REMEMBERED, Told, send
@@ -83,7 +84,7 @@ def failures(
 
 
 def _failed_runs(context: dg.SensorEvaluationContext, told: Told, ui: str, redactor: Redactor) -> Iterator[Message]:
-    """A message for each run that has failed since the sensor began, the oldest first."""
+    """A message for each run that has failed since the sensor began, and is not tried again; the oldest first."""
     records = context.instance.get_run_records(
         dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.fromtimestamp(told.since_s, UTC)),
         order_by="update_timestamp",
@@ -91,6 +92,8 @@ def _failed_runs(context: dg.SensorEvaluationContext, told: Told, ui: str, redac
     )
     for record in records:
         run = record.dagster_run
+        if run.tags.get(WILL_RETRY_TAG) == "true":
+            continue
         steps, sentence, log = _why(context.instance, run.run_id)
         yield Message(
             id=run.run_id,

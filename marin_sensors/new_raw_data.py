@@ -34,6 +34,8 @@ from marin_sensors.drops.pattern import DropPattern
 from marin_sensors.drops.tick import Cursor, ListingError, Taken, Tick, Watch, look
 
 SETTLING_S = 600.0
+LOST_RUNS = {"dagster/max_retries": "3", "dagster/retry_on_asset_or_op_failure": "false"}
+"""Tags of a run that Dagster tries again if its process was lost, or never began; not if a step of it has failed."""
 BUDGET_S = 10.0
 REPORTED = (ListingError, ControlFileError, SettingError, UnavailableError)
 """Errors that are complete sentences: the tick is skipped with them."""
@@ -145,5 +147,5 @@ def _request(taken: Taken, keys: Sequence[dg.AssetKey], sensor: str) -> dg.RunRe
         run_key=f"{sensor}: {taken.key}",
         asset_selection=list(keys),
         partition_key=taken.key,
-        tags={"marin/drop": taken.drop},
+        tags={"marin/drop": taken.drop, **LOST_RUNS},
     )

@@ -1,6 +1,8 @@
-"""Dagster's daemon, which kills itself once (SIGKILL): after a sensor's runs are launched, before its cursor is kept.
+"""Dagster's daemon, which kills itself (SIGKILL) at two moments: after a sensor's runs are launched, before its cursor
+is kept; and while a run is launched, after it has the status STARTING, before it has a process.
 
-python daemon_killed_once.py FLAG run -w workspace.yaml     FLAG: a file; while it exists, the kill is due
+python daemon_killed_once.py FLAG run -w workspace.yaml     FLAG: a file; while it exists, the first kill is due
+                                                            FLAG.launch: a file, likewise for the second
 """
 
 from __future__ import annotations
@@ -15,17 +17,29 @@ from dagster._core.scheduler.instigation import TickStatus
 from dagster._daemon.cli import main
 from dagster._daemon.sensor import SensorLaunchContext
 
+from marin_resources.orchestrator.run_launcher import LocalRunLauncher
+
 
 def arm(flag: Path) -> None:
-    keep = SensorLaunchContext.update_state
+    keep, launch = SensorLaunchContext.update_state, LocalRunLauncher.launch_run
 
     def update_state(self: SensorLaunchContext, status: TickStatus, **more: Any) -> None:
         if status is TickStatus.SUCCESS and self.run_count and flag.exists():
-            flag.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
+            die(flag)
         keep(self, status, **more)
 
-    SensorLaunchContext.update_state = update_state
+    def launch_run(self: LocalRunLauncher, context: Any) -> None:
+        if flag.with_suffix(".launch").exists():
+            die(flag.with_suffix(".launch"))
+        launch(self, context)
+
+    SensorLaunchContext.update_state = update_state  # type: ignore[method-assign]
+    LocalRunLauncher.launch_run = launch_run  # type: ignore[method-assign]
+
+
+def die(flag: Path) -> None:
+    flag.unlink()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ CODE, DAEMON, WEBSERVER = "code", "daemon", "webserver"
 class DagsterProcesses:
     """The processes of one deployment. `ui` asks its webserver, as the UI does.
 
-    `killed_once`: while this file exists, the daemon kills itself before it keeps the cursor of a sensor's tick.
+    `killed_once`: while this file exists, the daemon kills itself before it keeps the cursor of a sensor's tick; while
+    it exists with the suffix ".launch", before a run has a process.
     """
 
     def __init__(self, location: Path, folder: Path, env: Mapping[str, str], killed_once: Path | None = None) -> None:

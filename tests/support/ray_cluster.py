@@ -37,6 +37,10 @@ from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
 NODE_TIMEOUT_S = 60
 
 
+class NodeTimedOutError(RuntimeError):
+    """Ray gave the node's daemon 30 s, and this machine took longer: another start may do it."""
+
+
 @dataclass(frozen=True)
 class Node:
     """A node that joined the head: a raylet with its agents and workers."""
@@ -92,6 +96,14 @@ class Cluster:
     ) -> Node:
         """Add a node with these resources and CPUs; return when the cluster knows it. A node with its own `temp_dir`
         has its own logs and packages, like another machine."""
+        for _ in range(local_head.STARTS - 1):
+            try:
+                return self._add_node(resources, cpus, temp_dir)
+            except NodeTimedOutError:  # the machine is busy
+                continue
+        return self._add_node(resources, cpus, temp_dir)
+
+    def _add_node(self, resources: Mapping[str, float] | None, cpus: float, temp_dir: str | None) -> Node:
         before = local_head.nodes_alive(self._cluster)
         with self._nodes_environment():
             process = local_head.start_ray(
@@ -104,7 +116,10 @@ class Cluster:
         give_up = time.monotonic() + NODE_TIMEOUT_S
         while local_head.nodes_alive(self._cluster) <= before:
             if process.poll() is not None or time.monotonic() > give_up:
-                raise RuntimeError(f"A node did not join {self.address}:\n{local_head.log_tail(self._cluster)}")
+                tail = local_head.log_tail(self._cluster)
+                _kill_session(process.pid)
+                kind = NodeTimedOutError if local_head.TIMED_OUT in tail else RuntimeError
+                raise kind(f"A node did not join {self.address}:\n{tail}")
             time.sleep(local_head.POLL_S)
         return Node(process)
 
@@ -132,11 +147,12 @@ class Cluster:
 
     def restart_head(self) -> None:
         """Start a new head at the same addresses with the same token. It does not know the jobs of the old one."""
-        try:
-            self._start_head()
-        except local_head.HeadTimedOutError:  # the machine is busy
-            _kill_session(self.head_pid)
-            self._start_head()
+        for _ in range(local_head.STARTS - 1):
+            try:
+                return self._start_head()
+            except local_head.HeadTimedOutError:  # the machine is busy
+                _kill_session(self.head_pid)
+        return self._start_head()
 
     def _start_head(self) -> None:
         # Ray refuses an address that this file names while a node of it is alive.
