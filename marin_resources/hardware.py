@@ -6,6 +6,7 @@ Pure data. Resources never enter a version: the same recipe on other hardware is
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 GIB = 1024**3
@@ -51,6 +52,15 @@ class Resources:
         if self.gpu is not None:
             _require_positive("gpu count", self.gpu.count)
 
+    @property
+    def pool(self) -> str | None:
+        """A name for the devices, by which Dagster limits how many steps take them; None without a device."""
+        if self.tpu is not None:
+            return _pool_name("tpu", self.tpu.kind)
+        if self.gpu is not None:
+            return _pool_name("gpu", self.gpu.kind)
+        return None
+
     def describe(self) -> str:
         """One phrase for people: "2 CPU, 4.0 GiB memory, 1 GPU"."""
         parts = [f"{self.cpus:g} CPU"]
@@ -76,6 +86,11 @@ def gpu(count: int = 1, kind: str | None = None, *, cpus: float = 1, memory_gib:
 def tpu(kind: str, *, slices: int = 1, cpus: float = 1, memory_gib: float | None = None) -> Resources:
     """Whole slices of TPU pods, for example `tpu("v5p-32", slices=2)`."""
     return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), tpu=Tpu(kind=kind), slices=slices)
+
+
+def _pool_name(device: str, kind: str | None) -> str:
+    """Dagster takes letters, digits, "_" and "/" in the name of a pool."""
+    return device if kind is None else f"{device}_{re.sub(r'[^A-Za-z0-9]', '_', kind)}"
 
 
 def _gib(memory_gib: float | None) -> int | None:

@@ -2,7 +2,9 @@
 
     from marin_sensors.nightly_backfill import nightly_backfill
 
-    nightly = nightly_backfill("nightly", ["drops/raw", "drops/tokenized"], cron="0 2 * * *", cap=200)
+    nightly = nightly_backfill(
+        "nightly", ["drops/raw", "drops/judged"], cron="0 2 * * *", cap=200, cap_per_pool={"gpu_H100": 20}
+    )
 
 It looks at the store, not at Dagster's history: a partition is made if its output at the step's present version is not
 complete, so also after a change of the step. It is left out while somebody computes it, and after it has failed
@@ -12,6 +14,8 @@ Dagster's UI shows what it would request, and requests nothing.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +39,17 @@ REPORTED = (ControlFileError, SettingError, UnavailableError, dg.Failure)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Caps:
+    """What a night may take at most."""
+
+    partitions: int
+    in_pool: Mapping[str, int]
+    """Pool -> partitions that need an asset of it."""
+    failures: int
+    """Failures in a row of a partition that is still taken, and one."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Night:
     """What is to be made."""
 
@@ -43,7 +58,7 @@ class Night:
     partitions: Mapping[str, tuple[dg.AssetKey, ...]]
     """Partition key -> the assets that lack it, in the order in which they are requested: the newest first."""
     left: int
-    """Partitions beyond the cap."""
+    """Partitions beyond the caps."""
     failing: Mapping[str, int]
     """Partition key -> failures in a row, of those that are left out for them."""
 
@@ -54,6 +69,7 @@ def nightly_backfill(
     cron: str,
     *,
     cap: int = 100,
+    cap_per_pool: Mapping[str, int] | None = None,
     max_failures: int = 3,
     timezone: str = "UTC",
     start: bool = False,
@@ -63,6 +79,8 @@ def nightly_backfill(
     assets         keys of the assets, such as "drops/tokenized"
     cron           when: "0 2 * * *" is every night at two, in the time zone
     cap            partitions of one night at most
+    cap_per_pool   likewise, of those with an asset of a pool: "gpu_H100" is that of gpu(kind="H100"), "tpu_v5p_32" that
+                   of tpu("v5p-32")
     max_failures   a partition that has failed so often in a row is left out, until it is made by hand
     start          whether it runs without being switched on. Its runs cost what the assets cost
     """
@@ -87,7 +105,8 @@ def nightly_backfill(
         if running:
             return dg.SkipReason(f"{len(running)} runs of the last time are in progress, so nothing is added.")
         try:
-            night = night_of(context, StoreResource().store(), keys, cap=cap, max_failures=max_failures)
+            caps = Caps(partitions=cap, in_pool=cap_per_pool or {}, failures=max_failures)
+            night = night_of(context, StoreResource().store(), keys, caps)
         except REPORTED as error:
             return dg.SkipReason(str(error))
         for partition, failures in night.failing.items():
@@ -103,11 +122,9 @@ def nightly_backfill(
     return schedule
 
 
-def night_of(
-    context: dg.ScheduleEvaluationContext, store: Store, keys: Sequence[dg.AssetKey], *, cap: int, max_failures: int
-) -> Night:
+def night_of(context: dg.ScheduleEvaluationContext, store: Store, keys: Sequence[dg.AssetKey], caps: Caps) -> Night:
     """What is to be made now. Raises UnavailableError and ControlFileError; dg.Failure for an asset without a path."""
-    known = _partitions(context, keys)
+    known, pools = _partitions(context, keys), _pools(context, keys, caps)
     there = frozenset(known)
     wanted: dict[str, list[dg.AssetKey]] = {}
     failing: dict[str, int] = {}
@@ -118,18 +135,34 @@ def night_of(
                 continue
             failures = 0
             if each.state is State.FAILED:
-                failures = failures_in_a_row(store.locate(whole.at(each.key)), max_failures)
-            if failures >= max_failures:
+                failures = failures_in_a_row(store.locate(whole.at(each.key)), caps.failures)
+            if failures >= caps.failures:
                 failing[each.key] = failures
             else:
                 wanted.setdefault(each.key, []).append(key)
     newest = [each for each in reversed(known) if each in wanted and each not in failing]
-    return Night(
-        known=known,
-        partitions={each: tuple(wanted[each]) for each in newest[:cap]},
-        left=len(newest[cap:]),
-        failing=failing,
-    )
+    chosen: dict[str, tuple[dg.AssetKey, ...]] = {}
+    taken = Counter[str]()
+    for each in newest:
+        used = {pool for key in wanted[each] for pool in pools[key]}
+        if len(chosen) < caps.partitions and all(taken[pool] < caps.in_pool.get(pool, math.inf) for pool in used):
+            chosen[each] = tuple(wanted[each])
+            taken.update(used)
+    return Night(known=known, partitions=chosen, left=len(newest) - len(chosen), failing=failing)
+
+
+def _pools(
+    context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKey], caps: Caps
+) -> dict[dg.AssetKey, frozenset[str]]:
+    """The pools of each asset. Raises dg.Failure for a cap of a pool that none of them is in."""
+    pools = {key: frozenset(context.repository_def.asset_graph.get(key).pools or ()) for key in keys}
+    known = sorted(frozenset[str]().union(*pools.values()))
+    for pool in caps.in_pool:
+        if pool not in known:
+            raise dg.Failure(
+                f"The schedule has a cap for the pool {pool!r}, expected one of its assets' pools: {known}. Correct it."
+            )
+    return pools
 
 
 def _partitions(context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKey]) -> Sequence[str]:

@@ -42,6 +42,7 @@ def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:
         check_specs=check_specs(node.step, spec.key),
         partitions_def=spec.partitions_def,
         backfill_policy=_backfill_policy(node.step),
+        pool=node.step.resources.pool,
     )
     async def body(
         context: dg.AssetExecutionContext, store: StoreResource, ray_tpu: RayTPUResource

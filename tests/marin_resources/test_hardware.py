@@ -39,3 +39,8 @@ def test_a_value_that_is_not_positive_is_refused_in_one_sentence(value: Any) -> 
 def test_memory_that_is_no_positive_number_is_refused(value: Any) -> None:
     with pytest.raises(ResourceError, match=r"Resources got memory_gib=.* expected a positive number"):
         cpu(memory_gib=value)
+
+
+def test_steps_with_one_kind_of_device_are_in_one_pool() -> None:
+    assert cpu(8).pool is None
+    assert (gpu(2).pool, gpu(1, "H100").pool, tpu("v5p-32", slices=2).pool) == ("gpu", "gpu_H100", "tpu_v5p_32")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from running import definitions_of
 from marin_assets import daily, dynamic, static
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
+from marin_resources.hardware import gpu
 from marin_resources.storage.output.store import Store
 from marin_sensors.nightly_backfill import nightly_backfill
 
@@ -99,6 +101,27 @@ def test_exactly_what_is_missing_is_requested_the_newest_first(evaluate: Evaluat
 
 def test_the_cap_is_of_the_newest(evaluate: Evaluate) -> None:
     assert evaluate(cap=2).runs == [("d", "e", BOTH)]
+
+
+def test_a_pool_has_a_cap_of_its_own(evaluate: Evaluate, graph: Graph, store: Store, tmp_path: Path) -> None:
+    calls = tmp_path / "calls.txt"
+    raw = part("raw", static(*KEYS), calls)
+    judged = dataclasses.replace(part("judged", static(*KEYS), calls, reads=raw), resources=gpu(kind="H100"))
+    both = definitions_of([raw, judged])
+    end(graph, store, "parts/raw", "c", "d")
+    names = ["parts/raw", "parts/judged"]
+    assert evaluate(*names, definitions=both, cap_per_pool={"gpu_H100": 2}).runs == [
+        ("e", "e", names),
+        ("d", "d", ["parts/judged"]),
+    ]
+    end(build_graph([raw, judged]), store, "parts/judged", "d")
+    assert evaluate(*names, definitions=both, cap=3, cap_per_pool={"gpu_H100": 2}).runs == [
+        ("e", "e", names),
+        ("c", "c", ["parts/judged"]),
+    ]
+    assert evaluate(*names, definitions=both, cap_per_pool={"gpu_h100": 2}).said == (
+        "The schedule has a cap for the pool 'gpu_h100', expected one of its assets' pools: ['gpu_H100']. Correct it."
+    )
 
 
 def test_what_fails_again_and_again_is_left_out(evaluate: Evaluate, graph: Graph, store: Store) -> None:
