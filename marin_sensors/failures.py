@@ -11,7 +11,6 @@ the next tick. What happened before the sensor was switched on is not told.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,10 +20,9 @@ import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
-from marin_resources.ray_tpu.log.redact import Redactor
-from marin_sensors.webhook.mail_bag import REMEMBERED, Told, send
-from marin_sensors.webhook.message import Message, slack_json
-from marin_sensors.webhook.post import WebhookError, post
+from marin_sensors.webhook.channel import WEBHOOK, Channel
+from marin_sensors.webhook.message import Message
+from marin_sensors.webhook.outbox import REMEMBERED, Told
 
 LOOK_BACK_S = 3600.0
 """Runs that ended longer before the last tick that told all are not looked at again."""
@@ -34,7 +32,7 @@ PROBLEM = "A run failed"
 def failures(
     name: str = "failures",
     *,
-    webhook_env: str = "MARIN_WEBHOOK_URL",
+    webhook_env: str = WEBHOOK,
     ui: str = "",
     every_s: int = 30,
     per_hour: int = 20,
@@ -48,60 +46,51 @@ def failures(
     secrets        names of variables whose values no message shows; that of the webhook is always among them
     """
 
+    channel = Channel(webhook_env, ui, per_hour, tuple(secrets))
+
     @dg.sensor(
         name=name,
         minimum_interval_seconds=every_s,
-        default_status=dg.DefaultSensorStatus.RUNNING
-        if os.environ.get(webhook_env)
-        else dg.DefaultSensorStatus.STOPPED,
+        default_status=dg.DefaultSensorStatus.RUNNING if channel.is_configured else dg.DefaultSensorStatus.STOPPED,
         description=(
             f"Tells the webhook of {webhook_env} of runs that failed and checks that no longer hold: each once, "
             f"at most {per_hour} messages an hour."
         ),
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        url, now_s = os.environ.get(webhook_env, ""), time.time()
-        if not url:
+        now_s = time.time()
+        if not channel.is_configured:
             return dg.SkipReason(f"No webhook is configured. Set {webhook_env} to its address.")
         if not context.cursor:
             context.update_cursor(Told(since_s=now_s, ids=tuple(_failing_checks(context))).text())
             return dg.SkipReason("It tells of what breaks from now on.")
         told = Told.parse(context.cursor)
-        redactor = Redactor([value for each in (webhook_env, *secrets) if (value := os.environ.get(each))])
-        messages = [*_failed_runs(context, told, ui, redactor), *_failed_checks(context, ui, redactor)]
-        told, waiting, error = send(told, messages, now_s, per_hour, lambda some: post(url, slack_json(some)))
-        if error is None and not waiting:
+        sent = channel.send(told, [*_failed_runs(context, told, channel), *_failed_checks(context, channel)], now_s)
+        told = sent.told
+        if sent.everything:
             told = replace(told, since_s=max(told.since_s, now_s - LOOK_BACK_S))
         context.update_cursor(told.text())
-        if error is not None and not isinstance(error, WebhookError):
-            raise error
-        late = f" {waiting} wait for the next hour." if waiting else ""
-        return dg.SkipReason(
-            str(error) if error is not None else f"{len(told.ids)} of the last {REMEMBERED} told.{late}"
-        )
+        sent.require()
+        return dg.SkipReason(sent.sentence() or f"{len(told.ids)} of the last {REMEMBERED} told.")
 
     return sensor
 
 
-def _failed_runs(context: dg.SensorEvaluationContext, told: Told, ui: str, redactor: Redactor) -> Iterator[Message]:
+def _failed_runs(context: dg.SensorEvaluationContext, told: Told, channel: Channel) -> Iterator[Message]:
     """A message for each run that has failed since the sensor began, and is not tried again; the oldest first."""
     records = context.instance.get_run_records(
         dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.fromtimestamp(told.since_s, UTC)),
         order_by="update_timestamp",
         ascending=True,
     )
+    known = frozenset(told.ids)
     for record in records:
         run = record.dagster_run
-        if run.tags.get(WILL_RETRY_TAG) == "true":
+        if run.tags.get(WILL_RETRY_TAG) == "true" or run.run_id in known:
             continue
         steps, sentence, log = _why(context.instance, run.run_id)
-        yield Message(
-            id=run.run_id,
-            title=f"{PROBLEM}: {', '.join(steps) or run.job_name}",
-            sentence=redactor.text(sentence),
-            link=f"{ui.rstrip('/')}/runs/{run.run_id}" if ui else "",
-            log=[redactor.text(line) for line in log],
-        )
+        title = f"{PROBLEM}: {', '.join(steps) or run.job_name}"
+        yield channel.message(run.run_id, title, sentence, run_id=run.run_id, log=log)
 
 
 def _why(instance: dg.DagsterInstance, run_id: str) -> tuple[list[str], str, list[str]]:
@@ -138,11 +127,7 @@ def _failing_checks(context: dg.SensorEvaluationContext) -> dict[str, tuple[str,
     }
 
 
-def _failed_checks(context: dg.SensorEvaluationContext, ui: str, redactor: Redactor) -> Iterator[Message]:
+def _failed_checks(context: dg.SensorEvaluationContext, channel: Channel) -> Iterator[Message]:
     for number, (check, run_id) in sorted(_failing_checks(context).items()):
-        yield Message(
-            id=number,
-            title=f"A check does not hold: {check}",
-            sentence=redactor.text(f"The check {check!r} failed when its asset was materialized last."),
-            link=f"{ui.rstrip('/')}/runs/{run_id}" if ui else "",
-        )
+        sentence = f"The check {check!r} failed when its asset was materialized last."
+        yield channel.message(number, f"A check does not hold: {check}", sentence, run_id=run_id)

@@ -1,16 +1,24 @@
-"""Report jobs on the Ray cluster that no run waits for, and runs whose job does not exist.
+"""A sensor that reports jobs on the Ray cluster that no run waits for, runs whose job does not exist, and jobs that
+wait too long for a machine.
+
+    from marin_sensors.orphaned_jobs import orphaned_jobs
+
+    orphans = orphaned_jobs(ui="https://dagster.example.org", starved_s=6 * 3600)
 
 A run that dies leaves its jobs running, as the next run attaches to them. Without a next run, they hold the cluster's
-machines. This sensor reports them on its own page, in the tick's log, and once in the log of the run. It starts nothing
-and stops nothing. If the cluster cannot be reached, the tick is skipped with the reason.
+machines. The sensor reports them on its own page, in the tick's log, once in the log of the run, and once to the
+webhook, if one is configured. It starts nothing and stops nothing. If the cluster cannot be reached, the tick is
+skipped with the reason.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -21,57 +29,79 @@ from marin_resources.orchestrator.run_jobs import jobs_of
 from marin_resources.orchestrator.run_launcher import is_over
 from marin_resources.settings import SettingError
 from marin_sensors.orphans import Finding, Findings, Run, compare, is_a_step
+from marin_sensors.webhook.channel import WEBHOOK, Channel, Sent
+from marin_sensors.webhook.outbox import Told
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
 
-INTERVAL_S = 60
 RECHECK_S = 10.0
 """A run whose job is gone, or whose cluster was unreachable, retries after 5 s at most."""
 
 
-def default_status() -> dg.DefaultSensorStatus:
-    """Running if a cluster is configured, unless a user switches the sensor off."""
+def orphaned_jobs(
+    name: str = "orphaned_jobs",
+    *,
+    webhook_env: str = WEBHOOK,
+    ui: str = "",
+    every_s: int = 60,
+    per_hour: int = 20,
+    starved_s: float = 3600,
+    secrets: Sequence[str] = (),
+) -> dg.SensorDefinition:
+    """A sensor named `name` on the jobs of MARIN_CLUSTER. It runs if a cluster is configured.
+
+    webhook_env    the variable with the webhook's address, which is a secret; without it nothing is sent
+    ui             the address of Dagster's UI, for links
+    per_hour       posts in an hour at most
+    starved_s      seconds that a job may wait for its machine before it is reported
+    secrets        names of variables whose values no message shows
+    """
+    channel = Channel(webhook_env, ui, per_hour, tuple(secrets))
     has_cluster = bool(os.environ.get("MARIN_CLUSTER"))
-    return dg.DefaultSensorStatus.RUNNING if has_cluster else dg.DefaultSensorStatus.STOPPED
+
+    @dg.sensor(
+        name=name,
+        minimum_interval_seconds=every_s,
+        default_status=dg.DefaultSensorStatus.RUNNING if has_cluster else dg.DefaultSensorStatus.STOPPED,
+        description=(
+            "Reports jobs on the Ray cluster that no run waits for, runs whose job does not exist, and jobs that have "
+            f"waited {starved_s / 60:g} minutes for a machine."
+        ),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, RefusedError, UnreachableError, connect
+        from marin_resources.ray_tpu.cluster.local.state import LocalClusterError
+        from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
+
+        try:
+            settings = settings_from_env(None)
+            if settings is None:
+                return dg.SkipReason("No Ray cluster is configured. Set MARIN_CLUSTER to the address of its dashboard.")
+            findings = asyncio.run(_find_twice(connect(settings), context.instance, starved_s))
+        except (SettingError, LocalClusterError, UnreachableError, RefusedError, ApiError) as error:
+            return dg.SkipReason(str(error))
+        sent = _report(context, findings.all, channel)
+        return dg.SkipReason(" ".join(filter(None, (findings.summary(), sent.sentence()))))
+
+    return sensor
 
 
-@dg.sensor(
-    minimum_interval_seconds=INTERVAL_S,
-    default_status=default_status(),
-    description="Reports jobs on the Ray cluster that no run waits for, and runs whose job does not exist.",
-)
-def orphaned_jobs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, RefusedError, UnreachableError, connect
-    from marin_resources.ray_tpu.cluster.local.state import LocalClusterError
-    from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
-
-    try:
-        settings = settings_from_env(None)
-        if settings is None:
-            return dg.SkipReason("No Ray cluster is configured. Set MARIN_CLUSTER to the address of its dashboard.")
-        findings = asyncio.run(_find_twice(connect(settings), context.instance))
-    except (SettingError, LocalClusterError, UnreachableError, RefusedError, ApiError) as error:
-        return dg.SkipReason(str(error))
-    _report(context, findings.all)
-    return dg.SkipReason(findings.summary())
-
-
-async def _find_twice(api: JobsApi, instance: dg.DagsterInstance) -> Findings:
+async def _find_twice(api: JobsApi, instance: dg.DagsterInstance, starved_s: float) -> Findings:
     """Return the findings that hold twice, 10 s apart: jobs and runs change between the two queries, and a run may be
     about to submit its job again."""
     async with api:
-        findings = await _find(api, instance)
+        findings = await _find(api, instance, starved_s)
         if not findings.all:
             return findings
         await asyncio.sleep(RECHECK_S)
-        return (await _find(api, instance)).also_in(findings)
+        return (await _find(api, instance, starved_s)).also_in(findings)
 
 
-async def _find(api: JobsApi, instance: dg.DagsterInstance) -> Findings:
+async def _find(api: JobsApi, instance: dg.DagsterInstance, starved_s: float) -> Findings:
     jobs = await api.list()
     runs = _runs(instance, {job.metadata["marin/run_id"] for job in jobs if is_a_step(job)})
-    return compare(jobs, runs, time.time())
+    return compare(jobs, runs, time.time(), starved_s)
 
 
 def _runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> dict[str, Run]:
@@ -98,13 +128,35 @@ def _run(record: RunRecord) -> Run:
     )
 
 
-def _report(context: dg.SensorEvaluationContext, findings: Iterable[Finding]) -> None:
-    """Log each finding in the tick, and once in its run. The cursor holds the keys of reported ones, one a line."""
-    reported = set((context.cursor or "").splitlines())
-    findings = list(findings)
+def _report(context: dg.SensorEvaluationContext, findings: Sequence[Finding], channel: Channel) -> Sent:
+    """Log each finding in the tick, and once in its run; send it once."""
+    before = _Reported.parse(context.cursor)
     for finding in findings:
         context.log.warning(finding.sentence)
         run = context.instance.get_run_by_id(finding.run_id)
-        if finding.key not in reported and run is not None:
+        if finding.key not in before.keys and run is not None:
             context.instance.report_engine_event(finding.sentence, dagster_run=run)
-    context.update_cursor("\n".join(sorted({finding.key for finding in findings})))
+    messages = [channel.message(each.key, each.title, each.sentence, run_id=each.run_id) for each in findings]
+    sent = channel.send(before.told, messages, time.time())
+    context.update_cursor(_Reported(frozenset(finding.key for finding in findings), sent.told).text())
+    sent.require()
+    return sent
+
+
+@dataclass(frozen=True)
+class _Reported:
+    """The sensor's cursor."""
+
+    keys: frozenset[str] = frozenset()
+    """Of the findings of the last tick."""
+    told: Told = field(default_factory=Told)
+
+    @classmethod
+    def parse(cls, text: str | None) -> _Reported:
+        if not text:
+            return cls()
+        found = json.loads(text)
+        return cls(frozenset(found["keys"]), Told.parse(json.dumps(found["told"])))
+
+    def text(self) -> str:
+        return json.dumps({"keys": sorted(self.keys), "told": json.loads(self.told.text())})

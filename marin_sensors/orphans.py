@@ -1,4 +1,4 @@
-"""Find jobs that no run waits for, and runs whose job does not exist.
+"""Find jobs that no run waits for, runs whose job does not exist, and jobs that wait too long for a machine.
 
 In:  the jobs of a cluster; this deployment's runs that submitted them, and its runs in progress.
 Out: findings, each with a sentence that says what to do.
@@ -6,6 +6,7 @@ Out: findings, each with a sentence that says what to do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -42,8 +43,10 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A job and a run that contradict each other."""
+    """A job and a run that contradict each other, or a job that is starved."""
 
+    title: str
+    """A few words."""
     run_id: str
     submission_id: str
     sentence: str
@@ -59,6 +62,8 @@ class Findings:
     """Jobs that no run waits for."""
     waiting: tuple[Finding, ...] = ()
     """Runs that wait for a job that does not exist."""
+    starved: tuple[Finding, ...] = ()
+    """Jobs that wait for a machine longer than they should."""
     ours: int = 0
     """Unfinished jobs of this deployment."""
     foreign: int = 0
@@ -66,7 +71,7 @@ class Findings:
 
     @property
     def all(self) -> tuple[Finding, ...]:
-        return (*self.orphans, *self.waiting)
+        return (*self.orphans, *self.waiting, *self.starved)
 
     def also_in(self, earlier: Findings) -> Findings:
         """The findings that the earlier ones have too."""
@@ -74,6 +79,7 @@ class Findings:
         return Findings(
             orphans=tuple(finding for finding in self.orphans if finding.key in keys),
             waiting=tuple(finding for finding in self.waiting if finding.key in keys),
+            starved=tuple(finding for finding in self.starved if finding.key in keys),
             ours=self.ours,
             foreign=self.foreign,
         )
@@ -85,7 +91,10 @@ class Findings:
         if self.all:
             orphans = f"{_count(len(self.orphans), 'job has', 'jobs have')} no run"
             waiting = f"{_count(len(self.waiting), 'run waits', 'runs wait')} for a job that is gone"
-            return f"{orphans} and {waiting}; the tick's log names them all, the first is: {self.all[0].sentence}"
+            starved = f"{_count(len(self.starved), 'job waits', 'jobs wait')} too long for a machine"
+            said = [text for text, found in ((orphans, self.orphans), (waiting, self.waiting)) if found]
+            said += [starved] * bool(self.starved)
+            return f"{' and '.join(said)}; the tick's log names them all, the first is: {self.all[0].sentence}"
         others = f"; another deployment has {self.foreign}" if self.foreign else ""
         return f"{_count(self.ours, 'unfinished job', 'unfinished jobs')}, none without a waiting run{others}."
 
@@ -95,8 +104,11 @@ def is_a_step(job: JobInfo) -> bool:
     return not job.status.is_terminal and all(job.metadata.get(key) for key in OURS)
 
 
-def compare(jobs: Iterable[JobInfo], runs: Mapping[str, Run], now_s: float) -> Findings:
-    """Compare all jobs of the cluster, ended ones too, with the runs by run id."""
+def compare(jobs: Iterable[JobInfo], runs: Mapping[str, Run], now_s: float, starved_s: float = math.inf) -> Findings:
+    """Compare all jobs of the cluster, ended ones too, with the runs by run id.
+
+    `starved_s`: how long a job that a run waits for may wait for its machine.
+    """
     jobs = list(jobs)
     unfinished = [job for job in jobs if is_a_step(job)]
     waited_for = {id for run in runs.values() if run.is_alive for id in run.jobs.values()}
@@ -115,8 +127,30 @@ def compare(jobs: Iterable[JobInfo], runs: Mapping[str, Run], now_s: float) -> F
             for step, submission_id in run.jobs.items()
             if run.is_alive and submission_id not in known
         ),
+        starved=tuple(
+            _starved(job, now_s)
+            for job in ours
+            if job.submission_id in waited_for
+            and job.status.is_waiting
+            and job.submitted_at_s is not None
+            and now_s - job.submitted_at_s >= starved_s
+        ),
         ours=len(ours),
         foreign=len(unfinished) - len(ours),
+    )
+
+
+def _starved(job: JobInfo, now_s: float) -> Finding:
+    assert job.submitted_at_s is not None
+    step, hours = job.metadata["marin/step"], (now_s - job.submitted_at_s) / 3600
+    return Finding(
+        title=f"A job is starved: {step}",
+        run_id=job.metadata["marin/run_id"],
+        submission_id=job.submission_id,
+        sentence=(
+            f"Job {job.submission_id!r} of step {step!r} has waited {hours:.1f} h for a machine. It goes on waiting; "
+            "`marin cluster jobs` lists what runs before it."
+        ),
     )
 
 
@@ -131,6 +165,7 @@ def _orphan(job: JobInfo, run: Run) -> Finding:
     if CARRIER in job.metadata:
         of, again = "of small steps", "these (`marin cluster jobs` lists them)"
     return Finding(
+        title=f"A job has no run: {step}",
         run_id=run.run_id,
         submission_id=job.submission_id,
         sentence=(
@@ -142,6 +177,7 @@ def _orphan(job: JobInfo, run: Run) -> Finding:
 
 def _waiting(run: Run, step: str, submission_id: str) -> Finding:
     return Finding(
+        title=f"A run waits for a job that is gone: {step}",
         run_id=run.run_id,
         submission_id=submission_id,
         sentence=(

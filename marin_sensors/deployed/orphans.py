@@ -1,5 +1,7 @@
-"""Jobs on the cluster that no run waits for."""
+"""Jobs on the cluster that no run waits for, and jobs that wait too long. Told to the webhook of MARIN_WEBHOOK_URL."""
+
+import os
 
 from marin_sensors.orphaned_jobs import orphaned_jobs
 
-__all__ = ["orphaned_jobs"]
+orphans = orphaned_jobs(ui=os.environ.get("MARIN_UI_URL", ""))

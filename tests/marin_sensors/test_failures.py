@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import dagster as dg
 import pytest
+from webhooks import SECRET, Webhook, webhook_on_loopback
 
 from marin_sensors import failures as module
 from marin_sensors.failures import failures
 
-SECRET = "s3cr3t-t0ken-of-the-hook"
-
-
-class Webhook:
-    """Takes messages, and answers with `status`."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.status = 200
-        hook = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if hook.status == 200:
-                    hook.texts.append(body["text"])
-                self.send_response(hook.status)
-                self.end_headers()
-
-            def log_message(self, *args: object) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/services/{SECRET}"
-
 
 @pytest.fixture
 def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
-    hook = Webhook()
-    monkeypatch.setenv("MARIN_WEBHOOK_URL", hook.url)
-    thread = threading.Thread(target=hook.server.serve_forever, daemon=True)
-    thread.start()
-    yield hook
-    hook.server.shutdown()
-    hook.server.server_close()
+    with webhook_on_loopback() as hook:
+        monkeypatch.setenv("MARIN_WEBHOOK_URL", hook.url)
+        yield hook
 
 
 class Clock:
@@ -117,6 +87,15 @@ def test_a_failed_run_is_told_once(tick: Callable[[], str], instance: dg.Dagster
     assert SECRET not in text
     tick()
     assert len(webhook.texts) == 1
+
+
+def test_a_run_that_dagster_tries_again_is_not_told(
+    tick: Callable[[], str], instance: dg.DagsterInstance, webhook: Webhook
+) -> None:
+    run_id = fail(instance, "a")
+    instance.add_run_tags(run_id, {"dagster/will_retry": "true"})
+    tick()
+    assert webhook.texts == []
 
 
 def test_what_failed_before_is_not_told(instance: dg.DagsterInstance, webhook: Webhook, clock: Clock) -> None:

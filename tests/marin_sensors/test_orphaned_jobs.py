@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from dagster._core.storage.dagster_run import DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 from dagster._core.utils import make_new_run_id
 from ray_cluster import Cluster
+from webhooks import webhook_on_loopback
 
 from marin_resources.orchestrator.run_jobs import RunJobs
 from marin_resources.orchestrator.run_launcher import process_tag
@@ -78,7 +80,7 @@ class Tick:
 
     def __init__(self, instance: dg.DagsterInstance, before: Tick | None = None) -> None:
         with dg.build_sensor_context(instance=instance, cursor=before.cursor if before else None) as context:
-            result = orphaned_jobs(context)
+            result = orphaned_jobs(starved_s=0)(context)
             assert isinstance(result, dg.SkipReason)
             assert result.skip_message is not None
             self.says: str = result.skip_message
@@ -110,6 +112,26 @@ def test_an_orphan_is_reported_on_the_sensors_page_and_once_in_the_log_of_its_ru
     assert len(engine_events(instance, run_id)) == 1
 
 
+def test_an_orphan_is_told_to_the_webhook_once(
+    instance: dg.DagsterInstance, submit: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = submit(a_run(instance, DagsterRunStatus.FAILURE))
+    with webhook_on_loopback() as hook:
+        monkeypatch.setenv("MARIN_WEBHOOK_URL", hook.url)
+        tick = Tick(instance)
+        Tick(instance, tick)
+        [text] = hook.texts
+        assert text == f"*A job has no run: a*\n{tick.says}"
+        hook.status = 500
+        submit(a_run(instance, DagsterRunStatus.FAILURE))
+        tick = Tick(instance, tick)
+        assert tick.says.endswith("answered 500. The message is sent again later.")
+        hook.status = 200
+        Tick(instance, tick)
+    assert len(hook.texts) == 2
+    assert job not in hook.texts[1]
+
+
 def test_a_run_whose_process_is_gone_leaves_an_orphan_until_another_run_attaches(
     instance: dg.DagsterInstance, submit: Callable[[str], str]
 ) -> None:
@@ -120,7 +142,8 @@ def test_a_run_whose_process_is_gone_leaves_an_orphan_until_another_run_attaches
     assert f"the process of its run {died[:8]} is gone" in tick.says
     RunJobs(instance, a_run(instance, DagsterRunStatus.STARTED)).set("a", job)
     tick = Tick(instance, tick)
-    assert (tick.says.startswith(WELL), tick.cursor) == (True, "")
+    assert tick.says.startswith(WELL)
+    assert json.loads(str(tick.cursor))["keys"] == []
 
 
 def test_a_run_that_waits_for_a_job_that_the_cluster_has_not_is_reported_once_in_its_log(
@@ -179,7 +202,8 @@ def test_a_cluster_that_cannot_be_asked_is_a_tick_that_says_why_and_forgets_noth
     monkeypatch.setenv("MARIN_CLUSTER", "no address")
     misnamed = Tick(instance, unreachable)
     assert "'no address'" in misnamed.says
-    assert told.cursor == misnamed.cursor != ""
+    assert told.cursor == misnamed.cursor
+    assert json.loads(str(told.cursor))["keys"] != []
 
 
 def test_without_a_cluster_there_is_nothing_to_look_at(
@@ -191,7 +215,7 @@ def test_without_a_cluster_there_is_nothing_to_look_at(
 
 @pytest.mark.parametrize(("address", "status"), [("http://127.0.0.1:8265", "RUNNING"), ("", "STOPPED")])
 def test_it_is_on_by_itself_where_there_is_a_cluster(address: str, status: str) -> None:
-    code = "from marin_sensors.orphaned_jobs import orphaned_jobs as it; print(it.name, it.default_status.value)"
+    code = "from marin_sensors.deployed.orphans import orphans as it; print(it.name, it.default_status.value)"
     env = {**os.environ, "MARIN_CLUSTER": address}
     done = subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["orphaned_jobs", status]

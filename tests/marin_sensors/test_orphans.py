@@ -129,3 +129,18 @@ def test_many_findings_are_one_sentence_with_their_number() -> None:
     summary = found([job(), job("c-1-a1")], *runs).summary()
     assert summary.startswith("2 jobs have no run and 1 run waits for a job that is gone; the tick's log names them")
     assert "the first is: Job 'a-1-a1' of step 'a'" in summary
+
+
+def test_a_job_that_waits_long_for_its_machine_is_starved() -> None:
+    jobs = [job("a-1-a1", status=JobStatus.PENDING), job("b", run_id=OTHER, status=JobStatus.PENDING)]
+    runs = {RUN: Run(run_id=RUN, jobs={"a": "a-1-a1"}), OTHER: ended(OTHER)}
+    assert compare(jobs, runs, NOW_S, 101).starved == ()
+    findings = compare(jobs, runs, NOW_S + 3500, 3600)
+    [starved] = findings.starved
+    assert starved.sentence == (
+        "Job 'a-1-a1' of step 'a' has waited 1.0 h for a machine. It goes on waiting; `marin cluster jobs` lists what "
+        "runs before it."
+    )
+    assert findings.summary().startswith("1 job has no run and 1 job waits too long for a machine; the tick's log")
+    running = [job("a-1-a1")]
+    assert compare(running, runs, NOW_S + 3500, 3600).starved == ()

@@ -19,6 +19,11 @@ class JobStatus(enum.StrEnum):
     def is_terminal(self) -> bool:
         return self not in (JobStatus.PENDING, JobStatus.RUNNING)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has not begun yet."""
+        return self is JobStatus.PENDING
+
 
 @dataclass(frozen=True, kw_only=True)
 class RayVersion:

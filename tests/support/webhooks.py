@@ -1,0 +1,45 @@
+"""A webhook on loopback."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+SECRET = "s3cr3t-t0ken-of-the-hook"
+
+
+class Webhook:
+    """Takes messages, and answers with `status`."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.status = 200
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if hook.status == 200:
+                    hook.texts.append(body["text"])
+                self.send_response(hook.status)
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/services/{SECRET}"
+
+
+@contextmanager
+def webhook_on_loopback() -> Iterator[Webhook]:
+    """It serves until the block ends."""
+    hook = Webhook()
+    threading.Thread(target=hook.server.serve_forever, daemon=True).start()
+    try:
+        yield hook
+    finally:
+        hook.server.shutdown()
+        hook.server.server_close()
