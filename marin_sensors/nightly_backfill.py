@@ -143,10 +143,10 @@ def night_of(context: dg.ScheduleEvaluationContext, store: Store, keys: Sequence
     newest = [each for each in reversed(known) if each in wanted and each not in failing]
     chosen: dict[str, tuple[dg.AssetKey, ...]] = {}
     taken = Counter[str]()
-    for each in newest:
-        used = {pool for key in wanted[each] for pool in pools[key]}
+    for partition in newest:
+        used = {pool for key in wanted[partition] for pool in pools[key]}
         if len(chosen) < caps.partitions and all(taken[pool] < caps.in_pool.get(pool, math.inf) for pool in used):
-            chosen[each] = tuple(wanted[each])
+            chosen[partition] = tuple(wanted[partition])
             taken.update(used)
     return Night(known=known, partitions=chosen, left=len(newest) - len(chosen), failing=failing)
 

@@ -52,19 +52,14 @@ class Road:
         return [note for note in again if not any(name.startswith(".") for name in outputs_of(note))]
 
     def half_written(self) -> list[Path]:
-        """Files that were never finished, but for notes of attempts and the status of an output that is complete by its
-        commit: a worker killed at its end may leave one. No reader takes it for anything."""
-        return [path for path in self.prefix.rglob("*.tmp") if not at_the_end(path)]
+        """Files that were never finished, but for marks of attempts: a worker that is killed at its end may leave one,
+        which no reader takes for anything."""
+        return [path for path in self.prefix.rglob("*.tmp") if path.parent.name != "attempts"]
 
     def data(self) -> dict[str, bytes]:
         made = (path for name in sorted(step.name for step in steps()) for path in self.prefix.glob(f"{name}-??????"))
         files = (Path(file) for path in made for file in list_files(str(path)))
         return {str(file.relative_to(self.prefix)): file.read_bytes() for file in files}
-
-
-def at_the_end(path: Path) -> bool:
-    of_status = path.name.startswith("..executor_status.") and (path.parent / ".marin" / "manifest.json").exists()
-    return path.parent.name == "attempts" or of_status
 
 
 def outputs_of(note: Path) -> list[str]:

@@ -181,6 +181,7 @@ class Store:
             if now is None or now.fence != attempt:
                 return
             if now.state is State.COMMITTED and now.record is not None:
+                remove_temporaries(path)  # the worker may have been killed while it wrote the record
                 _write_committed(path, now)
             elif status.read_status(path) is Status.RUNNING:
                 status.replace_status(path, Status.FAILED, seen)

@@ -80,6 +80,25 @@ def test_a_control_file_that_a_killed_process_had_half_written_is_removed(disk_p
     assert [name for name in sizes_below(path) if name.endswith(".tmp")] == []
 
 
+def test_no_half_written_control_file_is_beside_an_output_that_its_run_has_found_complete(disk_prefix: str) -> None:
+    """The worker is killed at each of its writes; its run records that, and computes again if it must."""
+    killed_after_commit = 0
+    for write_number in range(1, 20):
+        store = Store(f"{disk_prefix}/{write_number}")
+        path = store.locate(X)
+        if work(store, 1, f"file written aside@{write_number}") == 0:
+            break
+        store.mark_stopped(X, attempts.latest_attempt(path), "its worker died")
+        seen = store.look([X])[X]
+        if not seen.done:
+            make(store, attempt=attempts.latest_attempt(path) + 1)
+        killed_after_commit += seen.done
+        assert [name for name in sizes_below(path) if name.endswith(".tmp")] == []
+    else:
+        raise AssertionError("the worker wrote more than 19 files")
+    assert killed_after_commit >= 2
+
+
 def test_leftovers_are_moved_aside_at_each_attempt(store: Store, path: str) -> None:
     for attempt in (1, 2, 3):
         held = claim(store, attempt)
