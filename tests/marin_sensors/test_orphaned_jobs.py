@@ -80,7 +80,7 @@ class Tick:
 
     def __init__(self, instance: dg.DagsterInstance, before: Tick | None = None) -> None:
         with dg.build_sensor_context(instance=instance, cursor=before.cursor if before else None) as context:
-            result = orphaned_jobs(starved_s=0)(context)
+            result = orphaned_jobs()(context)
             assert isinstance(result, dg.SkipReason)
             assert result.skip_message is not None
             self.says: str = result.skip_message
