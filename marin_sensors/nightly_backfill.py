@@ -111,6 +111,8 @@ def nightly_backfill(
             return dg.SkipReason(str(error))
         for partition, failures in night.failing.items():
             context.log.warning(f"{partition!r} is left out: it has failed {failures} times in a row.")
+        if not night.partitions and night.left:
+            return dg.SkipReason(f"{night.left} partitions are not complete, and the caps let none of them be made.")
         if not night.partitions:
             left_out = f" {len(night.failing)} that fail again and again are left out." if night.failing else ""
             return dg.SkipReason(f"All partitions are complete or being computed.{left_out}")

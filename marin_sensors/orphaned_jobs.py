@@ -130,7 +130,7 @@ def _run(record: RunRecord) -> Run:
 
 def _report(context: dg.SensorEvaluationContext, findings: Sequence[Finding], channel: Channel) -> Sent:
     """Log each finding in the tick, and once in its run; send it once."""
-    before = _Reported.parse(context.cursor)
+    before = _reported(context)
     for finding in findings:
         context.log.warning(finding.sentence)
         run = context.instance.get_run_by_id(finding.run_id)
@@ -152,11 +152,23 @@ class _Reported:
     told: Told = field(default_factory=Told)
 
     @classmethod
-    def parse(cls, text: str | None) -> _Reported:
-        if not text:
-            return cls()
+    def parse(cls, text: str) -> _Reported:
+        """Raises ValueError, KeyError or TypeError for a text that is no cursor of this sensor."""
         found = json.loads(text)
         return cls(frozenset(found["keys"]), Told.parse(json.dumps(found["told"])))
 
     def text(self) -> str:
         return json.dumps({"keys": sorted(self.keys), "told": json.loads(self.told.text())})
+
+
+def _reported(context: dg.SensorEvaluationContext) -> _Reported:
+    """What earlier ticks have reported; nothing for a cursor of an earlier form, so that each finding is said again."""
+    if not context.cursor:
+        return _Reported()
+    try:
+        return _Reported.parse(context.cursor)
+    except (ValueError, KeyError, TypeError):
+        context.log.warning(
+            f"The cursor {context.cursor!r:.100} is none of this sensor: it reports all findings again."
+        )
+        return _Reported()

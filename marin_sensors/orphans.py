@@ -1,4 +1,4 @@
-"""Find jobs that no run waits for, runs whose job does not exist, and jobs that wait too long for a machine.
+"""Compare the jobs of a cluster with the runs: orphaned jobs, lost jobs, starved jobs.
 
 In:  the jobs of a cluster; this deployment's runs that submitted them, and its runs in progress.
 Out: findings, each with a sentence that says what to do.

@@ -1,4 +1,4 @@
-"""A webhook as a sensor uses it: its address, the links and the secrets of its messages, and what was sent."""
+"""The webhook that a sensor sends its messages to."""
 
 from __future__ import annotations
 

@@ -119,6 +119,8 @@ def test_a_pool_has_a_cap_of_its_own(evaluate: Evaluate, graph: Graph, store: St
         ("e", "e", names),
         ("c", "c", ["parts/judged"]),
     ]
+    none = evaluate("parts/judged", definitions=both, cap_per_pool={"gpu_H100": 0}).said
+    assert none == "4 partitions are not complete, and the caps let none of them be made."
     assert evaluate(*names, definitions=both, cap_per_pool={"gpu_h100": 2}).said == (
         "The schedule has a cap for the pool 'gpu_h100', expected one of its assets' pools: ['gpu_H100']. Correct it."
     )

@@ -132,6 +132,15 @@ def test_an_orphan_is_told_to_the_webhook_once(
     assert job not in hook.texts[1]
 
 
+def test_a_cursor_of_an_earlier_form_ends_no_tick(instance: dg.DagsterInstance, here: Cluster) -> None:
+    RunJobs(instance, a_run(instance, DagsterRunStatus.STARTED)).set("a", "a-1-lost-a1")
+    before = Tick(instance)
+    before.cursor = "1234abcd/a-1-lost-a1"
+    tick = Tick(instance, before)
+    assert tick.says == before.says
+    assert json.loads(str(tick.cursor))["keys"] != []
+
+
 def test_a_run_whose_process_is_gone_leaves_an_orphan_until_another_run_attaches(
     instance: dg.DagsterInstance, submit: Callable[[str], str]
 ) -> None:
