@@ -7,7 +7,7 @@ from typing import Any
 
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.partitions.reads import read_of
-from marin_assets.step.partitions.this_partition import value_of
+from marin_assets.step.partitions.this_partition import at_key, value_of
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
     InputName,
@@ -57,7 +57,8 @@ def _input_paths(
     source = graph[leaf.step].output  # type: ignore[index]
     read = read_of(node.step.partitions, leaf, f"Step {node.name!r} config")
     outputs = [source if key is None else source.at(key) for key in read.keys(node.key)]
-    paths = [below(locate(output), leaf.name) for output in outputs]
+    name = at_key(leaf.name, node.key)
+    paths = [below(locate(output), name) for output in outputs]
     return paths if read.is_list else paths[0]
 
 

@@ -72,6 +72,7 @@ class InputName(Placeholder, _Path):
 
     step: StepMarker | None
     name: str | None = None
+    """Below the output. KEY or DROP in it stands for the reader's partition."""
     block_on_step: bool = True
     key: str | None = None
     """The key of the partition to read. None: the one of the reader's own key, if the step has partitions."""
@@ -194,7 +195,8 @@ def output_path_of(step: StepMarker | InputName, name: str | None = None, *, par
     """The path of the output of `step`, or of `name` below it. It makes `step` an input of the step that reads it.
 
     A step with partitions is read at the reader's own key, or at the key `partition`, which enters the version. A
-    reader with longer windows of time gets a list: the paths of all windows within its own.
+    reader with longer windows of time gets a list: the paths of all windows within its own. In `name`, {partition}
+    stands for the key of the reader: output_path_of(training, "exports/{partition}").
     """
     if isinstance(step, InputName):
         found = step.cd(name) if name else step

@@ -29,7 +29,7 @@ from pathlib import PurePath
 from typing import Any
 
 from marin_assets.step.partitions.reads import Read, read_of
-from marin_assets.step.partitions.this_partition import mark_of
+from marin_assets.step.partitions.this_partition import mark_of, require_key_in
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
     ConfigError,
@@ -106,6 +106,7 @@ def read_inputs(step: Step) -> Inputs:
         elif isinstance(leaf, InputName | InputPartitions):
             source: Step = leaf.step  # type: ignore[assignment]
             read = read_of(step.partitions, leaf, where)
+            require_key_in(leaf.name, step.partitions, where)
             below = f"/{leaf.name}" if leaf.name else ""
             fields[place] = f"DEP[{len(dependencies) + len(pseudo)}]{read.mark}{below}"
             blocking = isinstance(leaf, InputPartitions) or leaf.block_on_step

@@ -1,4 +1,4 @@
-"""`this_partition()` and `this_window()` in a config: the key that is computed, and its window of time."""
+"""The key that is computed in a config: `this_partition()`, its window of time, and `{partition}` in an input's path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.partitions.windows import TimePartitions
 from marin_assets.step.values import DROP, KEY, ConfigError, PartitionName, WindowName
-from marin_resources.partition_key import revision_of
+from marin_resources.partition_key import revision_of, segment_of
 
 
 def mark_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> str:
@@ -17,6 +17,19 @@ def mark_of(leaf: PartitionName | WindowName, partitions: Partitions | None, whe
     what = "PARTITION" if isinstance(leaf, PartitionName) else "WINDOW"
     named = what if leaf.dimension is None else f"{what}[{leaf.dimension}]"
     return f"{named} {leaf.form}" if isinstance(leaf, PartitionName) and leaf.form != KEY else named
+
+
+def require_key_in(name: str | None, partitions: Partitions | None, where: str) -> None:
+    """Raise ConfigError, which begins with `where`, for a path with {partition} in it that is read without a key."""
+    if partitions is None and name is not None and (KEY in name or DROP in name):
+        raise ConfigError(f"{where} reads {name!r}, and the step has no partitions. Pass partitions= to the step.")
+
+
+def at_key(name: str | None, key: str | None) -> str | None:
+    """A path below an input, with the key of the reader in it. A key is one folder, as in the store."""
+    if name is None or key is None:
+        return name
+    return name.replace(DROP, segment_of(revision_of(key)[0])).replace(KEY, segment_of(key))
 
 
 def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, key: str) -> Any:

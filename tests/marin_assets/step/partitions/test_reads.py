@@ -106,6 +106,17 @@ def test_an_input_without_partitions_is_one_for_all_keys() -> None:
     assert read_at(step("a", LANGS, x=step("raw/web")), "en") == ("/p/raw/web", ["raw/web"])
 
 
+def test_the_key_of_the_reader_may_be_a_folder_below_an_input() -> None:
+    training = step("checkpoints/nano")
+    read = output_path_of(training, "exports/{partition}").nonblocking()
+    assert read_at(step("a", DROPS, x=read), "step-100") == ("/p/checkpoints/nano/exports/step-100", [])
+    assert read_at(step("a", DROPS, x=output_path_of(training, "{drop}/x")), "a@2")[0] == "/p/checkpoints/nano/a/x"
+    assert read_at(step("a", DROPS, x=read), "../b")[0] == "/p/checkpoints/nano/exports/%2E.%2Fb", "one folder"
+    assert read_at(step("a", DROPS, x=mirrored(read)), "c")[0] == "mirror://checkpoints/nano/exports/c"  # type: ignore[arg-type]
+    graph = build_graph([step("a", DROPS, x=read)])
+    assert [node.name for node in graph] == ["checkpoints/nano", "a"], "its version is in that of the reader"
+
+
 def test_a_mirrored_input_is_that_of_the_key() -> None:
     path, _ = read_at(step("a", LANGS, x=mirrored(output_path_of(step("raw/web", LANGS)))), "en")  # type: ignore[arg-type]
     assert path == "mirror://raw/web/en"
@@ -144,6 +155,9 @@ def test_whatever_decides_what_is_read_is_in_the_version() -> None:
         step("a", x="PARTITION"),
         step("a", LANGS, x=this_partition()),
         step("a", LANGS, x=versioned("x")),
+        step("a", LANGS, x=output_path_of(step("raw/web"), "{partition}")),
+        step("a", LANGS, x=output_path_of(step("raw/web"), "{drop}")),
+        step("a", LANGS, x=output_path_of(step("raw/web"), "en")),
         step("a", LANGS, x=raw),
         step("a", x=output_path_of(raw, partition="en")),
         step("a", x=output_path_of(raw, partition="de")),
@@ -213,6 +227,10 @@ def test_whatever_decides_what_is_read_is_in_the_version() -> None:
             "and neither of the dimensions",
         ),
         (lambda: step("a", x=this_partition()), "config.x is this_partition(), and the step has no partitions."),
+        (
+            lambda: step("a", x=output_path_of(step("raw/web"), "exports/{partition}")),
+            "config.x reads 'exports/{partition}', and the step has no partitions. Pass partitions= to the step.",
+        ),
         (lambda: step("a", LANGS, x=this_window()), "and static('en', 'de') has no windows of time."),
         (lambda: step("a", LANGS, x=this_partition("lang")), "and static('en', 'de') has no dimensions."),
         (
