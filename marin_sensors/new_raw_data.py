@@ -18,27 +18,21 @@ page of the first asset; with `on_change="revise"` the drop is taken again, as t
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Sequence
 from typing import Literal
 
 import dagster as dg
 
-from marin_resources.settings import SettingError, default_prefix, normalize_prefix
-from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.settings import default_prefix, normalize_prefix
+from marin_sensors import run_requests
 from marin_sensors.drops.completeness import Completeness, Settled
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DropPattern
-from marin_sensors.drops.tick import Cursor, ListingError, Taken, Tick, Watch, look
+from marin_sensors.drops.tick import Cursor, Taken, Watch, look
 
 SETTLING_S = 600.0
-LOST_RUNS = {"dagster/max_retries": "3", "dagster/retry_on_asset_or_op_failure": "false"}
-"""Tags of a run that Dagster tries again if its process was lost, or never began; not if a step of it has failed."""
 BUDGET_S = 10.0
-REPORTED = (ListingError, ControlFileError, SettingError, UnavailableError)
-"""Errors that are complete sentences: the tick is skipped with them."""
 
 
 def new_raw_data(
@@ -67,8 +61,7 @@ def new_raw_data(
 
     Raises PatternError for a path without `{drop}`, ValueError for no asset and for another `on_change`.
     """
-    if not assets or isinstance(assets, str):
-        raise ValueError(f"The sensor {name!r} has assets={assets!r}, expected a list of asset keys: ['drops/raw'].")
+    keys = run_requests.keys_of(name, assets)
     if on_change not in ("report", "revise"):
         raise ValueError(f"The sensor {name!r} has on_change={on_change!r}, expected 'report' or 'revise'.")
     rule = complete or Settled(SETTLING_S)
@@ -80,7 +73,14 @@ def new_raw_data(
         recheck_s=recheck_s,
         budget_s=BUDGET_S,
     )
-    keys = [dg.AssetKey(asset.split("/")) for asset in assets]
+
+    def request(taken: Taken) -> dg.RunRequest:
+        return dg.RunRequest(
+            run_key=f"{name}: {taken.key}",
+            asset_selection=keys,
+            partition_key=taken.key,
+            tags={"marin/drop": taken.drop, **run_requests.LOST_RUNS},
+        )
 
     @dg.sensor(
         name=name,
@@ -94,58 +94,14 @@ def new_raw_data(
         ),
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        if wrong := _misfit(context, keys, partitions):
+        if wrong := run_requests.misfit(context, keys, partitions):
             return dg.SkipReason(wrong)
         memory = Memory(normalize_prefix(default_prefix()), name)
         try:
             tick = look(watch, memory, Cursor.parse(context.cursor), time.time())
-        except REPORTED as error:
+        except run_requests.REPORTED as error:
             return dg.SkipReason(str(error))
-        for sentence in (*tick.changes.values(), *tick.refused):
-            context.log.warning(sentence)
-        context.log.info(tick.summary)
-        return _result(tick, partitions, keys, name)
+        run_requests.log(context, tick)
+        return run_requests.result_of(tick, tick.cursor.text(), partitions, keys, request)
 
     return sensor
-
-
-def _misfit(context: dg.SensorEvaluationContext, keys: Sequence[dg.AssetKey], partitions: str) -> str:
-    """Why the assets cannot be materialized for a drop, in one sentence; empty if they can."""
-    assert context.repository_def is not None
-    graph = context.repository_def.asset_graph
-    for key in keys:
-        name = key.to_user_string()
-        if not graph.has(key):
-            known = [each.to_user_string() for each in graph.materializable_asset_keys]
-            close = difflib.get_close_matches(name, known, n=1)
-            meant = f"Did you mean {close[0]!r}?" if close else "Correct the sensor."
-            return f"The sensor's asset {name!r} is not in the code location. {meant}"
-        found = graph.get(key).partitions_def
-        if not isinstance(found, dg.DynamicPartitionsDefinition) or found.name != partitions:
-            return (
-                f"The sensor adds drops to the set {partitions!r}, and its asset {name!r} has other partitions. Give "
-                f"its step partitions=dynamic({partitions!r})."
-            )
-    return ""
-
-
-def _result(tick: Tick, partitions: str, keys: Sequence[dg.AssetKey], sensor: str) -> dg.SensorResult:
-    added = [dg.AddDynamicPartitionsRequest(partitions, [taken.key for taken in tick.taken])] if tick.taken else []
-    return dg.SensorResult(
-        run_requests=[_request(taken, keys, sensor) for taken in tick.taken],
-        skip_reason=None if tick.taken else tick.summary,
-        cursor=tick.cursor.text(),
-        dynamic_partitions_requests=added,
-        asset_events=[
-            dg.AssetObservation(keys[0], partition=key, description=sentence) for key, sentence in tick.changes.items()
-        ],
-    )
-
-
-def _request(taken: Taken, keys: Sequence[dg.AssetKey], sensor: str) -> dg.RunRequest:
-    return dg.RunRequest(
-        run_key=f"{sensor}: {taken.key}",
-        asset_selection=list(keys),
-        partition_key=taken.key,
-        tags={"marin/drop": taken.drop, **LOST_RUNS},
-    )

@@ -46,6 +46,8 @@ class Watch:
     recheck_s: float
     budget_s: float
     """Seconds that a tick lists files."""
+    noun: str = "drop"
+    """What people call a drop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +128,7 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
         elif finding is not None and finding.what is What.ARRIVING:
             arriving[name] = finding.why
         elif finding is not None:
-            sentence = _sentence(finding, seen, drops.get(name), memory)
+            sentence = _sentence(watch.noun, finding, seen, drops.get(name), memory)
             tick.changes[key_of_revision(name, finding.revision)] = sentence
         if known is None:
             drops.pop(name, None)
@@ -192,8 +194,8 @@ def _listed(call: Callable[[], T], watch: Watch) -> T:
 def _require_not_all_gone(names: Sequence[str], drops: Mapping[str, Known], watch: Watch) -> None:
     if drops and not names:
         raise ListingError(
-            f"Nothing is at {watch.pattern.base!r} any more: {counted(len(drops), 'drop')} known so far. See that the "
-            "folder or the bucket is the right one and can be read. The next tick looks again."
+            f"Nothing is at {watch.pattern.base!r} any more: {counted(len(drops), watch.noun)} known so far. See that "
+            "the folder or the bucket is the right one and can be read. The next tick looks again."
         )
 
 
@@ -219,11 +221,11 @@ def _from(names: Sequence[str], after: str) -> Iterator[str]:
     yield from (name for name in names if name <= after)
 
 
-def _sentence(finding: Finding, seen: Seen | None, known: Known | None, memory: Memory) -> str:
+def _sentence(noun: str, finding: Finding, seen: Seen | None, known: Known | None, memory: Memory) -> str:
     if finding.what is What.VANISHED:
-        return f"The drop {finding.drop!r} is gone from its place."
+        return f"The {noun} {finding.drop!r} is gone from its place."
     if finding.what is What.REVERTED:
-        return f"The drop {finding.drop!r} has the files again that were taken."
+        return f"The {noun} {finding.drop!r} has the files again that were taken."
     assert seen is not None
     assert known is not None
     taken = memory.taken(key_of_revision(finding.drop, known.revision))
@@ -231,7 +233,7 @@ def _sentence(finding: Finding, seen: Seen | None, known: Known | None, memory: 
     again = f" It is taken again as revision {finding.revision} when it is complete." * (
         finding.revision > known.revision
     )
-    return f"The drop {finding.drop!r} has changed since it was taken: {changed}.{again}"
+    return f"The {noun} {finding.drop!r} has changed since it was taken: {changed}.{again}"
 
 
 def counted(number: int, what: str) -> str:
@@ -241,7 +243,7 @@ def counted(number: int, what: str) -> str:
 
 def _summary(watch: Watch, state: State, arriving: Mapping[str, str], tick: Tick) -> str:
     phases = Counter(known.phase for known in state.drops.values())
-    parts = [f"{counted(len(state.drops), 'drop')} at {watch.pattern.path}: {phases[Phase.TAKEN]} taken"]
+    parts = [f"{counted(len(state.drops), watch.noun)} at {watch.pattern.path}: {phases[Phase.TAKEN]} taken"]
     if arriving:
         some = ", ".join(f"{name!r}: {why}" for name, why in list(arriving.items())[:SHOWN])
         parts.append(f"{phases[Phase.ARRIVING]} arriving ({some}{', …' * (len(arriving) > SHOWN)})")

@@ -56,6 +56,9 @@ class TrainLmConfig:
     """Steps between permanent checkpoints."""
     checkpoint_interval_s: float = 600
     """Seconds between temporary checkpoints to resume from; each replaces the one before."""
+    steps_per_hf_export: int | None = None
+    """Steps between exports of the model in training, for evaluations of its checkpoints; None: the trained model alone
+    is exported."""
     compilation_cache_dir: str | None = "~/.cache/marin/jax"
     """Folder of jax's compilation cache, shared by all runs of this machine: it saves 7 of the 37 s of a nano run.
     None disables it."""

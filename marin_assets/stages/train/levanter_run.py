@@ -40,6 +40,7 @@ from levanter.trainer import TrainerConfig
 from rigging.log_setup import configure_logging
 
 from marin_assets.stages.train.config import TrainLmConfig
+from marin_assets.stages.train.exports import export_path, is_complete, mark_complete
 from marin_assets.stages.train.inputs import count_tokens
 from marin_assets.stages.train.metrics import TRAIN_ONLY, UNTRAINED_STEP, MetricsFile, Progress, finite_numbers
 from marin_resources.storage.paths import BUCKET_SCHEMES, join
@@ -76,7 +77,7 @@ def run(config: TrainLmConfig, metrics: MetricsFile, *, tokenizer: str, log_dir:
     progress = Progress(config.num_train_steps, config.train_batch_size * config.model.max_seq_len)
     tracker = MetricsTracker(metrics, progress, finished=resumed_at == config.num_train_steps - 1)
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
-    levanter_config.adapter = ExportAndEvaluate(levanter_config, join(config.output_path, "hf"), resumed_at is None)
+    levanter_config.adapter = ExportAndEvaluate(levanter_config, config, evaluate_untrained=resumed_at is None)
     with _logging_preserved(), listings_cache_disabled(), warnings.catch_warnings():
         # For a second run in one process: Levanter cannot remove the tracker of the first.
         warnings.filterwarnings("ignore", message="Global tracker is already set")
@@ -218,8 +219,8 @@ class MetricsTrackerConfig(TrackerConfig):
 class ExportAndEvaluate(NoAdaptorConfig):
     """Add hooks for checkpoints, the export and the first evaluation. Adapts nothing: all parameters are trained."""
 
-    def __init__(self, config: train_lm.TrainLmConfig, hf_path: str, evaluate_untrained: bool) -> None:
-        self.config, self.hf_path, self.evaluate_untrained = config, hf_path, evaluate_untrained
+    def __init__(self, config: train_lm.TrainLmConfig, own: TrainLmConfig, *, evaluate_untrained: bool) -> None:
+        self.config, self.own, self.evaluate_untrained = config, own, evaluate_untrained
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
         if self.evaluate_untrained:
@@ -229,10 +230,23 @@ class ExportAndEvaluate(NoAdaptorConfig):
             checkpointer = self.config.trainer.checkpointer.created
             checkpointer.on_step(tree=info.state.saveable_state, step=info.step, force=force)
 
+        def save(info: Any, path: str) -> None:
+            converter.save_pretrained(info.eval_model, path, generation_config=export.generation_config)
+
+        def export_at_a_step(info: Any, force: bool = False) -> None:
+            path = export_path(self.own.output_path, info.step)
+            if not is_complete(path):
+                save(info, path)
+                if jax.process_index() == 0:
+                    mark_complete(path)
+
         def export_at_the_end(info: Any, force: bool = False) -> None:
             if force:
-                converter.save_pretrained(info.eval_model, self.hf_path, generation_config=export.generation_config)
+                save(info, join(self.own.output_path, "hf"))
 
+        if self.own.steps_per_hf_export is not None:
+            # before the checkpoint of its step: a run that resumes from that one would not come to this step again
+            trainer.add_hook(export_at_a_step, every=self.own.steps_per_hf_export)
         trainer.add_hook(checkpoint, every=1)  # the checkpointer decides which steps to save
         trainer.add_hook(export_at_the_end, every=trainer.num_train_steps + 1)
 

@@ -4,6 +4,7 @@ In:  token caches (outputs of tokenize) and their tokenizer.
 Out, below the output path:
      hf/             the trained model as a Hugging Face folder with the tokenizer, for evaluation and serving
      checkpoints/    step-N: model and optimizer after step N; the last and every `steps_per_checkpoint`th are kept
+     exports/        with `steps_per_hf_export`: the model in training as such folders (`exports.py`)
      metrics.jsonl   one row a step (`metrics.py`)
      plots/loss.png  train and validation loss
 
@@ -25,6 +26,7 @@ from typing import Any
 
 from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
+from marin_assets.stages.train.exports import remove_unfinished_exports
 from marin_assets.stages.train.inputs import check_inputs, expand_snapshots, stage_tokenizer
 from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, Row, read_metrics
@@ -66,6 +68,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     config = replace(config, components={name: local_path_of(path) for name, path in config.components.items()})
     checkpoints = join(config.output_path, CHECKPOINTS)
     remove_unfinished(checkpoints)
+    remove_unfinished_exports(config.output_path)
     done = last_checkpoint_step(checkpoints)
     if done is not None:
         log.info("resuming from the checkpoint of step %d of %d", done, config.num_train_steps)
@@ -85,7 +88,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
 
 
 def check_shape(config: TrainLmConfig) -> None:
-    """Raise TrainError for an invalid shape of the model, or too few steps."""
+    """Raise TrainError for an invalid shape of the model, too few steps, or exports that are no steps apart."""
     model = config.model
     if model.num_heads % model.num_kv_heads:
         raise TrainError(
@@ -101,6 +104,10 @@ def check_shape(config: TrainLmConfig) -> None:
     if config.num_train_steps < 2:
         raise TrainError(
             f"num_train_steps is {config.num_train_steps}, expected at least 2, or Levanter exports no model."
+        )
+    if config.steps_per_hf_export is not None and config.steps_per_hf_export < 1:
+        raise TrainError(
+            f"steps_per_hf_export is {config.steps_per_hf_export}, expected a number of steps of at least 1, or None."
         )
 
 

@@ -1,4 +1,4 @@
-"""The key that is computed in a config: `this_partition()`, its window of time, and `{partition}` in an input's path."""
+"""The key that is computed: `this_partition()`, its window of time, and `{partition}` in the path of an input."""
 
 from __future__ import annotations
 

@@ -1,0 +1,75 @@
+"""What a look at drops means to Dagster: partitions that are added, runs that are requested, changes that are shown."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+
+import dagster as dg
+
+from marin_resources.settings import SettingError
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.versioned_json import ControlFileError
+from marin_sensors.drops.tick import ListingError, Taken, Tick
+
+REPORTED = (ListingError, ControlFileError, SettingError, UnavailableError)
+"""Errors of a look that are complete sentences: the tick is skipped with them."""
+LOST_RUNS = {"dagster/max_retries": "3", "dagster/retry_on_asset_or_op_failure": "false"}
+"""Tags of a run that Dagster tries again if its process was lost, or never began; not if a step of it has failed."""
+
+
+def keys_of(sensor: str, assets: Sequence[str]) -> list[dg.AssetKey]:
+    """The keys of the assets that a sensor materializes. Raises ValueError for none, and for a text."""
+    if not assets or isinstance(assets, str):
+        raise ValueError(f"The sensor {sensor!r} has assets={assets!r}, expected a list of asset keys: ['drops/raw'].")
+    return [dg.AssetKey(asset.split("/")) for asset in assets]
+
+
+def misfit(context: dg.SensorEvaluationContext, keys: Sequence[dg.AssetKey], partitions: str) -> str:
+    """Why the assets cannot be materialized for a drop, in one sentence; empty if they can."""
+    for key in keys:
+        if sentence := unknown(context, key):
+            return sentence
+        assert context.repository_def is not None
+        found = context.repository_def.asset_graph.get(key).partitions_def
+        if not isinstance(found, dg.DynamicPartitionsDefinition) or found.name != partitions:
+            return (
+                f"The sensor adds partitions to the set {partitions!r}, and its asset {key.to_user_string()!r} has "
+                f"other partitions. Give its step partitions=dynamic({partitions!r})."
+            )
+    return ""
+
+
+def unknown(context: dg.SensorEvaluationContext, key: dg.AssetKey) -> str:
+    """A sentence that says that the code location does not have the asset; empty if it does."""
+    assert context.repository_def is not None
+    graph, name = context.repository_def.asset_graph, key.to_user_string()
+    if graph.has(key):
+        return ""
+    known = [each.to_user_string() for each in graph.materializable_asset_keys]
+    close = difflib.get_close_matches(name, known, n=1)
+    meant = f"Did you mean {close[0]!r}?" if close else "Correct the sensor."
+    return f"The sensor's asset {name!r} is not in the code location. {meant}"
+
+
+def result_of(
+    tick: Tick, cursor: str, partitions: str, keys: Sequence[dg.AssetKey], request: Callable[[Taken], dg.RunRequest]
+) -> dg.SensorResult:
+    """The partitions of what was taken, with the run that `request` returns for each, and what has changed."""
+    added = [dg.AddDynamicPartitionsRequest(partitions, [taken.key for taken in tick.taken])] if tick.taken else []
+    return dg.SensorResult(
+        run_requests=[request(taken) for taken in tick.taken],
+        skip_reason=None if tick.taken else tick.summary,
+        cursor=cursor,
+        dynamic_partitions_requests=added,
+        asset_events=[
+            dg.AssetObservation(keys[0], partition=key, description=sentence) for key, sentence in tick.changes.items()
+        ],
+    )
+
+
+def log(context: dg.SensorEvaluationContext, tick: Tick) -> None:
+    """Log what a look has found in the log of the tick."""
+    for sentence in (*tick.changes.values(), *tick.refused):
+        context.log.warning(sentence)
+    context.log.info(tick.summary)
