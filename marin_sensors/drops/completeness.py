@@ -46,7 +46,7 @@ class Marked(Completeness):
     name: str
 
     def lacks(self, seen: Seen, unchanged_s: float, read: Callable[[str], bytes]) -> str:
-        return "" if self.name in seen.beside else f"it has no {self.name!r} yet"
+        return "" if seen.has(self.name) else f"it has no {self.name!r} yet"
 
     def __str__(self) -> str:
         return f"when {self.name!r} is in its folder"
@@ -59,7 +59,7 @@ class Manifested(Completeness):
     name: str
 
     def lacks(self, seen: Seen, unchanged_s: float, read: Callable[[str], bytes]) -> str:
-        if self.name not in seen.beside:
+        if not seen.has(self.name):
             return f"it has no {self.name!r} yet"
         named = []
         for line in read(self.name).decode(errors="replace").splitlines():
@@ -68,7 +68,7 @@ class Manifested(Completeness):
                 return f"{self.name!r} has the line {line[:60]!r}, expected '<checksum>  <file>'"
             if found is not None:
                 named.append(found["name"].removeprefix("./"))
-        absent = [name for name in named if name not in seen.stamps and name not in seen.beside]
+        absent = [name for name in named if not seen.has(name)]
         if absent:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
             return f"{self.name!r} names {absent[0]!r}{more}, which has not arrived"

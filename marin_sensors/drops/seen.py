@@ -22,6 +22,10 @@ class Seen:
     beside: frozenset[str] = field(default_factory=frozenset)
     """Other files in the drop's folder: a marker, a manifest."""
 
+    def has(self, name: str) -> bool:
+        """Whether this file is in it: matched by the pattern, or beside."""
+        return name in self.stamps or name in self.beside
+
     @property
     def fingerprint(self) -> str:
         """16 hex digits; equal for equal files, in whatever order they are listed."""

@@ -121,6 +121,7 @@ def test_drops_that_are_files_and_drops_with_a_marker(ticking: Callable[..., Tic
     assert marked() == []
     drop(place, "marked/_SUCCESS")
     assert marked() == ["marked"]
+    assert ticking("{drop}/*", complete=Marked("_SUCCESS"))() == ["marked"], "the pattern may match the marker too"
 
 
 def test_a_tick_whose_cursor_is_lost_requests_the_same_with_the_same_run_keys(
