@@ -40,7 +40,7 @@ from marin_resources.orchestrator.console import shorten_console
 from marin_resources.orchestrator.partial_failure import go_on_below
 from marin_resources.orchestrator.preflight import refuse_unmet
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
-from marin_resources.orchestrator.run_launcher import process_tag
+from marin_resources.orchestrator.run_launcher import NOT_AGAIN, process_tag
 from marin_resources.orchestrator.run_state import Interruption, RunState
 
 _END = object()
@@ -57,6 +57,13 @@ class InterruptibleExecutor(AsyncExecutor):
     def _execution_iterator_wrapper(
         self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan
     ) -> Iterator[DagsterEvent]:
+        try:
+            yield from self._execute(job_context, execution_plan)
+        except Exception:  # the run ends by itself, and Dagster's daemon tries again only what was lost
+            job_context.instance.add_run_tags(job_context.run_id, NOT_AGAIN)
+            raise
+
+    def _execute(self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan) -> Iterator[DagsterEvent]:
         _require_selection(job_context.dagster_run)
         shorten_console(job_context.log, job_context.dagster_run)
         refuse_unmet(job_context, execution_plan)
@@ -110,6 +117,8 @@ class InterruptibleExecutor(AsyncExecutor):
                 active.mark_interrupted()
                 state = _run_state_of(job_context)
                 state.interruption = _interruption_of(job_context, signals)
+                if state.interruption is not Interruption.SIGTERM:  # that of a redeployment, after which it goes on
+                    job_context.instance.add_run_tags(job_context.run_id, NOT_AGAIN)
                 yield _interrupted_event(job_context, active, state)
                 task.cancel()
                 raise

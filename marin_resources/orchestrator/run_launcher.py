@@ -14,6 +14,8 @@ from marin_resources.process import process_is_gone, this_process
 
 TAG, TERMINAL = ".dagster/marin_process", ".dagster/marin_terminal"
 """Dagster's UI hides tags with this prefix."""
+NOT_AGAIN = {"dagster/max_retries": "0"}
+"""The tag of a run that Dagster's daemon does not launch again by itself, also where `run_retries` allow it."""
 
 
 def process_tag(run_id: str, process: str | None = None) -> dict[str, str]:
@@ -29,8 +31,8 @@ def process_of(run: DagsterRun) -> str | None:
 
 
 def terminal_tag(run_id: str) -> dict[str, str]:
-    """The tag of a run that a command in a terminal executes. It holds the run id for the same reason."""
-    return {TERMINAL: run_id}
+    """The tags of a run that a command in a terminal executes. One holds the run id for the same reason."""
+    return {TERMINAL: run_id, **NOT_AGAIN}
 
 
 def is_in_terminal(run: DagsterRun) -> bool:

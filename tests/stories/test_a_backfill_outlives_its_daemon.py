@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import time
 from pathlib import Path
 
@@ -34,14 +33,19 @@ def test_it_goes_on_and_no_partition_is_computed_twice(step: str, tmp_path: Path
     home, gate, calls = tmp_path / "home", tmp_path / "gate", tmp_path / "calls.txt"
     home.mkdir()
     gate.touch()
-    shutil.copy(ROOT / ".dagster/dagster.yaml", home)
+    settings = (ROOT / ".dagster/dagster.yaml").read_text()
+    (home / "dagster.yaml").write_text(settings.replace("start_timeout_seconds: 180", "start_timeout_seconds: 60"))
     location = tmp_path / "location.py"
     support = str(ROOT / "tests" / "support")
     location.write_text(LOCATION.format(support=support, gate=str(gate), calls=str(calls), keys=KEYS))
     env = {"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(home)}
     moments = random.Random(step)
-    with dagster_processes(location, tmp_path, env) as dagster:
+    flag = tmp_path / "kill"
+    flag.with_suffix(".launch").touch()
+    with dagster_processes(location, tmp_path, env, killed_once=flag) as dagster:
         backfill = dagster.ui.backfill(f"parts/{step}", KEYS)
+        wait_until(lambda: dagster.has_ended(DAEMON), "the kill before a run has a process", timeout_s=120)
+        dagster.start(DAEMON)
         for killed in ([DAEMON], [DAEMON, WEBSERVER], [DAEMON]):  # while it is read, queued, begun: drawn moments
             time.sleep(moments.uniform(0, 15))
             dagster.kill(*killed)

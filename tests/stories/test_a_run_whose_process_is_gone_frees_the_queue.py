@@ -27,6 +27,7 @@ def test_it_is_marked_as_failed_and_the_next_run_begins(tmp_path: Path, prefix: 
         wait_until(lambda: dev.status(following) == "SUCCESS", "the run after", timeout_s=300)
         assert dev.status(lost) == "FAILURE"
         assert any("The process of this run is gone" in message for message in dev.messages(lost))
+        wait_until(lambda: dev.statuses_of_retries(lost) == ["SUCCESS"], "the lost run, once more", timeout_s=300)
 
 
 def kill_all_with(variable: str, value: str) -> None:

@@ -57,6 +57,12 @@ class DagsterDev:
         query = "query($r: ID!) { runOrError(runId: $r) { ... on Run { status } } }"
         return self.ask(query, r=run_id)["runOrError"]["status"]
 
+    def statuses_of_retries(self, run_id: str) -> list[str]:
+        """The status of each run that the daemon has launched in place of this one."""
+        query = "query($f: RunsFilter!) { runsOrError(filter: $f) { ... on Runs { results { status } } } }"
+        found = self.ask(query, f={"tags": [{"key": "dagster/parent_run_id", "value": run_id}]})
+        return [run["status"] for run in found["runsOrError"]["results"]]
+
     def messages(self, run_id: str) -> list[str]:
         query = """query($r: ID!) { logsForRun(runId: $r) { ... on EventConnection { events {
             ... on MessageEvent { message } } } } }"""
