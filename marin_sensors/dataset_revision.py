@@ -1,0 +1,146 @@
+"""A sensor on a dataset of somebody else: each new revision is announced, and, if asked to, becomes a partition.
+
+    from marin_sensors.dataset_revision import dataset_revision
+
+    c4 = dataset_revision("c4", "hf://datasets/allenai/c4")
+
+    c4 = dataset_revision("c4", "hf://datasets/allenai/c4", partitions="c4_commits", assets=["c4/raw"])
+
+Announced means: in the tick's log, once at the webhook if one is configured, and as an observation on the first asset.
+With `partitions`, the commit (or the ETag) is added to the set, and the assets are materialized for it: once, also if
+the daemon is killed. The raw step of a Hugging Face dataset reads that commit:
+this_partition(form="hf://datasets/allenai/c4@{partition}/en/*.gz").
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import dagster as dg
+
+from marin_sensors import run_requests
+from marin_sensors.revision import Revision, RevisionError, require_source, revision_of
+from marin_sensors.webhook.channel import WEBHOOK, Channel
+from marin_sensors.webhook.outbox import Told
+
+
+def dataset_revision(
+    name: str,
+    source: str,
+    *,
+    partitions: str = "",
+    assets: Sequence[str] = (),
+    every_s: int = 3600,
+    webhook_env: str = WEBHOOK,
+    ui: str = "",
+    start: bool | None = None,
+) -> dg.SensorDefinition:
+    """A sensor named `name` on the dataset `source`: "hf://datasets/allenai/c4", or a URL.
+
+    partitions    the name of the dynamic set of the assets, to which each revision is added; empty: it is announced
+    assets        keys of the assets that are materialized at the new partition
+    every_s       seconds between two ticks
+    webhook_env   the variable with the webhook's address, which is a secret; without it nothing is sent
+    ui            the address of Dagster's UI, for links
+    start         whether it runs without being switched on; by default if it requests no run
+
+    Raises ValueError for a source that is none, and for partitions without assets or assets without partitions.
+    """
+    require_source(source)
+    if bool(partitions) != bool(assets):
+        raise ValueError(
+            f"The sensor {name!r} has partitions={partitions!r} and assets={list(assets)!r}, expected both, or neither."
+        )
+    keys = run_requests.keys_of(name, assets) if assets else []
+    channel = Channel(webhook_env, ui)
+    runs = start if start is not None else not keys
+    then = f"added to the set {partitions!r}, and {', '.join(assets)} are materialized for it" if keys else "announced"
+
+    @dg.sensor(
+        name=name,
+        target=dg.AssetSelection.assets(*keys) if keys else None,
+        minimum_interval_seconds=every_s,
+        default_status=dg.DefaultSensorStatus.RUNNING if runs else dg.DefaultSensorStatus.STOPPED,
+        description=f"Asks for the revision of {source}. A new one is {then}.",
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        if wrong := run_requests.misfit(context, keys, partitions):
+            return dg.SkipReason(wrong)
+        try:
+            known, found = _Known.parse(context.cursor), revision_of(source)
+        except RevisionError as error:
+            return dg.SkipReason(str(error))
+        known, is_new = known.after(found)
+        sentence = f"{source} has a new revision: {found.phrase}."
+        messages = []
+        if known.before:  # the first revision that is seen is no news
+            messages.append(channel.message(f"{known.before}->{known.key}", "A dataset has changed", sentence))
+        sent = channel.send(known.told, messages, time.time())
+        sent.require()
+        summary = f"{source} is at {found.phrase}, seen first at {known.since}."
+        if is_new:
+            context.log.info(sentence)
+        return dg.SensorResult(
+            run_requests=[_request(name, found, keys)] if is_new and keys else [],
+            skip_reason=None if is_new and keys else " ".join(filter(None, (summary, sent.sentence()))),
+            cursor=replace(known, told=sent.told).text(),
+            dynamic_partitions_requests=(
+                [dg.AddDynamicPartitionsRequest(partitions, [found.key])] if is_new and keys else []
+            ),
+            asset_events=(
+                [dg.AssetObservation(keys[0], partition=found.key, description=sentence)] if is_new and keys else []
+            ),
+        )
+
+    return sensor
+
+
+def _request(name: str, found: Revision, keys: Sequence[dg.AssetKey]) -> dg.RunRequest:
+    return dg.RunRequest(
+        run_key=f"{name}: {found.key}",
+        asset_selection=list(keys),
+        partition_key=found.key,
+        tags={"marin/revision": found.key, **run_requests.LOST_RUNS},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """The sensor's cursor."""
+
+    key: str = ""
+    """Of the revision that was seen last."""
+    before: str = ""
+    """Of the one before it."""
+    since: str = ""
+    """When it was first seen, in UTC by this machine's clock."""
+    told: Told = field(default_factory=Told)
+
+    @classmethod
+    def parse(cls, text: str | None) -> _Known:
+        """Raises RevisionError for a text that is no cursor of this sensor."""
+        if not text:
+            return cls()
+        try:
+            found = json.loads(text)
+            told = Told.parse(json.dumps(found["told"]))
+            return cls(key=found["key"], before=found["before"], since=found["since"], told=told)
+        except (ValueError, KeyError, TypeError):
+            raise RevisionError(
+                f"The cursor {text!r:.100} is none of this sensor. Reset it: a revision that was made is reused."
+            ) from None
+
+    def after(self, found: Revision) -> tuple[_Known, bool]:
+        """What is known after this revision was seen, and whether it is a new one."""
+        if found.key == self.key:
+            return self, False
+        now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+        return replace(self, key=found.key, before=self.key, since=now), True
+
+    def text(self) -> str:
+        return json.dumps(
+            {"key": self.key, "before": self.before, "since": self.since, "told": json.loads(self.told.text())}
+        )

@@ -1,0 +1,113 @@
+"""The revision of a dataset, as its server has it now.
+
+    hf://datasets/allenai/c4            the commit of a Hugging Face dataset's main branch; @name: of another branch
+    https://example.org/dump.jsonl.gz   the ETag of a URL; without one, the time of its last change and its size
+
+The Hub is asked at HF_ENDPOINT, with HF_TOKEN if that is set. Sources: https://huggingface.co/docs/hub/api, RFC 9110,
+8.8.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import re
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from email.message import Message
+from urllib.parse import quote, urlsplit
+
+HUB = "https://huggingface.co"
+TIMEOUT_S = 20.0
+_DATASET = re.compile(r"hf://datasets/(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<branch>[^\s]+))?")
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class RevisionError(Exception):
+    """A revision that cannot be asked for now: one sentence."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """What a server has now."""
+
+    key: str
+    """A name for it that can be the key of a partition: the commit, or the ETag."""
+    phrase: str
+    """As people call it: "commit 5e1b3c…"."""
+
+
+def require_source(source: str) -> None:
+    """Raise ValueError for a text that names no dataset."""
+    if not isinstance(source, str) or not (_DATASET.fullmatch(source) or _is_url(source)):
+        raise ValueError(
+            f"The dataset is {source!r}, expected 'hf://datasets/<name>', with @branch if it is not main, or "
+            "'https://…'."
+        )
+
+
+def revision_of(source: str) -> Revision:
+    """Ask the server. Raises RevisionError."""
+    found = _DATASET.fullmatch(source)
+    return _commit(source, found["name"], found["branch"] or "main") if found else _etag(source)
+
+
+def _is_url(source: str) -> bool:
+    parts = urlsplit(source)
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def _commit(source: str, name: str, branch: str) -> Revision:
+    endpoint = os.environ.get("HF_ENDPOINT", HUB).rstrip("/")
+    token = os.environ.get("HF_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    url = f"{endpoint}/api/datasets/{name}/revision/{quote(branch, safe='')}"
+    _, body = _ask("GET", url, headers, source)
+    try:
+        commit = str(json.loads(body)["sha"])
+    except (ValueError, KeyError, TypeError):
+        raise RevisionError(
+            f"The answer for {source!r} has no commit: {body[:80]!r}. The next tick asks again."
+        ) from None
+    return Revision(commit, f"commit {commit[:12]}")
+
+
+def _etag(source: str) -> Revision:
+    headers, _ = _ask("HEAD", source, {}, source)
+    tag = headers.get("ETag", "").removeprefix("W/").strip('"')
+    if tag:
+        return Revision(_name_of(tag), f"ETag {tag[:40]}")
+    changed = headers.get("Last-Modified", "")
+    if not changed:
+        raise RevisionError(
+            f"The server of {source!r} sends neither an ETag nor the time of the last change, so a new revision cannot "
+            "be told. Watch a listing of files instead: new_raw_data."
+        )
+    return Revision(_name_of(f"{changed} {headers.get('Content-Length', '')}"), f"last change {changed}")
+
+
+def _ask(method: str, url: str, headers: dict[str, str], source: str) -> tuple[Message, bytes]:
+    """The headers and the body of the answer."""
+    request = urllib.request.Request(url, headers={"User-Agent": "marin", **headers}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            return answer.headers, answer.read() if method == "GET" else b""
+    except urllib.error.HTTPError as error:
+        denied = " Set HF_TOKEN if the dataset is private or gated." if error.code in (401, 403, 404) else ""
+        raise RevisionError(
+            f"The server answered {error.code} for {source!r}.{denied if _DATASET.fullmatch(source) else ''} The next "
+            "tick asks again."
+        ) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        what = str(error.reason) if isinstance(error, urllib.error.URLError) else type(error).__name__
+        raise RevisionError(f"The server of {source!r} did not answer ({what}). The next tick asks again.") from None
+
+
+def _name_of(text: str) -> str:
+    """The text, if it can be a partition's key as it is; else 16 hex digits of it."""
+    if _PLAIN.fullmatch(text) and not text.startswith("."):
+        return text
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
