@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,15 @@ def make_part(config: PartConfig) -> dict[str, int]:
     return {"length": len(config.key)}
 
 
-def part(name: str, partitions: Partitions | None, calls: Path, *, per_run: int | None = None, **fields: Any) -> Step:
+def part(
+    name: str,
+    partitions: Partitions | None,
+    calls: Path,
+    *,
+    per_run: int | None = None,
+    tags: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> Step:
     """A step named parts/<name>."""
     if partitions is None:
         fields["key"] = "all"
@@ -49,6 +57,7 @@ def part(name: str, partitions: Partitions | None, calls: Path, *, per_run: int 
         config=PartConfig(calls=str(calls), **fields),
         partitions=partitions,
         max_partitions_per_run=per_run,
+        tags=tags or {},
     )
 
 

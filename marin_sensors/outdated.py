@@ -1,0 +1,164 @@
+"""A sensor on assets whose definition has another version than what was materialized last, partition by partition.
+
+    from marin_sensors.outdated import outdated
+
+    changed = outdated()
+
+It reports them on its page, and materializes those whose step has the tag "marin/cheap", inputs first:
+Step(…, tags={"marin/cheap": "true"}). Each tick looks at everything anew, so a tick that is lost changes nothing. An
+output that somebody else has completed at the new version, in the same store, is not outdated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import dagster as dg
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
+
+from marin_resources.orchestrator.io_manager import NAME, output_of_asset
+from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.output import Output
+from marin_resources.settings import SettingError
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.output.attempts import failures_in_a_row
+from marin_resources.storage.output.states import State, states_of_partitions
+from marin_resources.storage.output.store import Store
+from marin_resources.versioned_json import ControlFileError
+
+CHEAP, TAG = "marin/cheap", "marin/sensor"
+CODE_VERSION, DATA_VERSION = "dagster/code_version", "dagster/data_version"
+"""Tags of a materialization. Dagster looks the second up by partition; of a step with partitions it is the version."""
+IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
+REPORTED = (ControlFileError, SettingError, UnavailableError)
+"""Errors that are complete sentences: the tick is skipped with them."""
+SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outdated:
+    """An asset whose definition has another version than what was materialized."""
+
+    key: dg.AssetKey
+    output: Output
+    """At the new version; of an asset with partitions, the folder of all."""
+    partitions: tuple[str, ...] = ()
+    """Those that are outdated; none for an asset without partitions."""
+    is_cheap: bool = False
+    parents: frozenset[dg.AssetKey] = field(default_factory=frozenset)
+
+    def describe(self) -> str:
+        """As a phrase: "hello_world/stats (now a1b2c3)", "drops/raw (now a1b2c3, 12 partitions)"."""
+        count = len(self.partitions)
+        some = f", {count} partition{'s' * (count != 1)}" if count else ""
+        return f"{self.key.to_user_string()} (now {self.output.version}{some})"
+
+
+def outdated(
+    name: str = "outdated", *, every_s: int = 600, at_most: int = 20, max_failures: int = 3, start: bool = True
+) -> dg.SensorDefinition:
+    """A sensor named `name` on all steps of the code location.
+
+    every_s        seconds between two ticks
+    at_most        runs that one tick requests, of steps with the tag "marin/cheap"
+    max_failures   an output that has failed so often in a row is not requested again
+    start          whether it runs without being switched on
+    """
+
+    @dg.sensor(
+        name=name,
+        target=dg.AssetSelection.all(),
+        minimum_interval_seconds=every_s,
+        default_status=dg.DefaultSensorStatus.RUNNING if start else dg.DefaultSensorStatus.STOPPED,
+        description=(
+            "Reports assets whose definition has another version than what was materialized last. Those whose step has "
+            f"the tag {CHEAP} are materialized, inputs first."
+        ),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        assert context.repository_def is not None
+        try:
+            store = StoreResource().store()
+            found = find_outdated(context.repository_def.asset_graph, context.instance, store)
+            running = context.instance.get_runs(dg.RunsFilter(statuses=IN_PROGRESS, tags={TAG: name}), limit=1)
+            requests = [] if running else list(_requests(found, store, name, max_failures))[:at_most]
+        except REPORTED as error:
+            return dg.SkipReason(str(error))
+        for each in found:
+            context.log.warning(f"Outdated: {each.describe()}")
+        summary = _summary(found, "its last runs are in progress" if running else "")
+        return dg.SensorResult(run_requests=requests, skip_reason=None if requests else summary)
+
+    return sensor
+
+
+def find_outdated(graph: AssetGraph, instance: dg.DagsterInstance, store: Store) -> list[Outdated]:
+    """The outdated assets, inputs first. Raises UnavailableError and ControlFileError."""
+    keys = [key for key in graph.toposorted_asset_keys if NAME in graph.get(key).metadata]
+    whole = [key for key in keys if graph.get(key).partitions_def is None]
+    changed = _changed(graph, instance, whole)
+    looked = store.look(changed.values())
+    found = []
+    for key in keys:
+        node, output = graph.get(key), output_of_asset(graph, key)
+        partitions: tuple[str, ...] = ()
+        if node.partitions_def is not None:
+            partitions = _changed_partitions(instance, store, key, output)
+        if partitions or (key in changed and not looked[changed[key]].done):
+            found.append(
+                Outdated(
+                    key=key,
+                    output=output,
+                    partitions=partitions,
+                    is_cheap=node.tags.get(CHEAP, "false") != "false",
+                    parents=frozenset(node.parent_keys),
+                )
+            )
+    return found
+
+
+def _changed(graph: AssetGraph, instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> dict[dg.AssetKey, Output]:
+    """Those of the assets without partitions whose last materialization here is of another version."""
+    latest = instance.get_latest_materialization_events(keys)
+    changed = {}
+    for key, entry in latest.items():
+        materialization = entry.asset_materialization if entry is not None else None
+        version = (materialization.tags or {}).get(CODE_VERSION) if materialization is not None else None
+        if version not in (None, graph.get(key).code_version):
+            changed[key] = output_of_asset(graph, key)
+    return changed
+
+
+def _changed_partitions(instance: dg.DagsterInstance, store: Store, key: dg.AssetKey, whole: Output) -> tuple[str, ...]:
+    """The partitions whose last materialization here is of another version, and that are not complete at this one."""
+    tags: Mapping[str, Mapping[str, str]] = instance.event_log_storage.get_latest_tags_by_partition(
+        key, dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION]
+    )
+    changed = [partition for partition, found in tags.items() if found.get(DATA_VERSION) not in (None, whole.version)]
+    if not changed:
+        return ()
+    states = {each.key: each.state for each in states_of_partitions(store, whole, changed)}
+    return tuple(partition for partition in changed if states[partition] is not State.COMPLETE)
+
+
+def _requests(found: Sequence[Outdated], store: Store, name: str, max_failures: int) -> Iterator[dg.RunRequest]:
+    """A run for each cheap output whose inputs are up to date. Those below it follow in a later tick."""
+    waiting = {each.key for each in found}
+    for each in found:
+        if not each.is_cheap or each.parents & waiting:
+            continue
+        for partition in each.partitions or (None,):
+            output = each.output if partition is None else each.output.at(partition)
+            if failures_in_a_row(store.locate(output), max_failures) < max_failures:
+                yield dg.RunRequest(asset_selection=[each.key], partition_key=partition, tags={TAG: name})
+
+
+def _summary(found: Sequence[Outdated], waits: str) -> str:
+    if not found:
+        return "Every asset that was materialized has the version of its definition."
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    cheap = sum(each.is_cheap for each in found)
+    then = f" Nothing is requested: {waits}." if waits and cheap else ""
+    return f"{len(found)} outdated: {', '.join(each.describe() for each in found[:SHOWN])}{more}.{then}"

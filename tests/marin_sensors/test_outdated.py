@@ -1,0 +1,169 @@
+"""The sensor on outdated assets, ticked by hand on a real instance and a real store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.test_utils import create_run_for_test
+from partition_steps import part
+from running import definitions_of, run_steps
+
+from marin_assets.assets.factory import asset_key
+from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.partitions.sets import static
+from marin_assets.step.step import Step
+from marin_assets.step.values import versioned
+from marin_resources.storage.output.store import Store
+from marin_sensors.outdated import CHEAP, TAG, outdated
+
+KEYS = ("a", "b", "c")
+NOTHING = "Every asset that was materialized has the version of its definition."
+
+
+class Deployment:
+    """Steps in a code location, what was materialized, and the sensor."""
+
+    def __init__(self, instance: dg.DagsterInstance, prefix: Path) -> None:
+        self.instance, self.store = instance, Store(str(prefix))
+        self.sensor = outdated()
+
+    def define(self, *steps: Step) -> Graph:
+        self.graph, self.definitions = build_graph(steps), definitions_of(steps)
+        return self.graph
+
+    def materialize(self, *nodes: Node, shown: bool = True) -> None:
+        """Complete the outputs; `shown`: as a run of this deployment, which Dagster has in its history."""
+        for node in nodes:
+            claim = self.store.claim(node.output, attempt=1, resumable=False, run_id=None)
+            self.store.publish(claim, {"version": node.version.as_dict(), "name": node.name}, {})
+            tags = {"dagster/code_version": node.version.hash, "dagster/data_version": node.version.hash}
+            if shown:
+                event = dg.AssetMaterialization(asset_key(node), partition=node.key, tags=tags)
+                self.instance.report_runless_asset_event(event)
+
+    def fail(self, node: Node, *attempts: int) -> None:
+        for attempt in attempts:
+            claim = self.store.claim(node.output, attempt=attempt, resumable=False, run_id=None)
+            self.store.fail(claim, {"version": node.version.as_dict(), "name": node.name}, "broken", "")
+
+    def tick(self) -> list[tuple[str, str | None]]:
+        """The assets and partitions that are requested."""
+        context = dg.build_sensor_context(instance=self.instance, definitions=self.definitions)
+        result = self.sensor(context)
+        assert isinstance(result, dg.SensorResult), result
+        self.said = str(result.skip_reason.skip_message) if result.skip_reason else ""
+        requests = result.run_requests or ()
+        assert all(request.tags[TAG] == "outdated" for request in requests)
+        return [
+            (key.to_user_string(), request.partition_key)
+            for request in requests
+            for key in request.asset_selection or ()
+        ]
+
+
+@pytest.fixture
+def deployment(instance: dg.DagsterInstance, prefix: Path) -> Deployment:
+    return Deployment(instance, prefix)
+
+
+@pytest.fixture
+def chain(tmp_path: Path):
+    """Raw, and tokens that read it, at a value of raw."""
+
+    def chain(value: int, *, cheap: Sequence[str] = ()) -> list[Step]:
+        tags = {name: {CHEAP: "true"} if name in cheap else {} for name in ("raw", "tokens")}
+        raw = part("raw", None, tmp_path / "calls", value=versioned(value), tags=tags["raw"])
+        return [raw, part("tokens", None, tmp_path / "calls", reads=raw, tags=tags["tokens"])]
+
+    return chain
+
+
+def test_what_was_never_materialized_is_not_outdated(deployment: Deployment, chain) -> None:
+    deployment.define(*chain(1))
+    assert deployment.tick() == []
+    assert deployment.said == NOTHING
+
+
+def test_a_change_is_reported_with_all_that_it_makes_outdated_until_it_is_made(deployment: Deployment, chain) -> None:
+    deployment.materialize(*deployment.define(*chain(1)))
+    assert deployment.tick() == []
+    assert deployment.said == NOTHING
+    raw, tokens = deployment.define(*chain(2))
+    for _ in range(2):  # each tick looks anew
+        assert deployment.tick() == []
+        assert deployment.said == (
+            f"2 outdated: parts/raw (now {raw.version.hash}), parts/tokens (now {tokens.version.hash})."
+        )
+    deployment.materialize(raw)
+    assert deployment.tick() == []
+    assert deployment.said == f"1 outdated: parts/tokens (now {tokens.version.hash})."
+    deployment.materialize(tokens, shown=False)
+    assert deployment.tick() == []
+    assert deployment.said == NOTHING, "another deployment has completed it in this store"
+
+
+def test_what_is_cheap_is_requested_inputs_first(deployment: Deployment, chain) -> None:
+    deployment.materialize(*deployment.define(*chain(1)))
+    raw, tokens = deployment.define(*chain(2, cheap=["raw", "tokens"]))
+    assert deployment.tick() == [("parts/raw", None)]
+    run = create_run_for_test(deployment.instance, status=dg.DagsterRunStatus.STARTED, tags={TAG: "outdated"})
+    assert deployment.tick() == []
+    assert deployment.said.endswith("Nothing is requested: its last runs are in progress.")
+    deployment.materialize(raw)
+    deployment.instance.report_run_failed(run, "it ended")
+    assert deployment.tick() == [("parts/tokens", None)]
+    deployment.fail(tokens, 1, 2)
+    assert deployment.tick() == [("parts/tokens", None)]
+    deployment.fail(tokens, 3)
+    assert deployment.tick() == [], "it fails again and again"
+
+
+def test_what_is_not_cheap_holds_back_what_reads_it(deployment: Deployment, chain) -> None:
+    deployment.materialize(*deployment.define(*chain(1)))
+    deployment.define(*chain(2, cheap=["tokens"]))
+    assert deployment.tick() == []
+
+
+def test_partitions_are_outdated_one_by_one(deployment: Deployment, tmp_path: Path) -> None:
+    def step(value: int) -> Step:
+        tags = {CHEAP: "true"}
+        return part("raw", static(*KEYS), tmp_path / "calls", value=versioned(value), tags=tags)
+
+    [old] = deployment.define(step(1))
+    deployment.materialize(old.at("a"), old.at("b"))
+    assert deployment.tick() == []
+    [new] = deployment.define(step(2))
+    deployment.materialize(new.at("b"))
+    assert deployment.tick() == [("parts/raw", "a")], "b is new, and c was never made"
+    deployment.materialize(new.at("a"))
+    assert deployment.tick() == []
+    assert deployment.said == NOTHING
+
+
+@pytest.mark.long
+def test_the_versions_of_real_runs_are_compared(deployment: Deployment, tmp_path: Path) -> None:
+    def steps(value: int) -> list[Step]:
+        raw = part("raw", None, tmp_path / "calls", value=versioned(value))
+        return [raw, part("of_each", static(*KEYS), tmp_path / "calls", reads=raw)]
+
+    def run_all(*of: Step) -> None:
+        assert run_steps(of[:1], deployment.instance).success
+        context = dg.build_sensor_context(instance=deployment.instance, definitions=deployment.definitions)
+        assert context.repository_def is not None
+        job = deployment.definitions.resolve_job_def("experiment")
+        assert job.execute_in_process(
+            instance=deployment.instance, partition_key="b", asset_selection=[dg.AssetKey(["parts", "of_each"])]
+        ).success
+
+    deployment.define(*steps(1))
+    run_all(*steps(1))
+    assert deployment.tick() == []
+    assert deployment.said == NOTHING
+    raw, of_each = deployment.define(*steps(2))
+    assert deployment.tick() == []
+    assert deployment.said == (
+        f"2 outdated: parts/raw (now {raw.version.hash}), parts/of_each (now {of_each.version.hash}, 1 partition)."
+    )
