@@ -18,7 +18,7 @@ import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
-from marin_resources.orchestrator.io_manager import NAME, output_of_asset
+from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Output
 from marin_resources.settings import SettingError
@@ -27,10 +27,11 @@ from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.states import State, states_of_partitions
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import ControlFileError
+from marin_sensors.materialized import steps_of, version_materialized
 
 CHEAP, TAG = "marin/cheap", "marin/sensor"
-CODE_VERSION, DATA_VERSION = "dagster/code_version", "dagster/data_version"
-"""Tags of a materialization. Dagster looks the second up by partition; of a step with partitions it is the version."""
+DATA_VERSION = "dagster/data_version"
+"""A tag of a materialization, which Dagster looks up by partition. Of a step with partitions it is the version."""
 IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
 REPORTED = (ControlFileError, SettingError, UnavailableError)
 """Errors that are complete sentences: the tick is skipped with them."""
@@ -96,9 +97,11 @@ def outdated(
 
 def find_outdated(graph: AssetGraph, instance: dg.DagsterInstance, store: Store) -> list[Outdated]:
     """The outdated assets, inputs first. Raises UnavailableError and ControlFileError."""
-    keys = [key for key in graph.toposorted_asset_keys if NAME in graph.get(key).metadata]
-    whole = [key for key in keys if graph.get(key).partitions_def is None]
-    changed = _changed(graph, instance, whole)
+    keys = steps_of(graph)
+    versions = version_materialized(instance, [key for key in keys if graph.get(key).partitions_def is None])
+    changed = {
+        key: output_of_asset(graph, key) for key, version in versions.items() if version != graph.get(key).code_version
+    }
     looked = store.look(changed.values())
     found = []
     for key in keys:
@@ -117,18 +120,6 @@ def find_outdated(graph: AssetGraph, instance: dg.DagsterInstance, store: Store)
                 )
             )
     return found
-
-
-def _changed(graph: AssetGraph, instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> dict[dg.AssetKey, Output]:
-    """Those of the assets without partitions whose last materialization here is of another version."""
-    latest = instance.get_latest_materialization_events(keys)
-    changed = {}
-    for key, entry in latest.items():
-        materialization = entry.asset_materialization if entry is not None else None
-        version = (materialization.tags or {}).get(CODE_VERSION) if materialization is not None else None
-        if version not in (None, graph.get(key).code_version):
-            changed[key] = output_of_asset(graph, key)
-    return changed
 
 
 def _changed_partitions(instance: dg.DagsterInstance, store: Store, key: dg.AssetKey, whole: Output) -> tuple[str, ...]:

@@ -36,8 +36,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_what_is_deployed_by_default() -> None:
     deployed = load_deployed()
-    assert [sensor.name for sensor in deployed.sensors] == ["orphaned_jobs", "failures"]
+    assert {sensor.name: sensor.default_status.value for sensor in deployed.sensors} == {
+        "stale_leases": "RUNNING",
+        "orphaned_jobs": "STOPPED",
+        "failures": "STOPPED",
+        "outdated": "RUNNING",
+    }
     assert (deployed.schedules, deployed.left_out) == ((), {})
+    definitions = assemble(Experiments({}, {}), deployed.sensors)
+    assert len(definitions.get_repository_def().sensor_defs) == 4, "also without an experiment"
 
 
 def test_each_file_adds_its_own_and_a_broken_one_takes_nothing_else_away(folder: Path) -> None:

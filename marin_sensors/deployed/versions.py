@@ -1,0 +1,5 @@
+"""Assets whose definition has another version than what was materialized. Those tagged "marin/cheap" are made."""
+
+from marin_sensors.outdated import outdated
+
+changed = outdated()

@@ -1,0 +1,167 @@
+"""A sensor on outputs that are left half made: their worker is gone, and no run goes on with them.
+
+    from marin_sensors.stale_leases import stale_leases
+
+    leases = stale_leases(ui="https://dagster.example.org")
+
+It looks at the outputs of the code location that are not complete. A lease in a bucket is stale if the sensor has seen
+it unchanged for its whole time to live, by this machine's clock: no clock of another machine decides. On a disk, the
+kernel ends a lease with its process. Each is reported on the sensor's page, and once to the webhook. The sensor changes
+nothing: the next run of the step goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from marin_resources.orchestrator.io_manager import output_of_asset
+from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.output import Observed, Output
+from marin_resources.settings import SettingError
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.output.states import State, state_of
+from marin_resources.storage.output.store import Store
+from marin_resources.versioned_json import ControlFileError
+from marin_sensors.materialized import steps_of, version_materialized
+from marin_sensors.webhook.channel import WEBHOOK, Channel
+from marin_sensors.webhook.outbox import Told
+
+ENDING_S = 60.0
+"""A worker that ends releases its lease before a run notes its end; one that has done neither for so long is gone."""
+REPORTED = (ControlFileError, SettingError, UnavailableError)
+"""Errors that are complete sentences: the tick is skipped with them."""
+SHOWN = 5
+
+
+def stale_leases(
+    name: str = "stale_leases",
+    *,
+    webhook_env: str = WEBHOOK,
+    ui: str = "",
+    every_s: int = 600,
+    per_hour: int = 20,
+) -> dg.SensorDefinition:
+    """A sensor named `name` on all steps of the code location. It reports, and so it runs.
+
+    webhook_env    the variable with the webhook's address, which is a secret; without it nothing is sent
+    ui             the address of Dagster's UI, for links
+    every_s        seconds between two ticks
+    per_hour       posts in an hour at most
+    """
+    channel = Channel(webhook_env, ui, per_hour)
+
+    @dg.sensor(
+        name=name,
+        minimum_interval_seconds=every_s,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Reports outputs that are left half made: their worker is gone, and no run goes on with them.",
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        now_s = time.time()
+        try:
+            known = _Known.parse(context.cursor)
+            looked = _looked(context, StoreResource().store())
+        except REPORTED as error:
+            return dg.SkipReason(str(error))
+        known, left = known.after(looked, now_s)
+        for each in left:
+            context.log.warning(each.sentence)
+        messages = [channel.message(each.id, "An output is left half made", each.sentence) for each in left]
+        sent = channel.send(known.told, messages, now_s)
+        context.update_cursor(_Known(seen=known.seen, told=sent.told).text())
+        sent.require()
+        return dg.SkipReason(" ".join(filter(None, (_summary(left, looked), sent.sentence()))))
+
+    return sensor
+
+
+def _looked(context: dg.SensorEvaluationContext, store: Store) -> dict[Output, Observed]:
+    """The outputs of the code location that are under way, or were when their worker ended."""
+    assert context.repository_def is not None
+    graph = context.repository_def.asset_graph
+    keys = steps_of(graph)
+    versions = version_materialized(context.instance, [key for key in keys if graph.get(key).partitions_def is None])
+    outputs: list[Output] = []
+    for key in keys:
+        output = output_of_asset(graph, key)
+        if graph.get(key).partitions_def is not None:
+            there = store.partitions(output)
+            done = store.done_partitions(output, there)
+            outputs += [output.at(partition) for partition in there if partition not in done]
+        elif versions.get(key) != output.version:  # what a run here has completed is not looked at
+            outputs.append(output)
+    looked = store.look(outputs)
+    return {output: seen for output, seen in looked.items() if state_of(seen) in (State.RUNNING, State.DEAD)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Left:
+    """An output that is left half made."""
+
+    id: str
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """The sensor's cursor."""
+
+    seen: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """Path of an output under way -> the generation of its lease, and when that was first seen, in s since 1970."""
+    told: Told = field(default_factory=Told)
+
+    @classmethod
+    def parse(cls, text: str | None) -> _Known:
+        """What an earlier tick has seen; nothing for a text that is no cursor of this sensor: it watches anew."""
+        try:
+            found = json.loads(text or "{}")
+            seen = {path: (str(lease), float(since_s)) for path, (lease, since_s) in found.get("seen", {}).items()}
+            return cls(seen=seen, told=Told.parse(json.dumps(found["told"])) if "told" in found else Told())
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return cls()
+
+    def after(self, looked: Mapping[Output, Observed], now_s: float) -> tuple[_Known, list[_Left]]:
+        """What is known after this look, and what is left half made."""
+        seen: dict[str, tuple[str, float]] = {}
+        left = []
+        for output, observed in looked.items():
+            holder = observed.holder
+            if holder is not None and holder.ttl_s is None:
+                continue  # the kernel holds it for a process that lives
+            lease = holder.generation if holder is not None else "none"
+            before, since_s = self.seen.get(observed.path, ("", now_s))
+            if before != lease or since_s > now_s:  # renewed; or the clock was set back
+                since_s = now_s
+            seen[observed.path] = (lease, since_s)
+            limit_s = holder.ttl_s if holder is not None and holder.ttl_s is not None else ENDING_S
+            if now_s - since_s > limit_s:
+                left.append(_Left(id=f"{observed.path} {lease}", sentence=_sentence(output, observed, now_s - since_s)))
+        return _Known(seen=seen, told=self.told), left
+
+    def text(self) -> str:
+        return json.dumps({"seen": dict(self.seen), "told": json.loads(self.told.text())})
+
+
+def _sentence(output: Output, observed: Observed, unchanged_s: float) -> str:
+    holder = observed.holder
+    what = (
+        f"the lease of {holder.describe()} was not renewed for {unchanged_s / 60:.0f} minutes"
+        if holder is not None
+        else "it holds no lease, and has neither finished nor failed"
+    )
+    return (
+        f"The worker of {output.label} at {observed.path} is gone: {what}. Materialize {output.label} again: it goes "
+        "on from there."
+    )
+
+
+def _summary(left: list[_Left], looked: Mapping[Output, Observed]) -> str:
+    if not left:
+        return f"No output is left half made. {len(looked)} under way."
+    more = f" And {len(left) - SHOWN} more." if len(left) > SHOWN else ""
+    return " ".join(each.sentence for each in left[:SHOWN]) + more
