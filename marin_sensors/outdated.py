@@ -70,7 +70,7 @@ def outdated(
 
     @dg.sensor(
         name=name,
-        target=dg.AssetSelection.all(),
+        asset_selection=dg.AssetSelection.all(),
         minimum_interval_seconds=every_s,
         default_status=dg.DefaultSensorStatus.RUNNING if start else dg.DefaultSensorStatus.STOPPED,
         description=(

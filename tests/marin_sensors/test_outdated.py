@@ -13,7 +13,7 @@ from running import definitions_of, run_steps
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_assets.step.partitions.sets import static
+from marin_assets.step.partitions.sets import dynamic, static
 from marin_assets.step.step import Step
 from marin_assets.step.values import versioned
 from marin_resources.storage.output.store import Store
@@ -133,6 +133,9 @@ def test_partitions_are_outdated_one_by_one(deployment: Deployment, tmp_path: Pa
         return part("raw", static(*KEYS), tmp_path / "calls", value=versioned(value), tags=tags)
 
     [old] = deployment.define(step(1))
+    other = part("drops", dynamic("drops"), tmp_path / "calls")
+    beside = dg.Definitions.merge(definitions_of([step(1), other]), dg.Definitions(sensors=[deployment.sensor]))
+    dg.Definitions.validate_loadable(beside)  # also beside sets of partitions that no job has in common
     deployment.materialize(old.at("a"), old.at("b"))
     assert deployment.tick() == []
     [new] = deployment.define(step(2))
