@@ -61,7 +61,7 @@ def dataset_revision(
 
     @dg.sensor(
         name=name,
-        target=dg.AssetSelection.assets(*keys) if keys else None,
+        asset_selection=dg.AssetSelection.assets(*keys) if keys else None,
         minimum_interval_seconds=every_s,
         default_status=dg.DefaultSensorStatus.RUNNING if runs else dg.DefaultSensorStatus.STOPPED,
         description=f"Asks for the revision of {source}. A new one is {then}.",

@@ -84,7 +84,7 @@ def new_raw_data(
 
     @dg.sensor(
         name=name,
-        target=dg.AssetSelection.assets(*keys),
+        asset_selection=dg.AssetSelection.assets(*keys),
         minimum_interval_seconds=every_s,
         default_status=dg.DefaultSensorStatus.RUNNING if start else dg.DefaultSensorStatus.STOPPED,
         description=(

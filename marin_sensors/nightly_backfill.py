@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
+from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
@@ -92,7 +93,7 @@ def nightly_backfill(
         name=name,
         cron_schedule=cron,
         execution_timezone=timezone,
-        target=dg.AssetSelection.assets(*keys),
+        job_name=IMPLICIT_ASSET_JOB_NAME,  # a job of its own would not load with a misspelled asset, nor all else
         default_status=dg.DefaultScheduleStatus.RUNNING if start else dg.DefaultScheduleStatus.STOPPED,
         description=(
             f"Materializes the partitions of {', '.join(assets)} that are not complete: the newest first, at most "
