@@ -4,7 +4,8 @@ It is Dagster's syntax for asset selections, with one addition: a bare pattern s
 
     key:"hello_world/stats"    the step with this asset key; "*" stands for any text
     group:raw  kind:jax  owner:"me@x.org"  tag:team  tag:team=data     the steps with this property
-    tokenized                  the steps whose name contains this regular expression; a whole name is that step only
+    tokenized                  the steps whose name contains this regular expression; a whole name, or else a whole
+                               asset key, is that step only
     *                          every step
     +A   2+A                   A and all its inputs; up to 2 layers of them
     A+   A+2                   A and all its readers; up to 2 layers of them
@@ -171,7 +172,9 @@ class _Parser:
 
 
 def _named(nodes: list[Node], pattern: str, option: str) -> set[Node]:
-    exact = {node for node in nodes if node.name == pattern}
+    exact = {node for node in nodes if node.name == pattern} or {
+        node for node in nodes if "/".join(key_of(node)) == pattern
+    }
     try:
         found = exact or {node for node in nodes if re.search(pattern, node.name)}
     except re.error as error:

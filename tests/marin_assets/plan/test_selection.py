@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import dagster as dg
 import pytest
 
@@ -9,6 +11,18 @@ from marin_assets import ConfigError
 from marin_assets.assets.factory import build_assets
 from marin_assets.plan.asset_key import key_of
 from marin_assets.plan.code_location import select_nodes
+from marin_assets.plan.selection import select
+from marin_assets.step.graph import build_graph
+from marin_assets.step.step import Step
+
+
+@dataclass(frozen=True)
+class Nothing:
+    pass
+
+
+def part(name: str) -> Step:
+    return Step(name=name, fn=print, config=Nothing())
 
 
 @pytest.mark.parametrize(
@@ -90,3 +104,14 @@ def test_dagster_selects_the_same_assets(experiment: str) -> None:
         ours = {key_of(node) for node in select_nodes([selection], None)[1]}
         theirs = {tuple(key.path) for key in dg.AssetSelection.from_string(selection).resolve(assets)}
         assert ours == theirs, selection
+
+
+def test_a_whole_asset_key_is_that_step_and_a_name_comes_first() -> None:
+    graph = build_graph([part("tokenized/web"), part("tokenized/web/clean"), part("web/tokenized/more")])
+    for pattern in ("web/tokenized", "+web/tokenized"):
+        assert [node.name for node in select(graph, [pattern])] == ["tokenized/web"], "the key that the UI shows"
+    assert [node.name for node in select(graph, ["web"])] == [node.name for node in graph]
+    other = build_graph([part("tokenized/web"), part("web/tokenized")])
+    with pytest.raises(ConfigError, match="finds none"):
+        select(other, ["web/tokens"])
+    assert [node.name for node in select(other, ["web/tokenized"])] == ["web/tokenized"]
