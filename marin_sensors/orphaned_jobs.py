@@ -1,5 +1,5 @@
-"""A sensor that reports jobs on the Ray cluster that no run waits for, runs whose job does not exist, and jobs that
-wait too long for a machine.
+"""A sensor that reports jobs on the Ray cluster that no run waits for, runs whose job does not exist, jobs that wait
+too long for a machine, and steps whose worker was lost and that go on.
 
     from marin_sensors.orphaned_jobs import orphaned_jobs
 
@@ -65,8 +65,8 @@ def orphaned_jobs(
         minimum_interval_seconds=every_s,
         default_status=dg.DefaultSensorStatus.RUNNING if has_cluster else dg.DefaultSensorStatus.STOPPED,
         description=(
-            "Reports jobs on the Ray cluster that no run waits for, runs whose job does not exist, and jobs that have "
-            f"waited {starved_s / 60:g} minutes for a machine."
+            "Reports jobs on the Ray cluster that no run waits for, runs whose job does not exist, jobs that have "
+            f"waited {starved_s / 60:g} minutes for a machine, and steps that have lost a worker."
         ),
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:

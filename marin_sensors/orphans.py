@@ -1,4 +1,4 @@
-"""Compare the jobs of a cluster with the runs: orphaned jobs, lost jobs, starved jobs.
+"""Compare the jobs of a cluster with the runs: orphaned jobs, lost jobs, starved jobs, preempted jobs.
 
 In:  the jobs of a cluster; this deployment's runs that submitted them, and its runs in progress.
 Out: findings, each with a sentence that says what to do.
@@ -64,6 +64,8 @@ class Findings:
     """Runs that wait for a job that does not exist."""
     starved: tuple[Finding, ...] = ()
     """Jobs that wait for a machine longer than they should."""
+    preempted: tuple[Finding, ...] = ()
+    """Jobs that go on with a step whose last job has lost its worker."""
     ours: int = 0
     """Unfinished jobs of this deployment."""
     foreign: int = 0
@@ -71,7 +73,7 @@ class Findings:
 
     @property
     def all(self) -> tuple[Finding, ...]:
-        return (*self.orphans, *self.waiting, *self.starved)
+        return (*self.orphans, *self.waiting, *self.starved, *self.preempted)
 
     def also_in(self, earlier: Findings) -> Findings:
         """The findings that the earlier ones have too."""
@@ -80,6 +82,7 @@ class Findings:
             orphans=tuple(finding for finding in self.orphans if finding.key in keys),
             waiting=tuple(finding for finding in self.waiting if finding.key in keys),
             starved=tuple(finding for finding in self.starved if finding.key in keys),
+            preempted=tuple(finding for finding in self.preempted if finding.key in keys),
             ours=self.ours,
             foreign=self.foreign,
         )
@@ -89,11 +92,13 @@ class Findings:
         if len(self.all) == 1:
             return self.all[0].sentence
         if self.all:
-            orphans = f"{_count(len(self.orphans), 'job has', 'jobs have')} no run"
-            waiting = f"{_count(len(self.waiting), 'run waits', 'runs wait')} for a job that is gone"
-            starved = f"{_count(len(self.starved), 'job waits', 'jobs wait')} too long for a machine"
-            said = [text for text, found in ((orphans, self.orphans), (waiting, self.waiting)) if found]
-            said += [starved] * bool(self.starved)
+            counted = {
+                f"{_count(len(self.orphans), 'job has', 'jobs have')} no run": self.orphans,
+                f"{_count(len(self.waiting), 'run waits', 'runs wait')} for a job that is gone": self.waiting,
+                f"{_count(len(self.starved), 'job waits', 'jobs wait')} too long for a machine": self.starved,
+                f"{_count(len(self.preempted), 'step has', 'steps have')} lost a worker": self.preempted,
+            }
+            said = [text for text, found in counted.items() if found]
             return f"{' and '.join(said)}; the tick's log names them all, the first is: {self.all[0].sentence}"
         others = f"; another deployment has {self.foreign}" if self.foreign else ""
         return f"{_count(self.ours, 'unfinished job', 'unfinished jobs')}, none without a waiting run{others}."
@@ -135,8 +140,47 @@ def compare(jobs: Iterable[JobInfo], runs: Mapping[str, Run], now_s: float, star
             and job.submitted_at_s is not None
             and now_s - job.submitted_at_s >= starved_s
         ),
+        preempted=tuple(
+            _preempted(job, before)
+            for job in ours
+            if job.submission_id in waited_for and (before := _job_before(job, jobs)) is not None
+        ),
         ours=len(ours),
         foreign=len(unfinished) - len(ours),
+    )
+
+
+def _job_before(job: JobInfo, jobs: Iterable[JobInfo]) -> JobInfo | None:
+    """The last job of the same run for the same output; None for the first one. A run submits another one only if the
+    worker of the last was lost."""
+
+    def attempt(one: JobInfo) -> int:
+        return int(one.metadata["marin/attempt"])
+
+    same = ("marin/run_id", "marin/output")
+    if CARRIER in job.metadata:
+        return None
+    earlier = [
+        one
+        for one in jobs
+        if one.status.is_terminal
+        and all(one.metadata.get(key) == job.metadata[key] for key in same)
+        and one.metadata.get("marin/attempt", "").isdecimal()
+        and attempt(one) < attempt(job)
+    ]
+    return max(earlier, key=attempt, default=None)
+
+
+def _preempted(job: JobInfo, before: JobInfo) -> Finding:
+    step = job.metadata["marin/step"]
+    return Finding(
+        title=f"A step has lost its worker: {step}",
+        run_id=job.metadata["marin/run_id"],
+        submission_id=job.submission_id,
+        sentence=(
+            f"Job {before.submission_id!r} of step {step!r} has lost its worker, as on a machine that is preempted. "
+            f"Job {job.submission_id!r} goes on, as attempt {job.metadata['marin/attempt']}."
+        ),
     )
 
 

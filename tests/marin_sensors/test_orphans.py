@@ -144,3 +144,25 @@ def test_a_job_that_waits_long_for_its_machine_is_starved() -> None:
     assert findings.summary().startswith("1 job has no run and 1 job waits too long for a machine; the tick's log")
     running = [job("a-1-a1")]
     assert compare(running, runs, NOW_S + 3500, 3600).starved == ()
+
+
+def test_a_job_that_follows_a_lost_one_says_so() -> None:
+    run = Run(run_id=RUN, jobs={"a": "a-1-a2"})
+    second = job("a-1-a2", **{"marin/attempt": "2"})
+    findings = found([job(status=JobStatus.FAILED), second], run)
+    [preempted] = findings.preempted
+    assert preempted.sentence == (
+        "Job 'a-1-a1' of step 'a' has lost its worker, as on a machine that is preempted. Job 'a-1-a2' goes on, as "
+        "attempt 2."
+    )
+    assert findings.summary() == preempted.sentence
+    assert findings.also_in(findings) == findings
+
+
+def test_the_first_job_of_a_run_follows_none() -> None:
+    run = Run(run_id=RUN, jobs={"a": "a-1-a2"})
+    second = job("a-1-a2", **{"marin/attempt": "2"})
+    of_another_run = job(run_id=OTHER, status=JobStatus.FAILED)
+    of_another_output = job(status=JobStatus.FAILED, **{"marin/output": "/outputs/b-1"})
+    assert found([of_another_run, of_another_output, second], run, ended(OTHER)).preempted == ()
+    assert found([job(status=JobStatus.FAILED)], ended()).preempted == (), "its run has ended with it"
