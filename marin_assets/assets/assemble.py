@@ -12,6 +12,7 @@ import dagster as dg
 
 from marin_assets.assets.factory import asset_key, build_assets
 from marin_assets.assets.left_out import VALIDATION_VARIABLE, LeftOutError, assets_of_left_out
+from marin_assets.plan.catalog import stage_of
 from marin_assets.plan.experiments_folder import Experiments
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import Partitions
@@ -23,6 +24,9 @@ from marin_resources.orchestrator.store_resource import StoreResource
 
 log = logging.getLogger(__name__)
 
+STAGE = "stage_"
+"""The names of the jobs of stages begin so."""
+
 
 def assemble(
     experiments: Experiments,
@@ -31,6 +35,8 @@ def assemble(
     sensors_left_out: Mapping[str, str] | None = None,
 ) -> dg.Definitions:
     """All experiments as one code location, with a job for each. A step that several experiments share is one asset.
+
+    Each stage has a job too, `stage_tokenize`, of all that its functions make.
 
     `sensors_left_out`: file of sensors -> why it is left out. Raises LeftOutError if an experiment or such a file is
     left out and Dagster validates the definitions.
@@ -44,7 +50,7 @@ def assemble(
     experiment_jobs = (
         jobs_of(name, [graph[node.step] for node in build_graph(steps)]) for name, steps in experiments.steps.items()
     )
-    jobs = {name: nodes for jobs in experiment_jobs for name, nodes in jobs.items()}
+    jobs = {**_stage_jobs(graph), **{name: nodes for jobs in experiment_jobs for name, nodes in jobs.items()}}
     specs, checks = assets_of_left_out(left_out)
     return definitions_of(
         graph,
@@ -55,6 +61,14 @@ def assemble(
         schedules=list(schedules),
         metadata={"left_out": "\n".join(left_out.values()) or "none"},
     )
+
+
+def _stage_jobs(graph: Graph) -> dict[str, list[Node]]:
+    by_stage: dict[str, list[Node]] = {}
+    for node in graph:
+        if (stage := stage_of(node.step)) is not None:
+            by_stage.setdefault(f"{STAGE}{stage}", []).append(node)
+    return {name: some for stage, nodes in by_stage.items() for name, some in jobs_of(stage, nodes).items()}
 
 
 def jobs_of(name: str, nodes: Iterable[Node]) -> dict[str, list[Node]]:
@@ -99,4 +113,9 @@ def resources(prefix: str = "") -> dict[str, object]:
 
 def _job(name: str, nodes: Iterable[Node]) -> Any:
     keys = dict.fromkeys(asset_key(node) for node in nodes)
-    return dg.define_asset_job(name, dg.AssetSelection.assets(*keys), description=f"Everything in {name}.")
+    return dg.define_asset_job(name, dg.AssetSelection.assets(*keys), description=_described(name))
+
+
+def _described(job: str) -> str:
+    stage = job.removeprefix(STAGE)
+    return f"Everything that the stage {stage} makes." if stage != job else f"Everything in {job}."

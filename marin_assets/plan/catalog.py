@@ -37,6 +37,12 @@ def kinds_of(step: Step) -> set[str]:
     return set(step.kinds or getattr(_module_of(step), "KINDS", ()) or DEFAULT_KINDS)
 
 
+def stage_of(step: Step) -> str | None:
+    """The stage whose function the step runs, a folder of marin_assets/stages; None for another function."""
+    folder, _, below = step.fn.__module__.partition(".stages.")
+    return below.partition(".")[0] if folder == "marin_assets" and below else None
+
+
 def _module_of(step: Step) -> ModuleType | None:
     return sys.modules.get(step.fn.__module__)
 
