@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import dagster as dg
 import pytest
+from hub import Hub, hub_on_loopback
 from webhooks import Webhook, webhook_on_loopback
 
 from marin_sensors.dataset_revision import dataset_revision
@@ -20,45 +18,12 @@ from marin_sensors.dataset_revision import dataset_revision
 def raw() -> None: ...
 
 
-class Hub:
-    """The API of the Hugging Face hub for one dataset, and a file. Answers with `status`."""
-
-    def __init__(self) -> None:
-        self.commits = {"main": "5e1b3c" + "0" * 34, "dev/v2": "d" * 40}
-        self.headers = {"ETag": '"abc-12"'}
-        self.status = 200
-        self.tokens: list[str | None] = []
-        hub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                hub.tokens.append(self.headers["Authorization"])
-                branch = self.path.removeprefix("/api/datasets/allenai/c4/revision/").replace("%2F", "/")
-                self.send_response(hub.status if branch in hub.commits else 404)
-                self.end_headers()
-                self.wfile.write(json.dumps({"id": "allenai/c4", "sha": hub.commits.get(branch)}).encode())
-
-            def do_HEAD(self) -> None:
-                self.send_response(hub.status)
-                for header, value in hub.headers.items():
-                    self.send_header(header, value)
-                self.end_headers()
-
-            def log_message(self, *args: object) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    hub = Hub()
-    monkeypatch.setenv("HF_ENDPOINT", hub.url)
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    threading.Thread(target=hub.server.serve_forever, daemon=True).start()
-    yield hub
-    hub.server.shutdown()
-    hub.server.server_close()
+    with hub_on_loopback() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.delenv("HF_TOKEN", raising=False)
+        yield hub
 
 
 @pytest.fixture

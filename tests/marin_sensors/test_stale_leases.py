@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from abandoned import kill, worker_of
 from partition_steps import part
 from running import definitions_of
 from webhooks import Webhook, webhook_on_loopback
@@ -22,15 +20,6 @@ from marin_sensors import stale_leases as module
 from marin_sensors.stale_leases import stale_leases
 
 NOTHING = "No output is left half made. 0 under way."
-WORKER = """
-import json, sys, time
-from marin_resources.output import Output
-from marin_resources.storage.output.store import Store
-
-claim = Store(sys.argv[1]).claim(Output(**json.loads(sys.argv[2])), attempt=1, resumable=False, run_id="r" * 36)
-print("claimed", flush=True)
-time.sleep(1000)
-"""
 
 
 class Clock:
@@ -63,12 +52,7 @@ class Deployment:
         return str(skipped.skip_message)
 
     def claim(self, node: Node) -> subprocess.Popen[str]:
-        """A process that holds the lease of the output."""
-        arguments = [sys.executable, "-c", WORKER, self._prefix, json.dumps(dataclasses.asdict(node.output))]
-        worker = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "claimed\n"
-        return worker
+        return worker_of(self._prefix, node.output)
 
 
 @pytest.fixture
@@ -104,8 +88,7 @@ def test_an_output_whose_worker_was_killed_is_told_once(deployment: Deployment, 
         said = deployment.tick()
         assert said == "No output is left half made. 2 under way."
     for worker in workers:
-        worker.kill()
-        worker.communicate()
+        kill(worker)
     deployment.tick()
     clock.now_s += 7200
     said = deployment.tick()
@@ -123,8 +106,7 @@ def test_an_output_that_is_made_meanwhile_is_not_told(
     deployment: Deployment, clock: Clock, disk_or_gcs_prefix: str
 ) -> None:
     worker = deployment.claim(deployment.raw)
-    worker.kill()
-    worker.communicate()
+    kill(worker)
     deployment.tick()
     clock.now_s += 7200
     assert "left half made" not in deployment.tick()
@@ -142,8 +124,7 @@ def test_an_output_that_is_made_meanwhile_is_not_told(
 
 def test_a_clock_that_is_set_back_and_a_foreign_cursor_tell_nothing_wrong(deployment: Deployment, clock: Clock) -> None:
     worker = deployment.claim(deployment.raw)
-    worker.kill()
-    worker.communicate()
+    kill(worker)
     deployment.tick()
     clock.now_s -= 7200
     assert deployment.tick() == "No output is left half made. 1 under way."
