@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
-from dagster._core.storage.tags import WILL_RETRY_TAG
+from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG, WILL_RETRY_TAG
 
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.message import Message
@@ -26,6 +26,8 @@ from marin_sensors.webhook.outbox import REMEMBERED, Told
 
 LOOK_BACK_S = 3600.0
 """Runs that ended longer before the last tick that told all are not looked at again."""
+TRIED_AGAIN_S = 300.0
+"""Dagster's daemon launches a run again within seconds. One that it has not by then, it cannot."""
 PROBLEM = "A run failed"
 
 
@@ -65,7 +67,8 @@ def failures(
             context.update_cursor(Told(since_s=now_s, ids=tuple(_failing_checks(context))).text())
             return dg.SkipReason("It tells of what breaks from now on.")
         told = Told.parse(context.cursor)
-        sent = channel.send(told, [*_failed_runs(context, told, channel), *_failed_checks(context, channel)], now_s)
+        broke = [*_failed_runs(context, told, channel, now_s), *_failed_checks(context, channel)]
+        sent = channel.send(told, broke, now_s)
         told = sent.told
         if sent.everything:
             told = replace(told, since_s=max(told.since_s, now_s - LOOK_BACK_S))
@@ -76,7 +79,7 @@ def failures(
     return sensor
 
 
-def _failed_runs(context: dg.SensorEvaluationContext, told: Told, channel: Channel) -> Iterator[Message]:
+def _failed_runs(context: dg.SensorEvaluationContext, told: Told, channel: Channel, now_s: float) -> Iterator[Message]:
     """A message for each run that has failed since the sensor began, and is not tried again; the oldest first."""
     records = context.instance.get_run_records(
         dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.fromtimestamp(told.since_s, UTC)),
@@ -86,11 +89,20 @@ def _failed_runs(context: dg.SensorEvaluationContext, told: Told, channel: Chann
     known = frozenset(told.ids)
     for record in records:
         run = record.dagster_run
-        if run.tags.get(WILL_RETRY_TAG) == "true" or run.run_id in known:
+        if run.run_id in known or _is_tried_again(record, now_s):
             continue
         steps, sentence, log = _why(context.instance, run.run_id)
         title = f"{PROBLEM}: {', '.join(steps) or run.job_name}"
         yield channel.message(run.run_id, title, sentence, run_id=run.run_id, log=log)
+
+
+def _is_tried_again(record: dg.RunRecord, now_s: float) -> bool:
+    """Whether Dagster has launched the run again, or is about to."""
+    tags = record.dagster_run.tags
+    if AUTO_RETRY_RUN_ID_TAG in tags:
+        return True
+    ended_s = record.end_time or record.update_timestamp.timestamp()
+    return tags.get(WILL_RETRY_TAG) == "true" and now_s - ended_s < TRIED_AGAIN_S
 
 
 def _why(instance: dg.DagsterInstance, run_id: str) -> tuple[list[str], str, list[str]]:

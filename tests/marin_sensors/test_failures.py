@@ -90,12 +90,19 @@ def test_a_failed_run_is_told_once(tick: Callable[[], str], instance: dg.Dagster
 
 
 def test_a_run_that_dagster_tries_again_is_not_told(
-    tick: Callable[[], str], instance: dg.DagsterInstance, webhook: Webhook
+    tick: Callable[[], str], instance: dg.DagsterInstance, webhook: Webhook, clock: Clock
 ) -> None:
-    run_id = fail(instance, "a")
-    instance.add_run_tags(run_id, {"dagster/will_retry": "true"})
+    for name in ("again", "never"):
+        run_id = fail(instance, name)
+        instance.add_run_tags(run_id, {"dagster/will_retry": "true"})
+        if name == "again":
+            instance.add_run_tags(run_id, {"dagster/auto_retry_run_id": "of the next try"})
     tick()
     assert webhook.texts == []
+    clock.ahead_s = 600
+    tick()
+    [text] = webhook.texts
+    assert text.startswith("*A run failed: never*"), "the daemon could not launch it again"
 
 
 def test_what_failed_before_is_not_told(instance: dg.DagsterInstance, webhook: Webhook, clock: Clock) -> None:
