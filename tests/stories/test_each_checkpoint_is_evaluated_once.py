@@ -33,7 +33,8 @@ def test_while_it_trains_and_through_kills_of_the_daemon(
     home, location = tmp_path / "home", tmp_path / "location.py"
     home.mkdir()
     settings = (ROOT / ".dagster/dagster.yaml").read_text()
-    (home / "dagster.yaml").write_text(settings.replace("start_timeout_seconds: 180", "start_timeout_seconds: 60"))
+    settings = settings.replace("start_timeout_seconds: 180", "start_timeout_seconds: 60")
+    (home / "dagster.yaml").write_text(settings.replace("max_concurrent_runs: 1", "max_concurrent_runs: 2"))
     location.write_text(LOCATION.format(support=str(ROOT / "tests" / "support"), folder=str(tmp_path)))
     env = {"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(home)}
     monkeypatch.setenv("DAGSTER_HOME", str(home))

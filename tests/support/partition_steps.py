@@ -12,6 +12,9 @@ from typing import Any
 from marin_assets import THIS_OUTPUT_PATH, Step, this_partition, versioned
 from marin_assets.step.partitions.sets import Partitions
 
+WHOLE = "all"
+"""In place of a key, for a step without partitions."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartConfig:
@@ -29,8 +32,10 @@ class PartConfig:
 
 
 def make_part(config: PartConfig) -> dict[str, int]:
+    output = Path(config.output_path)
+    folder = output if config.key == WHOLE else output.parent
     with open(config.calls, "a") as file:
-        file.write(f"{Path(config.output_path).parent.name.rpartition('-')[0]}[{config.key}]\n")
+        file.write(f"{folder.name.rpartition('-')[0]}[{config.key}]\n")
     if config.key in config.bad:
         raise ValueError(f"the key {config.key!r} is not liked")
     while config.key in config.waiting and os.path.exists(config.gate):
@@ -50,7 +55,7 @@ def part(
 ) -> Step:
     """A step named parts/<name>."""
     if partitions is None:
-        fields["key"] = "all"
+        fields["key"] = WHOLE
     return Step(
         name=f"parts/{name}",
         fn=make_part,
