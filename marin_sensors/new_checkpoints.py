@@ -36,7 +36,7 @@ from marin_sensors.drops.tick import Cursor, ListingError, Taken, Watch, look
 EXPORTS = f"exports/{DROP}/*"
 """Below the output of a training: see marin_assets/stages/train/exports.py."""
 COMPLETE = "_SUCCESS"
-RECHECK_S, BUDGET_S = 3600.0, 10.0
+RECHECK_S, BUDGET_S = 3600.0, 8.0
 
 
 def new_checkpoints(

@@ -149,9 +149,10 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
             arriving_at = name
             break
     taken_at, swept_s = cursor.taken_at, cursor.swept_s
-    if not taken_at and (now_s - swept_s >= watch.recheck_s or now_s < swept_s):
+    begins = not taken_at and (now_s - swept_s >= watch.recheck_s or now_s < swept_s)
+    if begins:
         swept_s = now_s
-    if taken_at or swept_s == now_s:
+    if taken_at or begins:
         looked_at = frozenset(fresh)
         settled = [name for name in names if name not in looked_at and name > taken_at]
         taken_at = ""

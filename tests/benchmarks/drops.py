@@ -29,6 +29,7 @@ from marin_sensors.drops.completeness import Settled
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DropPattern
 from marin_sensors.drops.tick import Cursor, Tick, Watch, look
+from marin_sensors.new_raw_data import BUDGET_S
 
 IN_DROP = 1000
 PAGE = 1000
@@ -89,7 +90,7 @@ def measure(
         revises=False,
         at_most=10**9,
         recheck_s=SWEEP_S,
-        budget_s=10.0,
+        budget_s=BUDGET_S,
     )
     memory = Memory(prefix, "watch")
     process = psutil.Process()
