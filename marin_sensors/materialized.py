@@ -1,4 +1,4 @@
-"""The steps of a code location, and which version of each Dagster has in its history."""
+"""Which version of each step Dagster has in its history."""
 
 from __future__ import annotations
 

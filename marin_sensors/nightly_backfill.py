@@ -93,7 +93,7 @@ def nightly_backfill(
         name=name,
         cron_schedule=cron,
         execution_timezone=timezone,
-        job_name=IMPLICIT_ASSET_JOB_NAME,  # a job of its own would not load with a misspelled asset, nor all else
+        job_name=IMPLICIT_ASSET_JOB_NAME,  # with a misspelled asset, a job of its own keeps all from loading
         default_status=dg.DefaultScheduleStatus.RUNNING if start else dg.DefaultScheduleStatus.STOPPED,
         description=(
             f"Materializes the partitions of {', '.join(assets)} that are not complete: the newest first, at most "

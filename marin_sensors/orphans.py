@@ -43,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A job and a run that contradict each other, or a job that is starved."""
+    """What a person should know of a job or of a run."""
 
     title: str
     """A few words."""

@@ -1,4 +1,4 @@
-"""Jobs on the cluster that no run waits for, and jobs that wait too long. Told to the webhook of MARIN_WEBHOOK_URL."""
+"""What is wrong with the jobs on the cluster. Told to the webhook of MARIN_WEBHOOK_URL."""
 
 import os
 
