@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 
 GIB = 1024**3
+TWO_CORES_A_CHIP = ("v2", "v3", "v4", "v5p")
+"""Generations of TPUs whose names count cores."""
 
 
 class ResourceError(ValueError):
@@ -61,6 +63,13 @@ class Resources:
             return _pool_name("gpu", self.gpu.kind)
         return None
 
+    @property
+    def devices(self) -> int:
+        """GPUs, or chips of TPUs in all slices; 0 without a device."""
+        if self.tpu is not None:
+            return self.slices * chips_of(self.tpu.kind)
+        return self.gpu.count if self.gpu is not None else 0
+
     def describe(self) -> str:
         """One phrase for people: "2 CPU, 4.0 GiB memory, 1 GPU"."""
         parts = [f"{self.cpus:g} CPU"]
@@ -86,6 +95,17 @@ def gpu(count: int = 1, kind: str | None = None, *, cpus: float = 1, memory_gib:
 def tpu(kind: str, *, slices: int = 1, cpus: float = 1, memory_gib: float | None = None) -> Resources:
     """Whole slices of TPU pods, for example `tpu("v5p-32", slices=2)`."""
     return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), tpu=Tpu(kind=kind), slices=slices)
+
+
+def chips_of(kind: str) -> int:
+    """Chips of one slice: 4 of "v2-8", 16 of "v5p-32", 16 of "v5litepod-16", 8 of "v6e-8".
+
+    The number of v2, v3, v4 and v5p counts TensorCores, two on a chip; that of later kinds counts chips
+    (https://cloud.google.com/tpu/docs/system-architecture-tpu-vm). A name without a number counts as one chip.
+    """
+    generation, _, number = kind.partition("-")
+    count = int(number) if number.isascii() and number.isdecimal() else 1
+    return max(1, count // 2) if generation in TWO_CORES_A_CHIP else max(1, count)
 
 
 def _pool_name(device: str, kind: str | None) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from marin_resources.storage import fault_points
@@ -210,6 +211,16 @@ def size_of(path: str) -> int:
     """Bytes of a file. Raises FileNotFoundError."""
     fs, p = filesystem_of(path)
     return int(fs.size(p))
+
+
+def changed_at(path: str) -> datetime | None:
+    """When a file was written last, by the clock of its store; None if nothing exists there."""
+    fs, p = filesystem_of(path)
+    try:
+        found: datetime = fs.modified(p)
+    except FileNotFoundError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def read_from(path: str, start: int) -> bytes:

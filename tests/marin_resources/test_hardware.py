@@ -44,3 +44,14 @@ def test_memory_that_is_no_positive_number_is_refused(value: Any) -> None:
 def test_steps_with_one_kind_of_device_are_in_one_pool() -> None:
     assert cpu(8).pool is None
     assert (gpu(2).pool, gpu(1, "H100").pool, tpu("v5p-32", slices=2).pool) == ("gpu", "gpu_H100", "tpu_v5p_32")
+
+
+@pytest.mark.parametrize(
+    ("kind", "chips"), {"v2-8": 4, "v4-16": 8, "v5p-32": 16, "v5litepod-16": 16, "v6e-8": 8, "v4": 1, "odd": 1}.items()
+)
+def test_chips_of_a_slice(kind: str, chips: int) -> None:
+    assert tpu(kind, slices=3).devices == 3 * chips
+
+
+def test_devices_are_gpus_or_chips() -> None:
+    assert (cpu(8).devices, gpu(2).devices, gpu(8, "H100").devices) == (0, 2, 8)

@@ -37,7 +37,9 @@ from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
+from marin_resources.storage.transfer.budget import moved_bytes
 from marin_resources.storage.upload.writer import writing_as
+from marin_resources.storage.usage.entries import enter, entry_of
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import decode, encode, plain
 from marin_resources.wire.outcome import End, Outcome
@@ -148,7 +150,9 @@ class _Attempt:
     def _call(self) -> Any:
         """Return the function's result. Its reads from other regions are charged to the account of this attempt."""
         task, claim = self.task, self.claim
-        if "mirror://" in json.dumps(task.config):
+        mirrors = "mirror://" in json.dumps(task.config)
+        self._enter_usage(moved_bytes(claim.path) if mirrors else None)
+        if mirrors:
             # late, for its weight: most steps read no mirror
             from marin_resources.storage.mirror import register
 
@@ -174,6 +178,21 @@ class _Attempt:
                     self.compute_s = time.monotonic() - self.call_started_s
                     stop_signal.reinstall_handler()
                     kill_descendants(but=before)  # before the manifest is taken: they may write
+
+    def _enter_usage(self, moved_bytes: int | None) -> None:
+        """Note what this attempt holds, for budgets. `moved_bytes`: None if it reads from no other region."""
+        task = self.task
+        entry = entry_of(
+            self.claim.path,
+            task.output.label,
+            self.claim.attempt,
+            task.resources,
+            started=self.claim.began,
+            run_id=task.run_id,
+            moved_bytes=moved_bytes,
+        )
+        if entry is not None:
+            enter(task.prefix, entry)
 
     def _lost_lease(self, error: str) -> Outcome:
         """Another writer has the lease, unless the attempt's own mark is gone too: a writer would have left it."""

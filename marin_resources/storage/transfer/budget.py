@@ -198,6 +198,11 @@ def spent(output_path: str) -> Mapping[str, Any]:
     }
 
 
+def moved_bytes(output_path: str) -> int:
+    """The bytes of all transfers charged to an output. Raises ControlFileError and UnavailableError."""
+    return LedgerInFile(output_path).read().moved_bytes
+
+
 def compact_bytes(size_bytes: int) -> str:
     """ "10 GB", "2.1 TB"."""
     return readable_bytes(size_bytes).replace(".0 ", " ")

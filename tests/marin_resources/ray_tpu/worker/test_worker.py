@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from job_process import X
 from wheels import only_from, wheel
 
+from marin_resources.hardware import gpu
 from marin_resources.output import Status
 from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
@@ -24,6 +26,7 @@ from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.usage.usage import used
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
@@ -207,3 +210,26 @@ def test_a_damaged_control_file_fails_a_claim_in_one_sentence_without_a_tracebac
 def test_a_damaged_mark_records_no_failure(tmp_path: Path) -> None:
     write_bytes(f"{tmp_path}/.marin/attempts/1.json", b"[]")
     assert recorded_failure(str(tmp_path), 1) is None
+
+
+def test_what_a_step_holds_is_entered_for_budgets(disk_prefix: str, script: Path) -> None:
+    began = datetime.now(UTC)
+    task = task_of(disk_prefix, f"{script}:nap", resources=gpu(4, "H100"), run_id="r1")
+    assert run(task).end is End.SUCCESS
+    [found] = used(disk_prefix, began, datetime.now(UTC))
+    assert (found.entry.step, found.entry.pool, found.entry.run_id) == (X.label, "gpu_H100", "r1")
+    assert (found.ended, found.moved_bytes) == (True, 0)
+    assert 4 * 0.2 / 3600 <= found.hours < 4 * 20 / 3600
+
+
+def test_a_step_that_reads_other_regions_is_entered_too(disk_prefix: str, script: Path) -> None:
+    task = task_of(disk_prefix, f"{script}:nap")
+    task = dataclasses.replace(task, config={**task.config, "words": "mirror://words"})
+    assert run(task).end is End.SUCCESS
+    [found] = used(disk_prefix, datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC))
+    assert (found.entry.pool, found.entry.moved_bytes, found.hours) == (None, 0, 0)
+
+
+def test_a_step_on_a_cpu_is_not_entered(disk_prefix: str, script: Path) -> None:
+    assert run(task_of(disk_prefix, f"{script}:nap")).end is End.SUCCESS
+    assert not Path(disk_prefix, ".marin/usage").exists()

@@ -1,0 +1,203 @@
+"""Device hours and transfers of a window of time, from attempts in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import object_stores
+import pytest
+from abandoned import kill, worker_of
+from one_output import output
+
+from marin_resources.hardware import Resources, cpu, gpu, tpu
+from marin_resources.storage.control import control
+from marin_resources.storage.output.attempts import begin_attempt, end_attempt, log_path
+from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
+from marin_resources.storage.transfer.ledger import Moved
+from marin_resources.storage.transfer.ledger_files import LedgerInFile
+from marin_resources.storage.usage.entries import FOLDER, UsageError, enter, entries, entry_of
+from marin_resources.storage.usage.usage import UsageReader, device_hours, used
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+class Lab:
+    """Attempts at outputs below one prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def begin(
+        self, name: str, resources: Resources, started: datetime, attempt: int = 1, moved_bytes: int | None = None
+    ) -> str:
+        """The path of the output."""
+        path = join(self.prefix, name)
+        entry = entry_of(path, name, attempt, resources, started=started, run_id="r1", moved_bytes=moved_bytes)
+        if entry is not None:
+            enter(self.prefix, entry)
+        begin_attempt(path, attempt, {"started_at": started.isoformat()})
+        return path
+
+    def end(self, path: str, at: datetime, attempt: int = 1, outcome: str = "success") -> None:
+        end_attempt(path, attempt, {"outcome": outcome, "finished_at": at.isoformat()})
+
+    def ran(self, name: str, resources: Resources, started: datetime, hours: float, attempt: int = 1) -> str:
+        path = self.begin(name, resources, started, attempt)
+        self.end(path, started + hours * HOUR, attempt)
+        return path
+
+    def hours(self, since: datetime, until: datetime) -> dict[str, float]:
+        found = device_hours(used(self.prefix, since, until))
+        return {pool: round(hours, 6) for pool, hours in found.items()}
+
+
+@pytest.fixture
+def lab(disk_or_gcs_prefix: str) -> Lab:
+    return Lab(disk_or_gcs_prefix)
+
+
+def test_hours_are_counted_by_pool_and_device(lab: Lab) -> None:
+    lab.ran("train/a", gpu(2, "H100"), NOON, 3)
+    lab.ran("train/b", gpu(1, "H100"), NOON, 1)
+    lab.ran("train/c", tpu("v5p-32", slices=2), NOON, 0.5)
+    lab.ran("words", cpu(8), NOON, 5)
+    assert lab.hours(NOON - HOUR, NOON + 9 * HOUR) == {"gpu_H100": 7, "tpu_v5p_32": 16}
+
+
+def test_every_attempt_counts_whatever_its_end(lab: Lab) -> None:
+    for attempt, outcome in enumerate(("stopped", "failed", "success"), 1):
+        path = lab.begin("train/a", gpu(4), NOON + attempt * HOUR, attempt)
+        lab.end(path, NOON + (attempt + 0.5) * HOUR, attempt, outcome)
+    found = used(lab.prefix, NOON, NOON + 9 * HOUR)
+    assert [(each.entry.attempt, each.hours, each.ended) for each in found] == [(n, 2.0, True) for n in (1, 2, 3)]
+
+
+def test_of_an_attempt_the_part_within_the_window_counts(lab: Lab) -> None:
+    lab.ran("train/a", gpu(1), NOON - 48 * HOUR, 100)
+    assert lab.hours(NOON, NOON + 24 * HOUR) == {"gpu": 24}
+    assert lab.hours(NOON + 24 * HOUR, NOON + 72 * HOUR) == {"gpu": 28}
+    assert lab.hours(NOON + 60 * HOUR, NOON + 72 * HOUR) == {}
+    assert lab.hours(NOON - 72 * HOUR, NOON - 49 * HOUR) == {}
+
+
+def test_a_reader_that_is_asked_again_sees_what_came_since(lab: Lab) -> None:
+    reader = UsageReader(prefix=lab.prefix)
+    running = lab.begin("train/a", gpu(1), NOON)
+    lab.ran("train/b", gpu(1), NOON, 1)
+    assert [each.ended for each in reader.used(NOON, NOON + HOUR)] == [False, True]
+    lab.end(running, NOON + 2 * HOUR)
+    lab.ran("train/c", gpu(1), NOON + HOUR, 1)
+    assert device_hours(reader.used(NOON, NOON + 9 * HOUR)) == {"gpu": 4}
+    assert device_hours(reader.used(NOON + 90 * HOUR, NOON + 99 * HOUR)) == {}
+    assert device_hours(reader.used(NOON, NOON + 9 * HOUR)) == {"gpu": 4}
+
+
+def test_what_runs_costs_until_now_and_what_was_killed_until_its_last_sign(lab: Lab) -> None:
+    what = output()
+    path = Store(lab.prefix).locate(what)
+    worker = worker_of(lab.prefix, what)
+    try:
+        started = datetime.now(UTC) - 5 * HOUR
+        entry = entry_of(path, what.label, 1, gpu(1), started=started, run_id=None, moved_bytes=None)
+        assert entry is not None
+        enter(lab.prefix, entry)
+        assert lab.hours(started, started + 5 * HOUR)["gpu"] == pytest.approx(5, abs=0.05)
+    finally:
+        kill(worker)
+    control.put(log_path(path, 1), b"step 100\n")
+    assert lab.hours(started, started + 50 * HOUR)["gpu"] == pytest.approx(5, abs=0.05)
+
+
+def test_what_was_removed_costs_nothing_more(disk_prefix: str) -> None:
+    lab = Lab(disk_prefix)
+    path = Path(lab.begin("train/a", gpu(1), NOON))
+    (path / ".marin/attempts/1.json").unlink()
+    assert lab.hours(NOON, NOON + 9 * HOUR) == {"gpu": 0}
+
+
+def test_bytes_from_other_regions_count_from_the_first_attempt_of_the_window(lab: Lab) -> None:
+    path = lab.begin("words", cpu(), NOON - 99 * HOUR, moved_bytes=0)
+    lab.end(path, NOON - 98 * HOUR)
+    move(path, 500)
+    for attempt in (2, 3):
+        lab.begin("words", cpu(), NOON + attempt * HOUR, attempt, moved_bytes=500 + 100 * attempt)
+        lab.end(path, NOON + (attempt + 0.5) * HOUR, attempt)
+    move(path, 400)
+    found = used(lab.prefix, NOON, NOON + 9 * HOUR)
+    assert [(each.entry.attempt, each.moved_bytes, each.hours) for each in found] == [(2, 200, 0), (3, 0, 0)]
+    assert device_hours(found) == {}
+
+
+def move(path: str, size_bytes: int) -> None:
+    moved = Moved(path=f"crawl/{size_bytes}", origin="far", to="here", bytes=size_bytes, dollars=0.0)
+    LedgerInFile(path).change(lambda ledger: ledger.settle("none", [moved], done=True))
+
+
+DAMAGES: dict[str, tuple[bytes, str]] = {
+    "no JSON": (b"\x00\xff", "is not JSON"),
+    "a list": (b"[]", "is not a JSON object"),
+    "newer": (b'{"format_version": 9}', "9"),
+    "no path": (b'{"format_version": 1, "step": "a"}', "path"),
+    "no zone": (
+        b'{"format_version": 1, "path": "a", "step": "a", "attempt": 1, "devices": 1, "started_at": "2026-01-31"}',
+        "no time zone",
+    ),
+    "no time": (
+        b'{"format_version": 1, "path": "a", "step": "a", "attempt": 1, "devices": 1, "started_at": "x"}',
+        "started_at='x'",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_entry_is_one_sentence_with_its_path(disk_prefix: str, damage: str) -> None:
+    lab, (data, expected) = Lab(disk_prefix), DAMAGES[damage]
+    lab.ran("train/a", gpu(1), NOON, 1)
+    [path] = entries(disk_prefix, NOON.date(), NOON.date())
+    Path(path).write_bytes(data)
+    with pytest.raises(UsageError) as raised:
+        lab.hours(NOON, NOON + HOUR)
+    assert path in str(raised.value)
+    assert expected in str(raised.value)
+
+
+def test_a_damaged_end_is_one_sentence(disk_prefix: str) -> None:
+    lab = Lab(disk_prefix)
+    path = lab.begin("train/a", gpu(1), NOON)
+    end_attempt(path, 1, {"finished_at": "yesterday"})
+    with pytest.raises(UsageError, match=r"The mark of attempt 1 at '.*' has finished_at='yesterday', expected a time"):
+        lab.hours(NOON, NOON + HOUR)
+
+
+@pytest.fixture
+def requests_of() -> Iterator[Any]:
+    bucket = object_stores.gcs_bucket()
+    yield bucket
+    bucket.forget()
+
+
+def test_a_look_lists_each_day_and_reads_only_what_is_new(requests_of: Any) -> None:
+    lab = Lab(requests_of.prefix)
+    for number in range(10):
+        lab.ran(f"train/{number}", gpu(1), NOON + number * timedelta(days=1), 1)
+    reader, until = UsageReader(prefix=lab.prefix), NOON + timedelta(days=30)
+    assert device_hours(reader.used(NOON, until)) == {"gpu": 10}
+    before = len(requests_of.requests())
+    assert device_hours(reader.used(NOON, until)) == {"gpu": 10}
+    assert len(requests_of.requests()) - before <= 11, "a listing of the days, and one of each"
+    lab.ran("train/new", gpu(1), NOON + timedelta(days=3), 1)
+    before = len(requests_of.requests())
+    assert device_hours(reader.used(NOON, until)) == {"gpu": 11}
+    assert len(requests_of.requests()) - before <= 13, "and its entry and its mark"
+
+
+def test_entries_of_other_days_are_not_listed(lab: Lab) -> None:
+    lab.ran("train/a", gpu(1), NOON - timedelta(days=400), 1)
+    lab.ran("train/b", gpu(1), NOON, 1)
+    assert [f"{FOLDER}/2026-01-31/" in path for path in entries(lab.prefix, NOON.date(), NOON.date())] == [True]
+    assert lab.hours(NOON - HOUR, NOON + HOUR) == {"gpu": 1}
