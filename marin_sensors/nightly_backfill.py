@@ -26,17 +26,14 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PART
 
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.settings import SettingError
-from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.states import UNFINISHED, State, states_of_partitions
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import ControlFileError
+from marin_sensors import look_errors
 
 TAG = "marin/schedule"
 IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
-REPORTED = (ControlFileError, SettingError, UnavailableError, dg.Failure)
-"""Errors that are complete sentences: the tick is skipped with them."""
+REPORTED = (*look_errors.REPORTED, dg.Failure)
 
 
 @dataclass(frozen=True, kw_only=True)

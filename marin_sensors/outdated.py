@@ -21,20 +21,16 @@ from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Output
-from marin_resources.settings import SettingError
-from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.states import State, states_of_partitions
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import ControlFileError
+from marin_sensors.look_errors import REPORTED
 from marin_sensors.materialized import steps_of, version_materialized
 
 CHEAP, TAG = "marin/cheap", "marin/sensor"
 DATA_VERSION = "dagster/data_version"
 """A tag of a materialization, which Dagster looks up by partition. Of a step with partitions it is the version."""
 IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
-REPORTED = (ControlFileError, SettingError, UnavailableError)
-"""Errors that are complete sentences: the tick is skipped with them."""
 SHOWN = 5
 
 

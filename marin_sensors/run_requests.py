@@ -7,13 +7,10 @@ from collections.abc import Callable, Sequence
 
 import dagster as dg
 
-from marin_resources.settings import SettingError
-from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.versioned_json import ControlFileError
+from marin_sensors import look_errors
 from marin_sensors.drops.tick import ListingError, Taken, Tick
 
-REPORTED = (ListingError, ControlFileError, SettingError, UnavailableError)
-"""Errors of a look that are complete sentences: the tick is skipped with them."""
+REPORTED = (*look_errors.REPORTED, ListingError)
 LOST_RUNS = {"dagster/max_retries": "3", "dagster/retry_on_asset_or_op_failure": "false"}
 """Tags of a run that Dagster tries again if its process was lost, or never began; not if a step of it has failed."""
 

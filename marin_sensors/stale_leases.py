@@ -22,19 +22,15 @@ import dagster as dg
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed, Output
-from marin_resources.settings import SettingError
-from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.states import State, state_of
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import ControlFileError
+from marin_sensors.look_errors import REPORTED
 from marin_sensors.materialized import steps_of, version_materialized
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.outbox import Told
 
 ENDING_S = 60.0
 """A worker that ends releases its lease before a run notes its end; one that has done neither for so long is gone."""
-REPORTED = (ControlFileError, SettingError, UnavailableError)
-"""Errors that are complete sentences: the tick is skipped with them."""
 SHOWN = 5
 
 

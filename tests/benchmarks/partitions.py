@@ -35,6 +35,7 @@ from partition_steps import keys, part
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.run import run_graph
 from marin_assets.cli.entry_point import plan_with_drift
+from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.partition_states import partition_states
 from marin_assets.plan.plan import Action
 from marin_assets.step.graph import Graph, Node, build_graph
@@ -66,10 +67,10 @@ def main() -> int:
     return 0 if all(within) else 1
 
 
-def publish(store: Store, node: Node, some: Iterable[str]) -> None:
+def publish(store: Store, graph: Graph, node: Node, some: Iterable[str]) -> None:
     for key in some:
         one = node.at(key)
-        facts = {"name": node.name, "version": node.version.as_dict(), "config": {}}
+        facts = describe_node(one, store, resolved_config(one, graph, store), {}, None)
         store.publish(store.claim(one.output, attempt=1, resumable=False, run_id=None), facts, {"length": 5})
 
 
@@ -85,7 +86,7 @@ def look(graph: Graph, node: Node, store: Store) -> tuple[int, int]:
 
 def look_on_disk(graph: Graph, node: Node, complete: list[str], count: int) -> bool:
     store = Store(os.environ["MARIN_PREFIX"])
-    publish(store, node, complete)
+    publish(store, graph, node, complete)
     began_s = time.perf_counter()
     found = look(graph, node, store)
     took_s = time.perf_counter() - began_s
@@ -118,7 +119,7 @@ def look_in_bucket(graph: Graph, node: Node, complete: list[str], count: int) ->
 
 
 def reuse(graph: Graph, node: Node, complete: list[str], count: int) -> bool:
-    publish(Store(os.environ["MARIN_PREFIX"]), node, sorted(set(keys(count)) - set(complete)))
+    publish(Store(os.environ["MARIN_PREFIX"]), graph, node, sorted(set(keys(count)) - set(complete)))
 
     def run(some: list[str]) -> float:
         began_s = time.perf_counter()
@@ -157,13 +158,13 @@ from running import definitions_of
 from marin_assets import static
 
 KEYS = keys({count})
-many = definitions_of([part("many", static(*KEYS), Path({calls!r}))])
-
 @dg.asset(partitions_def=dg.StaticPartitionsDefinition(list(KEYS)), backfill_policy=dg.BackfillPolicy.single_run())
 def plain():
     return dg.MaterializeResult()
 
-defs = dg.Definitions.merge(many, dg.Definitions(assets=[plain]))
+defs = dg.Definitions.merge(
+    definitions_of([part("many", static(*KEYS), Path({calls!r}))]), dg.Definitions(assets=[plain])
+)
 """
 
 

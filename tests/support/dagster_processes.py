@@ -52,7 +52,8 @@ class DagsterProcesses:
                     start_new_session=True,
                 )
         if CODE in names:
-            wait_until(self._code_is_up, "the code server", timeout_s=120)
+            wait_until(lambda: self._code_is_up() or self.has_ended(CODE), "the code server", timeout_s=120)
+            assert not self.has_ended(CODE), self.log()
         if WEBSERVER in names:
             wait_until(self.ui.is_up, "the webserver", timeout_s=120)
 

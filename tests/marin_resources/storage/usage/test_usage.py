@@ -10,50 +10,15 @@ from typing import Any
 import object_stores
 import pytest
 from abandoned import kill, worker_of
+from lab import HOUR, NOON, Lab, move
 from one_output import output
 
-from marin_resources.hardware import Resources, cpu, gpu, tpu
+from marin_resources.hardware import cpu, gpu, tpu
 from marin_resources.storage.control import control
-from marin_resources.storage.output.attempts import begin_attempt, end_attempt, log_path
+from marin_resources.storage.output.attempts import end_attempt, log_path
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.paths import join
-from marin_resources.storage.transfer.ledger import Moved
-from marin_resources.storage.transfer.ledger_files import LedgerInFile
 from marin_resources.storage.usage.entries import FOLDER, UsageError, enter, entries, entry_of
 from marin_resources.storage.usage.usage import UsageReader, device_hours, used
-
-NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
-
-
-class Lab:
-    """Attempts at outputs below one prefix."""
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-
-    def begin(
-        self, name: str, resources: Resources, started: datetime, attempt: int = 1, moved_bytes: int | None = None
-    ) -> str:
-        """The path of the output."""
-        path = join(self.prefix, name)
-        entry = entry_of(path, name, attempt, resources, started=started, run_id="r1", moved_bytes=moved_bytes)
-        if entry is not None:
-            enter(self.prefix, entry)
-        begin_attempt(path, attempt, {"started_at": started.isoformat()})
-        return path
-
-    def end(self, path: str, at: datetime, attempt: int = 1, outcome: str = "success") -> None:
-        end_attempt(path, attempt, {"outcome": outcome, "finished_at": at.isoformat()})
-
-    def ran(self, name: str, resources: Resources, started: datetime, hours: float, attempt: int = 1) -> str:
-        path = self.begin(name, resources, started, attempt)
-        self.end(path, started + hours * HOUR, attempt)
-        return path
-
-    def hours(self, since: datetime, until: datetime) -> dict[str, float]:
-        found = device_hours(used(self.prefix, since, until))
-        return {pool: round(hours, 6) for pool, hours in found.items()}
 
 
 @pytest.fixture
@@ -131,11 +96,6 @@ def test_bytes_from_other_regions_count_from_the_first_attempt_of_the_window(lab
     found = used(lab.prefix, NOON, NOON + 9 * HOUR)
     assert [(each.entry.attempt, each.moved_bytes, each.hours) for each in found] == [(2, 200, 0), (3, 0, 0)]
     assert device_hours(found) == {}
-
-
-def move(path: str, size_bytes: int) -> None:
-    moved = Moved(path=f"crawl/{size_bytes}", origin="far", to="here", bytes=size_bytes, dollars=0.0)
-    LedgerInFile(path).change(lambda ledger: ledger.settle("none", [moved], done=True))
 
 
 DAMAGES: dict[str, tuple[bytes, str]] = {

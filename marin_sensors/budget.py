@@ -1,0 +1,153 @@
+"""A sensor that watches what a prefix has cost, and tells people when a budget is spent.
+
+    from marin_sensors.budget import budget
+
+    month = budget(
+        "month", every="month", device_hours={"tpu_v5p_32": 20_000, "gpu_H100": 500}, transferred_gb=5_000
+    )
+
+It adds up all attempts at outputs below the prefix, whichever deployment or script began them, whether they succeeded
+or not, and those under way. A message is sent when a limit is spent to the shares of `tell_at`, each once in a period.
+The sensor stops nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from marin_resources.settings import default_prefix, normalize_prefix
+from marin_resources.storage.usage.usage import UsageReader, Used
+from marin_sensors.look_errors import REPORTED
+from marin_sensors.spending import TRANSFERS, Period, Spending, label_of, spending_of, start_of, unit_of
+from marin_sensors.webhook.channel import WEBHOOK, Channel
+from marin_sensors.webhook.message import Message
+from marin_sensors.webhook.outbox import Told
+
+LARGEST = 3
+
+
+def budget(
+    name: str,
+    *,
+    every: Period = "month",
+    device_hours: Mapping[str, float] | None = None,
+    transferred_gb: float | None = None,
+    tell_at: Sequence[float] = (0.8, 1.0),
+    webhook_env: str = WEBHOOK,
+    ui: str = "",
+    every_s: int = 600,
+    per_hour: int = 20,
+) -> dg.SensorDefinition:
+    """A sensor named `name` on a budget. It reports, and so it runs.
+
+    every            the period in which the limits hold: a calendar "day", "week" (from Monday) or "month", UTC
+    device_hours     pool -> hours of one GPU, or of one chip of a TPU: "gpu_H100" is the pool of gpu(kind="H100"),
+                     "tpu_v5p_32" that of tpu("v5p-32")
+    transferred_gb   GB (10^9 bytes) that steps read from other regions
+    tell_at          shares of a limit at which a message is sent: by default 80 % and the whole
+    webhook_env      the variable with the webhook's address, which is a secret; without it nothing is sent
+    ui               the address of Dagster's UI, for links
+    every_s          seconds between two ticks
+    per_hour         posts in an hour at most
+
+    Raises ValueError for no limit, a limit or share that is no positive number, and another period.
+    """
+    limits = _limits(name, device_hours or {}, transferred_gb)
+    if every not in ("day", "week", "month"):
+        raise ValueError(f"The budget {name!r} has every={every!r}, expected 'day', 'week' or 'month'.")
+    for share in tell_at:
+        _require_positive(name, "tell_at", share)
+    channel, readers = Channel(webhook_env, ui, per_hour), dict[str, UsageReader]()
+
+    @dg.sensor(
+        name=name,
+        minimum_interval_seconds=every_s,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=(
+            f"Watches the budget of each {every}: {_described(limits)}. Tells the webhook of {webhook_env} when "
+            f"{' and '.join(f'{share:.0%}' for share in sorted(tell_at))} are spent."
+        ),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        now_s = time.time()
+        now = datetime.fromtimestamp(now_s, UTC)
+        began = start_of(every, now)
+        try:
+            prefix = normalize_prefix(default_prefix())
+            reader = readers.setdefault(prefix, UsageReader(prefix=prefix))
+            found = reader.used(began, now)
+        except REPORTED as error:
+            return dg.SkipReason(str(error))
+        spendings = [spending_of(what, limit, found) for what, limit in limits.items()]
+        told = _told(context)
+        messages = list(_messages(name, every, began, spendings, tell_at, channel))
+        for message in messages:
+            context.log.warning(f"{message.title}. {message.sentence}")
+        sent = channel.send(told, messages, now_s)
+        context.update_cursor(replace(sent.told, since_s=began.timestamp()).text())
+        sent.require()
+        parts = [f"{label_of(every, began)}: {'; '.join(each.describe() for each in spendings)}."]
+        parts += [_unused(what, context, found) for what in limits]
+        return dg.SkipReason(" ".join(filter(None, (*parts, sent.sentence()))))
+
+    return sensor
+
+
+def _limits(name: str, device_hours: Mapping[str, float], transferred_gb: float | None) -> dict[str, float]:
+    limits = dict(device_hours) if transferred_gb is None else {**device_hours, TRANSFERS: transferred_gb}
+    if not limits:
+        raise ValueError(f"The budget {name!r} has no limit. Give it device_hours={{'gpu_H100': 500}}, for example.")
+    for what, limit in limits.items():
+        _require_positive(name, "transferred_gb" if what == TRANSFERS else f"device_hours[{what!r}]", limit)
+    return limits
+
+
+def _described(limits: Mapping[str, float]) -> str:
+    return ", ".join(f"{limit:,g} {unit_of(what)} of {what}" for what, limit in limits.items())
+
+
+def _require_positive(name: str, what: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"The budget {name!r} has {what}={value!r}, expected a positive number.")
+
+
+def _messages(
+    name: str, every: Period, began: datetime, spendings: Sequence[Spending], tell_at: Sequence[float], channel: Channel
+) -> Iterator[Message]:
+    """A message for the largest share of each limit that is spent."""
+    for each in spendings:
+        reached = [share for share in tell_at if each.spent >= share * each.limit]
+        if not reached:
+            continue
+        share = max(reached)
+        largest = ", ".join(f"{step} {amount:,.1f}" for step, amount in each.steps[:LARGEST])
+        running = f" Attempts under way: {each.running}." if each.running else ""
+        yield channel.message(
+            f"{name} {began:%Y-%m-%d} {each.name} {share:g}",
+            f"Budget {name!r}: {each.spent / each.limit:.0%} of {each.name} spent",
+            f"{label_of(every, began)}: {each.describe()}. The largest: {largest}.{running}",
+            run_id=each.run_id,
+        )
+
+
+def _unused(what: str, context: dg.SensorEvaluationContext, found: Sequence[Used]) -> str:
+    """A sentence about a pool that nobody uses and no asset is in, which may be misspelled."""
+    if what == TRANSFERS or any(each.entry.pool == what for each in found) or context.repository_def is None:
+        return ""
+    graph = context.repository_def.asset_graph
+    known = sorted({pool for key in graph.materializable_asset_keys for pool in graph.get(key).pools or ()})
+    return "" if what in known else f"No asset is in the pool {what!r}; the pools are {known}."
+
+
+def _told(context: dg.SensorEvaluationContext) -> Told:
+    """What was told before; nothing for a cursor that is none of this sensor, so that each message is sent again."""
+    try:
+        return Told.parse(context.cursor) if context.cursor else Told()
+    except (ValueError, KeyError, TypeError):
+        context.log.warning(f"The cursor {context.cursor!r:.100} is none of this sensor: it tells everything again.")
+        return Told()
