@@ -94,7 +94,9 @@ def new_checkpoints(
                 tags={"marin/checkpoint": taken.drop, **run_requests.LOST_RUNS},
             )
 
-        return run_requests.result_of(tick, _text(tick.cursor, output), partitions, keys, request)
+        return run_requests.result_of(
+            tick, _text(tick.cursor, output), partitions, keys, list(map(request, tick.taken))
+        )
 
     return sensor
 

@@ -19,7 +19,8 @@ page of the first asset; with `on_change="revise"` the drop is taken again, as t
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import dagster as dg
@@ -30,6 +31,8 @@ from marin_sensors.drops.completeness import Completeness, Settled
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DropPattern
 from marin_sensors.drops.tick import Cursor, Taken, Watch, look
+from marin_sensors.own_runs import SENSOR, in_progress
+from marin_sensors.partition_ranges import range_tags, ranges_of
 
 SETTLING_S = 600.0
 BUDGET_S = 8.0
@@ -46,6 +49,7 @@ def new_raw_data(
     on_change: Literal["report", "revise"] = "report",
     every_s: int = 60,
     at_most: int = 20,
+    runs: Literal["each", "together"] = "each",
     recheck_s: float = 3600,
     start: bool = False,
 ) -> dg.SensorDefinition:
@@ -57,14 +61,18 @@ def new_raw_data(
     on_change    what happens if a drop changes after it was taken: "report", or "revise", which takes it again
     every_s      seconds between two ticks
     at_most      drops that one tick takes
+    runs         "each": a run for each drop. "together": one for all that a tick takes, and while that is in progress
+                 nothing is taken. For many small drops, as a run has a price of its own
     recheck_s    seconds in which each drop that was taken is looked at once, for changes
     start        whether it runs without being switched on. Its runs cost what the assets cost
 
-    Raises PatternError for a path without `{drop}`, ValueError for no asset and for another `on_change`.
+    Raises PatternError for a path without `{drop}`, ValueError for no asset and for another `on_change` or `runs`.
     """
     keys = run_requests.keys_of(name, assets)
     if on_change not in ("report", "revise"):
         raise ValueError(f"The sensor {name!r} has on_change={on_change!r}, expected 'report' or 'revise'.")
+    if runs not in ("each", "together"):
+        raise ValueError(f"The sensor {name!r} has runs={runs!r}, expected 'each' or 'together'.")
     rule = complete or Settled(SETTLING_S)
     watch = Watch(
         pattern=DropPattern(path),
@@ -98,11 +106,35 @@ def new_raw_data(
         if wrong := run_requests.misfit(context, keys, partitions):
             return dg.SkipReason(wrong)
         memory = Memory(normalize_prefix(default_prefix()), name)
+        is_busy = runs == "together" and in_progress(context.instance, SENSOR, name)
+        now = replace(watch, waits="the run of earlier ones is in progress") if is_busy else watch
         try:
-            tick = look(watch, memory, Cursor.parse(context.cursor), time.time())
+            tick = look(now, memory, Cursor.parse(context.cursor), time.time())
         except run_requests.REPORTED as error:
             return dg.SkipReason(str(error))
         run_requests.log(context, tick)
-        return run_requests.result_of(tick, tick.cursor.text(), partitions, keys, request)
+        requested = list(
+            _runs_together(context, name, partitions, keys, tick.taken)
+            if runs == "together"
+            else map(request, tick.taken)
+        )
+        return run_requests.result_of(tick, tick.cursor.text(), partitions, keys, requested)
 
     return sensor
+
+
+def _runs_together(
+    context: dg.SensorEvaluationContext, name: str, partitions: str, keys: Sequence[dg.AssetKey], taken: Sequence[Taken]
+) -> Iterator[dg.RunRequest]:
+    """A run for each range of what was taken; several if the set had some of the keys before, or a run takes fewer."""
+    assert context.repository_def is not None
+    there = context.instance.get_dynamic_partitions(partitions)
+    known = list(dict.fromkeys([*there, *(each.key for each in taken)]))
+    wanted = {each.key for each in taken}
+    backwards = {key: tuple(keys) for key in reversed(known) if key in wanted}
+    for some, _ in reversed(list(ranges_of(context.repository_def.asset_graph, known, backwards))):
+        yield dg.RunRequest(
+            run_key=f"{name}: {some[0]}...{some[-1]}",
+            asset_selection=list(keys),
+            tags={SENSOR: name, **range_tags(some), **run_requests.LOST_RUNS},
+        )

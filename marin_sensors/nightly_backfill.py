@@ -21,8 +21,6 @@ from dataclasses import dataclass
 
 import dagster as dg
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
-from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
@@ -30,9 +28,9 @@ from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.states import UNFINISHED, State, states_of_partitions
 from marin_resources.storage.output.store import Store
 from marin_sensors import look_errors
+from marin_sensors.own_runs import SCHEDULE, in_progress
+from marin_sensors.partition_ranges import range_tags, ranges_of
 
-TAG = "marin/schedule"
-IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
 REPORTED = (*look_errors.REPORTED, dg.Failure)
 
 
@@ -99,9 +97,8 @@ def nightly_backfill(
         ),
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> Sequence[dg.RunRequest] | dg.SkipReason:
-        running = context.instance.get_runs(dg.RunsFilter(statuses=IN_PROGRESS, tags={TAG: name}))
-        if running:
-            return dg.SkipReason(f"{len(running)} runs of the last time are in progress, so nothing is added.")
+        if running := in_progress(context.instance, SCHEDULE, name):
+            return dg.SkipReason(f"{running} runs of the last time are in progress, so nothing is added.")
         try:
             caps = Caps(partitions=cap, in_pool=cap_per_pool or {}, failures=max_failures)
             night = night_of(context, StoreResource().store(), keys, caps)
@@ -189,33 +186,10 @@ def _partitions(context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKe
 def _requests(context: dg.ScheduleEvaluationContext, night: Night, name: str) -> Iterator[dg.RunRequest]:
     """A run for each range of keys that lack the same assets: the newest range first."""
     at = f"{context.scheduled_execution_time:%Y-%m-%d %H:%M}"
-    for some, assets in _ranges(context, night):
+    graph = context.repository_def.asset_graph
+    for some, assets in ranges_of(graph, night.known, night.partitions):
         yield dg.RunRequest(
             run_key=f"{name} {at}: {some[0]}...{some[-1]}",
             asset_selection=list(assets),
-            tags={TAG: name, ASSET_PARTITION_RANGE_START_TAG: some[0], ASSET_PARTITION_RANGE_END_TAG: some[-1]},
+            tags={SCHEDULE: name, **range_tags(some)},
         )
-
-
-def _ranges(
-    context: dg.ScheduleEvaluationContext, night: Night
-) -> Iterator[tuple[Sequence[str], tuple[dg.AssetKey, ...]]]:
-    """Dagster's ranges of keys, each with its assets, within what they allow for one run."""
-    place = {key: number for number, key in enumerate(night.known)}
-    some: list[str] = []
-    assets: tuple[dg.AssetKey, ...] = ()
-    for key, wanted in night.partitions.items():
-        joins = some and wanted == assets and place[key] + 1 == place[some[0]]
-        if some and not (joins and len(some) < _most(context, assets)):
-            yield some, assets
-            some = []
-        some, assets = [key, *some], wanted
-    if some:
-        yield some, assets
-
-
-def _most(context: dg.ScheduleEvaluationContext, assets: Sequence[dg.AssetKey]) -> float:
-    """The partitions of one run at most."""
-    policies = [context.repository_def.asset_graph.get(key).backfill_policy for key in assets]
-    limits = [policy.max_partitions_per_run if policy is not None else 1 for policy in policies]
-    return min((limit for limit in limits if limit is not None), default=float("inf"))

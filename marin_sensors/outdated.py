@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
@@ -26,11 +25,11 @@ from marin_resources.storage.output.states import State, states_of_partitions
 from marin_resources.storage.output.store import Store
 from marin_sensors.look_errors import REPORTED
 from marin_sensors.materialized import steps_of, version_materialized
+from marin_sensors.own_runs import SENSOR, in_progress
 
-CHEAP, TAG = "marin/cheap", "marin/sensor"
+CHEAP = "marin/cheap"
 DATA_VERSION = "dagster/data_version"
 """A tag of a materialization, which Dagster looks up by partition. Of a step with partitions it is the version."""
-IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
 SHOWN = 5
 
 
@@ -79,7 +78,7 @@ def outdated(
         try:
             store = StoreResource().store()
             found = find_outdated(context.repository_def.asset_graph, context.instance, store)
-            running = context.instance.get_runs(dg.RunsFilter(statuses=IN_PROGRESS, tags={TAG: name}), limit=1)
+            running = in_progress(context.instance, SENSOR, name)
             requests = [] if running else list(_requests(found, store, name, max_failures))[:at_most]
         except REPORTED as error:
             return dg.SkipReason(str(error))
@@ -139,7 +138,7 @@ def _requests(found: Sequence[Outdated], store: Store, name: str, max_failures: 
         for partition in each.partitions or (None,):
             output = each.output if partition is None else each.output.at(partition)
             if failures_in_a_row(store.locate(output), max_failures) < max_failures:
-                yield dg.RunRequest(asset_selection=[each.key], partition_key=partition, tags={TAG: name})
+                yield dg.RunRequest(asset_selection=[each.key], partition_key=partition, tags={SENSOR: name})
 
 
 def _summary(found: Sequence[Outdated], waits: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import dagster as dg
 
 from marin_sensors import look_errors
-from marin_sensors.drops.tick import ListingError, Taken, Tick
+from marin_sensors.drops.tick import ListingError, Tick
 
 REPORTED = (*look_errors.REPORTED, ListingError)
 LOST_RUNS = {"dagster/max_retries": "3", "dagster/retry_on_asset_or_op_failure": "false"}
@@ -50,12 +50,16 @@ def unknown(context: dg.SensorEvaluationContext, key: dg.AssetKey) -> str:
 
 
 def result_of(
-    tick: Tick, cursor: str, partitions: str, keys: Sequence[dg.AssetKey], request: Callable[[Taken], dg.RunRequest]
+    tick: Tick,
+    cursor: str,
+    partitions: str,
+    keys: Sequence[dg.AssetKey],
+    runs: Sequence[dg.RunRequest],
 ) -> dg.SensorResult:
-    """The partitions of what was taken, with the run that `request` returns for each, and what has changed."""
+    """The partitions of what was taken, with their runs, and what has changed."""
     added = [dg.AddDynamicPartitionsRequest(partitions, [taken.key for taken in tick.taken])] if tick.taken else []
     return dg.SensorResult(
-        run_requests=[request(taken) for taken in tick.taken],
+        run_requests=runs,
         skip_reason=None if tick.taken else tick.summary,
         cursor=cursor,
         dynamic_partitions_requests=added,

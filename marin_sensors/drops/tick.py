@@ -48,6 +48,8 @@ class Watch:
     """Seconds that a tick lists files."""
     noun: str = "drop"
     """What people call a drop."""
+    waits: str = ""
+    """Why no drop is taken now, as a phrase; empty: complete drops are taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +120,8 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
         known, finding = judge(name, drops.get(name), seen, now_s, watch.rule, reader(name), revises=watch.revises)
         if finding is not None and finding.what is What.TAKE:
             assert seen is not None
-            if len(tick.taken) >= watch.at_most:
-                arriving[name] = f"the tick takes {watch.at_most} at most"
+            if watch.waits or len(tick.taken) >= watch.at_most:
+                arriving[name] = watch.waits or f"the tick takes {watch.at_most} at most"
                 return  # nothing is noted, so the next tick decides the same
             key = key_of_revision(name, finding.revision)
             memory.note_taken(key, seen.stamps)

@@ -9,8 +9,12 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.test_utils import create_run_for_test
 from fake_gcs.bucket_for_tests import BucketForTests
+from partition_steps import part
+from running import definitions_of
 
+from marin_assets import dynamic
 from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.paths import join
 from marin_sensors import new_raw_data as module
@@ -298,3 +302,51 @@ def test_a_mistake_in_the_call_is_one_sentence(options: dict[str, Any], sentence
     with pytest.raises(ValueError, match="The sensor 'watch'") as refused:
         new_raw_data("watch", "/x/{drop}/*", **{"partitions": "drops", "assets": ["a"], **options})
     assert sentence in str(refused.value)
+
+
+def test_many_small_drops_are_one_run(place: str, clock: Clock, instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    sensor = new_raw_data(
+        "watch", join(place, "{drop}/*.gz"), partitions="drops", assets=["parts/raw"], complete=Settled(0),
+        runs="together", at_most=3,
+    )  # fmt: skip
+    definitions = definitions_of([part("raw", dynamic("drops"), tmp_path / "calls")])
+    cursor: str | None = None
+
+    def tick() -> tuple[list[tuple[str, str]], str]:
+        """The ranges that are requested, and what the sensor says."""
+        nonlocal cursor
+        clock.now_s += 60
+        context = dg.build_sensor_context(instance=instance, cursor=cursor, definitions=definitions)
+        result: Any = sensor(context)
+        cursor = result.cursor
+        for request in result.dynamic_partitions_requests:
+            instance.add_dynamic_partitions("drops", list(request.partition_keys))
+        ranges = []
+        for request in result.run_requests or ():
+            create_run_for_test(instance, job_name="x", status=dg.DagsterRunStatus.STARTED, tags=request.tags)
+            tags = request.tags
+            ranges.append((tags["dagster/asset_partition_range_start"], tags["dagster/asset_partition_range_end"]))
+        return ranges, str(result.skip_reason.skip_message) if result.skip_reason else ""
+
+    def end() -> None:
+        for run in instance.get_runs():
+            instance.delete_run(run.run_id)
+
+    instance.add_dynamic_partitions("drops", ["d3", "old"])
+    for number in range(1, 6):
+        write_bytes(join(place, f"d{number}", "a.gz"), b"x")
+    assert tick() == ([("d3", "d3"), ("d1", "d2")], ""), "d3 is not beside the new ones"
+    write_bytes(join(place, "d0", "a.gz"), b"x")
+    for _ in range(2):
+        ranges, said = tick()
+        assert ranges == []
+        assert "the run of earlier ones is in progress" in said
+    end()
+    assert tick() == ([("d0", "d5")], ""), "d0, d4 and d5 follow one another in the set"
+    end()
+    assert tick()[0] == []
+
+
+def test_another_way_to_run_is_refused() -> None:
+    with pytest.raises(ValueError, match="has runs='all', expected 'each' or 'together'"):
+        new_raw_data("watch", "a/{drop}/*", partitions="drops", assets=["drops/raw"], runs="all")  # type: ignore[arg-type]

@@ -17,7 +17,8 @@ from marin_assets.step.partitions.sets import dynamic, static
 from marin_assets.step.step import Step
 from marin_assets.step.values import versioned
 from marin_resources.storage.output.store import Store
-from marin_sensors.outdated import CHEAP, TAG, outdated
+from marin_sensors.outdated import CHEAP, outdated
+from marin_sensors.own_runs import SENSOR
 
 KEYS = ("a", "b", "c")
 NOTHING = "Every asset that was materialized has the version of its definition."
@@ -56,7 +57,7 @@ class Deployment:
         assert isinstance(result, dg.SensorResult), result
         self.said = str(result.skip_reason.skip_message) if result.skip_reason else ""
         requests = result.run_requests or ()
-        assert all(request.tags[TAG] == "outdated" for request in requests)
+        assert all(request.tags[SENSOR] == "outdated" for request in requests)
         return [
             (key.to_user_string(), request.partition_key)
             for request in requests
@@ -109,7 +110,7 @@ def test_what_is_cheap_is_requested_inputs_first(deployment: Deployment, chain) 
     deployment.materialize(*deployment.define(*chain(1)))
     raw, tokens = deployment.define(*chain(2, cheap=["raw", "tokens"]))
     assert deployment.tick() == [("parts/raw", None)]
-    run = create_run_for_test(deployment.instance, status=dg.DagsterRunStatus.STARTED, tags={TAG: "outdated"})
+    run = create_run_for_test(deployment.instance, status=dg.DagsterRunStatus.STARTED, tags={SENSOR: "outdated"})
     assert deployment.tick() == []
     assert deployment.said.endswith("Nothing is requested: its last runs are in progress.")
     deployment.materialize(raw)

@@ -1,0 +1,15 @@
+"""The runs of one sensor or schedule that are not over."""
+
+from __future__ import annotations
+
+import dagster as dg
+from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
+
+SENSOR, SCHEDULE = "marin/sensor", "marin/schedule"
+"""Tags of runs: the name of what has requested them."""
+IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
+
+
+def in_progress(instance: dg.DagsterInstance, tag: str, name: str) -> int:
+    """How many runs with this tag are queued or under way."""
+    return len(instance.get_run_ids(dg.RunsFilter(statuses=IN_PROGRESS, tags={tag: name})))

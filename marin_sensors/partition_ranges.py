@@ -1,0 +1,45 @@
+"""Runs of many partitions: Dagster's ranges of keys, within what the assets allow for one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import dagster as dg
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+
+Range = tuple[Sequence[str], tuple[dg.AssetKey, ...]]
+"""Keys that follow one another in their set, and the assets that are made at all of them."""
+
+
+def ranges_of(
+    graph: AssetGraph, known: Sequence[str], wanted: Mapping[str, tuple[dg.AssetKey, ...]]
+) -> Iterator[Range]:
+    """The ranges of the partitions `wanted`, which are in the order of the set backwards: the last range first.
+
+    known    the keys of the set, in its order
+    wanted   key -> the assets that are made at it; a range has keys of the same assets alone
+    """
+    place = {key: number for number, key in enumerate(known)}
+    some: list[str] = []
+    assets: tuple[dg.AssetKey, ...] = ()
+    for key, own in wanted.items():
+        joins = some and own == assets and place[key] + 1 == place[some[0]]
+        if some and not (joins and len(some) < _most(graph, assets)):
+            yield some, assets
+            some = []
+        some, assets = [key, *some], own
+    if some:
+        yield some, assets
+
+
+def range_tags(some: Sequence[str]) -> dict[str, str]:
+    """The tags of a run of this range."""
+    return {ASSET_PARTITION_RANGE_START_TAG: some[0], ASSET_PARTITION_RANGE_END_TAG: some[-1]}
+
+
+def _most(graph: AssetGraph, assets: Sequence[dg.AssetKey]) -> float:
+    """The partitions of one run at most."""
+    policies = [graph.get(key).backfill_policy for key in assets]
+    limits = [policy.max_partitions_per_run if policy is not None else 1 for policy in policies]
+    return min((limit for limit in limits if limit is not None), default=float("inf"))
