@@ -68,6 +68,9 @@ class DagsterProcesses:
             process.kill()
             process.wait()
 
+    def pid(self, name: str) -> int:
+        return self._running[name].pid
+
     def has_ended(self, name: str) -> bool:
         """Whether a process that was started has ended by itself."""
         return self._running[name].poll() is not None

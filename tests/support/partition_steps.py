@@ -26,6 +26,8 @@ class PartConfig:
     gate: str = ""
     """A file whose absence lets the functions of `waiting` end."""
     waiting: tuple[str, ...] = ()
+    work_s: float = 0.0
+    """The function takes so long. Unversioned."""
     calls: str = ""
     """A file that gets a line for each call."""
     output_path: str = THIS_OUTPUT_PATH
@@ -40,6 +42,7 @@ def make_part(config: PartConfig) -> dict[str, int]:
         raise ValueError(f"the key {config.key!r} is not liked")
     while config.key in config.waiting and os.path.exists(config.gate):
         time.sleep(0.02)
+    time.sleep(config.work_s)
     Path(config.output_path, "value.txt").write_text(f"{config.key} {config.value}")
     return {"length": len(config.key)}
 
