@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from cluster_runs import env_for, read_until, start_run, write_experiment
 from dagster_processes import DAEMON, DagsterProcesses, dagster_processes
-from lab import Lab
+from lab import HOUR, Lab
 from ray_cluster import Cluster
 from running import ROOT, wait_until
 from webhooks import SECRET, Webhook, webhook_on_loopback
 
 from marin_resources.hardware import gpu
 
+SECOND = timedelta(seconds=1)
 LOCATION = """
 import sys
 sys.path.insert(0, {support!r})
@@ -51,17 +52,15 @@ def test_each_is_one_message(tmp_path: Path, prefix: Path, cluster: Cluster) -> 
             run = dagster.ui.launch("parts/bad")
             told(webhook, "*A run failed: parts__bad*", "the key 'all' is not liked")
 
-            began = datetime.now(UTC) - timedelta(minutes=1)
-            Lab(str(prefix)).ran("train/a", gpu(600, "H100"), began, 1 / 60)
-            told(
-                webhook, "*Budget 'lab': 100% of gpu_H100 spent*", "10.0 of 10 device hours. The largest: train/a 10.0."
-            )
+            Lab(str(prefix)).ran("train/a", gpu(36_000, "H100"), datetime.now(UTC) - SECOND, SECOND / HOUR)
+            told(webhook, "*Budget 'lab': 100% of gpu_H100 spent*", "10.0 of 10 device hours. The largest: train/a")
 
             script = start_run(write_experiment(tmp_path, gate), env)
             read_until(script, "waiting in process")
             os.kill(script.pid, signal.SIGKILL)
             script.communicate()
             told(webhook, "is still running", "toy/b")
+            wait_until(lambda: "is still running" in said(dagster, "orphaned_jobs"), "the end of that tick")
 
             dagster.kill(DAEMON)
             before = {name: ticks(dagster, name) for name in ("failures", "orphaned_jobs", "lab")}
