@@ -141,7 +141,9 @@ def _unused(what: str, context: dg.SensorEvaluationContext, found: Sequence[Used
         return ""
     graph = context.repository_def.asset_graph
     known = sorted({pool for key in graph.materializable_asset_keys for pool in graph.get(key).pools or ()})
-    return "" if what in known else f"No asset is in the pool {what!r}; the pools are {known}."
+    if what in known:
+        return ""
+    return f"No asset is in the pool {what!r}: {f'the pools are {known}' if known else 'none has a device'}."
 
 
 def _told(context: dg.SensorEvaluationContext) -> Told:

@@ -139,7 +139,7 @@ def test_a_webhook_that_is_down_is_tried_again_by_the_next_tick(
 def test_a_pool_that_nobody_has_is_said(lab: Lab, instance: dg.DagsterInstance, tmp_path: Path) -> None:
     deployment = Deployment(instance, tmp_path / "calls", device_hours={"gpu_h100": 1})
     assert deployment.tick() == (
-        "2026-01: gpu_h100: 0.0 of 1 device hours. No asset is in the pool 'gpu_h100'; the pools are ['gpu_H100']."
+        "2026-01: gpu_h100: 0.0 of 1 device hours. No asset is in the pool 'gpu_h100': the pools are ['gpu_H100']."
     )
 
 
