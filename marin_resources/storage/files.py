@@ -67,6 +67,19 @@ def names_in(path: str, starting: str = "") -> list[str]:
         return []
 
 
+def folders_in(path: str) -> list[str]:
+    """The names of the folders directly in a folder, in no order, by one listing; none if it does not exist."""
+    try:
+        if is_local(path):
+            with os.scandir(absolute(path)) as found:
+                return [each.name for each in found if each.is_dir()]
+        fs, root = filesystem_of(path)
+        below = ((each["name"].rstrip("/"), each["type"]) for each in fs.ls(root, detail=True))
+        return [name.rpartition("/")[2] for name, kind in below if kind == "directory" and name != root]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredFile:
     """A file as its store lists it."""

@@ -48,9 +48,9 @@ from marin_resources.storage.output.store import Store
 
 MINUTES = 30.0
 DROP_EVERY_S, KILL_EVERY_S, KILLING_SHARE = 2.0, 45.0, 2 / 3
-WARM_S, WINDOW_S, SAMPLE_S = 60.0, 120.0, 5.0
+WARM_S, WINDOW_S, SAMPLE_S, LOOK_S = 60.0, 120.0, 5.0, 0.2
 MEMORY_LIMIT = 1.05
-WORK_S = 0.2
+WORK_S = 0.5
 """Of the function, so that a worker can be killed in it."""
 WORKER = "worker"
 LOCATION = """
@@ -89,7 +89,9 @@ class Soak:
     kills: Counter[str] = field(default_factory=Counter)
     memory: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: {DAEMON: [], CODE: []})
     """Process -> times and MB, since the last kill of it."""
-    draw: random.Random = field(default_factory=lambda: random.Random(7))
+    draw: random.Random = field(default_factory=lambda: random.Random(11))
+    hunted: int = 0
+    """Workers that are to be killed, as soon as there is one."""
 
     def go(self, seconds: float) -> None:
         began_s = time.monotonic()
@@ -109,7 +111,8 @@ class Soak:
             if now_s >= shown_s:
                 print(f"{(now_s - began_s) / 60:5.1f} min  {len(self.arrived_s)} drops  {dict(self.kills)}", flush=True)
                 shown_s += 60
-            time.sleep(max(0.0, min(drop_s, kill_s, sample_s) - time.monotonic()))
+            self.hunt()
+            time.sleep(max(0.0, min(drop_s, kill_s, sample_s, now_s + LOOK_S) - time.monotonic()))
 
     def drop(self) -> None:
         name = f"d{len(self.arrived_s):05}"
@@ -121,15 +124,19 @@ class Soak:
 
     def kill(self, what: str) -> None:
         if what == WORKER:
-            workers = workers_of(self.prefix)
-            if not workers:
-                return
-            self.draw.choice(workers).kill()
-        else:
-            self.dagster.kill(what)
-            self.dagster.start(what)
-            self.memory[what].clear()
+            self.hunted += 1
+            return
+        self.dagster.kill(what)
+        self.dagster.start(what)
+        self.memory[what].clear()
         self.kills[what] += 1
+
+    def hunt(self) -> None:
+        """Kill a worker, if one is to be killed and computes."""
+        if self.hunted and (workers := workers_of(self.prefix)):
+            self.draw.choice(workers).kill()
+            self.hunted -= 1
+            self.kills[WORKER] += 1
 
     def sample(self, now_s: float) -> None:
         for what, seen in self.memory.items():

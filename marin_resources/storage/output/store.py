@@ -22,7 +22,7 @@ from marin_resources.settings import normalize_prefix
 from marin_resources.storage import fault_points
 from marin_resources.storage.control.conditions import require_conditions
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
-from marin_resources.storage.files import names_in
+from marin_resources.storage.files import folders_in
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest import manifest
@@ -94,7 +94,7 @@ class Store:
 
     def partitions(self, whole: Output) -> list[str]:
         """The keys that have a folder in the version `whole`, in whatever state, by one listing; sorted."""
-        keys = (key_of(name) for name in names_in(self.locate(whole)))
+        keys = (key_of(name) for name in folders_in(self.locate(whole)))
         return sorted(key for key in keys if key is not None)
 
     def mark_done(self, output: Output, record: Mapping[str, Any]) -> None:

@@ -78,6 +78,24 @@ def test_of_partitions_that_fail_the_others_are_complete_and_shown(
     assert called(calls) == sorted([*(f"a[{key}]" for key in KEYS.keys), "a[k0003]", "a[k0007]"])
 
 
+def test_a_file_in_the_place_of_a_partition_is_one_sentence_and_the_others_are_made(
+    prefix: Path, dagster_home: Path, calls: Path
+) -> None:
+    step = part("a", static("a", "b"), calls)
+    graph = build_graph([step])
+    place = Path(Store(str(prefix)).locate(graph[step].at("b").output))
+    place.parent.mkdir(parents=True)
+    place.write_text("somebody's notes")
+    result = run(graph, ("a", "b"))
+    assert result.computed == 1
+    [sentence] = result.failures
+    assert f"'{place}" in sentence
+    assert "a file is in its place. Move that file aside" in sentence
+    assert place.read_text() == "somebody's notes"
+    place.unlink()
+    assert run(graph, ("a", "b")).computed == 1
+
+
 @pytest.mark.long
 def test_of_100_partitions_of_which_3_fail_97_are_complete(prefix: Path, dagster_home: Path, calls: Path) -> None:
     hundred, bad = static(*keys(100)), ("k0011", "k0042", "k0099")

@@ -67,3 +67,12 @@ def test_another_identity_and_foreign_files_are_not_counted(store: Store) -> Non
     assert set(store.done_partitions(WHOLE)) == {"a"}
     other = Output(name=WHOLE.name, version=WHOLE.version, identity="cd" * 32)
     assert store.done_partitions(other) == {}
+
+
+def test_a_file_is_no_partition(store: Store) -> None:
+    for key in ("a", "b"):
+        complete(store, key)
+    remove_folder(store.locate(WHOLE.at("b")))
+    write_bytes(store.locate(WHOLE.at("b")), b"somebody's notes")
+    assert store.partitions(WHOLE) == ["a"]
+    assert list(store.done_partitions(WHOLE)) == ["a"]
