@@ -40,7 +40,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     add_prefix(parser)
     add_script(parser)
-    parser.add_argument("--state", action="append", choices=list(State), help="only partitions in this state")
+    parser.add_argument(
+        "--state", action="append", choices=[state.value for state in State], help="only partitions in this state"
+    )
     parser.add_argument("--keys", action="store_true", help="print keys alone, one a line")
     parser.add_argument("--register", action="store_true", help="add keys that have outputs to Dagster's dynamic set")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
