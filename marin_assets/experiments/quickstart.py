@@ -2,10 +2,13 @@
 
 python -m marin_assets.experiments.quickstart            about two minutes on two cores; a second run computes nothing
 python -m marin_assets.experiments.quickstart --dry-run
+python -m marin_assets.experiments.quickstart --scale tiny    the same steps on a few pages; about a minute
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -330,7 +333,16 @@ def report(name: str, by_label: dict[str, Step]) -> Step:
     )
 
 
+def take_scale() -> str:
+    """Take `--scale` off the command line; the rest is that of executor_main."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--scale", choices=SCALES, default="full")
+    options, sys.argv[1:] = parser.parse_known_args()
+    return str(options.scale)
+
+
 if __name__ == "__main__":
-    page = join(executor_main(steps()).get("report/quickstart", ""), "report.html")
+    paths = executor_main(steps(take_scale()))
+    page = join(next((path for name, path in paths.items() if name.startswith("report/")), ""), "report.html")
     if exists(page):  # False with --dry-run or --run-only
         print(f"report: {page}")

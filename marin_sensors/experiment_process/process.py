@@ -1,0 +1,114 @@
+"""Run an experiment to its end, in a process with a Dagster home of its own.
+
+In:  a module that ends in executor_main(…), the arguments of its command line, a time limit.
+Out: its lines on stdout as they come; how it ended, and how many outputs it computed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from marin_resources.ray_tpu.companion import start_companion
+
+COUNTS = re.compile(r"(?P<computed>\d+) computed, (?P<reused>\d+) reused, (?P<failed>\d+) failed")
+"""A line that executor_main prints, once for each of its runs."""
+KEPT_LINES = 40
+GRACE_S = 45.0
+"""How long the process, and what it started, have to end by themselves. What is left of a Ray may take 30 s."""
+DRAINED_S = 10.0
+"""How long the last lines may take. A process that cannot be killed holds the pipe."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How an experiment's process ended."""
+
+    code: int | None
+    """None: it had not ended by its time limit, and was stopped."""
+    took_s: float
+    computed: int | None
+    """Outputs; None if it printed no counts."""
+    reused: int | None
+    last_lines: tuple[str, ...]
+
+
+def folder_of_module(module: str) -> str:
+    """The folder that the module is imported from. Raises ModuleNotFoundError with a sentence if it is not there."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ModuleNotFoundError, ValueError):  # of a package above it; a name such as ".x"
+        spec = None
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(
+            f"There is no module {module!r}. Name that of an experiment, such as 'marin_assets.experiments.quickstart'."
+        )
+    folder = os.path.dirname(os.path.abspath(spec.origin))
+    for _ in range(module.count(".") + (spec.submodule_search_locations is not None)):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def run_experiment(module: str, arguments: Sequence[str], timeout_s: float, *, grace_s: float = GRACE_S) -> Ended:
+    """Run `python -m module arguments`. Whatever ends this call, or this process, ends that process too, with what it
+    started."""
+    began_s, lines, counts = time.monotonic(), deque[str](maxlen=KEPT_LINES), list[tuple[int, int]]()
+    home = tempfile.mkdtemp(prefix="marin-experiment-")
+    parent = start_companion(
+        "marin_sensors.experiment_process.parent",
+        [home, os.getcwd(), grace_s, sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=_environment(module, home),
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    reader = threading.Thread(target=_pass_on, args=[parent.stdout, lines, counts], daemon=True)
+    reader.start()
+    try:
+        code: int | None = parent.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        code = None
+    finally:
+        parent.stdin.close()
+        parent.wait()
+    reader.join(DRAINED_S)
+    return Ended(
+        code=code,
+        took_s=time.monotonic() - began_s,
+        computed=sum(computed for computed, _ in counts) if counts else None,
+        reused=sum(reused for _, reused in counts) if counts else None,
+        last_lines=tuple(lines),
+    )
+
+
+def _environment(module: str, home: str) -> dict[str, str]:
+    """This process's variables, so that the experiment uses the same cluster, and a home for its runs alone."""
+    folder, found = folder_of_module(module), os.environ.get("PYTHONPATH", "")
+    installed = folder in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    paths = found if installed else os.pathsep.join(filter(None, [found, folder]))
+    own = {"DAGSTER_HOME": home, "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **own, **({"PYTHONPATH": paths} if paths else {})}
+
+
+def _pass_on(stream: IO[bytes], lines: deque[str], counts: list[tuple[int, int]]) -> None:
+    """Print each line, and keep the last ones and the counts."""
+    for line in io.TextIOWrapper(stream, errors="replace"):
+        sys.stdout.write(line)
+        sys.stdout.flush()
+        lines.append(line.rstrip())
+        if found := COUNTS.fullmatch(line.strip()):
+            counts.append((int(found["computed"]), int(found["reused"])))
