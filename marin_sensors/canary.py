@@ -23,7 +23,7 @@ from marin_resources.orchestrator.run_launcher import process_tag
 from marin_resources.settings import SettingError, default_prefix
 from marin_resources.storage.files import remove_folder
 from marin_resources.storage.paths import join
-from marin_sensors.experiment_process.process import Ended, folder_of_module, run_experiment
+from marin_sensors.experiment_process.process import Ended, find_module, run_experiment
 
 QUICKSTART = "marin_assets.experiments.quickstart"
 TINY = ("--scale", "tiny")
@@ -57,7 +57,7 @@ def canary(
     start        whether it runs without being switched on. Its runs cost what the experiment costs
     """
     _require(name, cron, timezone, timeout_s)
-    folder_of_module(module)
+    experiment = find_module(module)
     if isinstance(arguments, str):
         raise ValueError(f"The schedule {name!r} has arguments={arguments!r}, expected a list: {arguments.split()!r}.")
     given = TINY if arguments is None and module == QUICKSTART else tuple(arguments or ())
@@ -72,7 +72,7 @@ def canary(
         folder = join(prefix, FOLDER, f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{context.run_id[:8]}")
         context.log.info(f"The canary makes {module} at {folder}.")
         for turn, what_is_wrong in (("first", _wrong_at_first), ("second", _wrong_again)):
-            ended = run_experiment(module, [*given, "--prefix", folder], timeout_s)
+            ended = run_experiment(experiment, [*given, "--prefix", folder], timeout_s)
             if problem := _wrong(ended, timeout_s) or what_is_wrong(ended):
                 raise _failure(
                     f"The {turn} run of {module!r} {problem} Its outputs are kept at {folder!r}: look at them, then "

@@ -20,6 +20,7 @@ import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG, WILL_RETRY_TAG
 
+from marin_sensors.failed_run import read_failed_run
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.message import Message
 from marin_sensors.webhook.outbox import REMEMBERED, Told
@@ -91,9 +92,9 @@ def _failed_runs(context: dg.SensorEvaluationContext, told: Told, channel: Chann
         run = record.dagster_run
         if run.run_id in known or _is_tried_again(record, now_s):
             continue
-        steps, sentence, log = _why(context.instance, run.run_id)
-        title = f"{PROBLEM}: {', '.join(steps) or run.job_name}"
-        yield channel.message(run.run_id, title, sentence, run_id=run.run_id, log=log)
+        why = read_failed_run(context.instance, run.run_id)
+        title = f"{PROBLEM}: {', '.join(why.steps) or run.job_name}"
+        yield channel.message(run.run_id, title, why.sentence, run_id=run.run_id, log=why.log)
 
 
 def _is_tried_again(record: dg.RunRecord, now_s: float) -> bool:
@@ -103,27 +104,6 @@ def _is_tried_again(record: dg.RunRecord, now_s: float) -> bool:
         return True
     ended_s = record.end_time or record.update_timestamp.timestamp()
     return tags.get(WILL_RETRY_TAG) == "true" and now_s - ended_s < TRIED_AGAIN_S
-
-
-def _why(instance: dg.DagsterInstance, run_id: str) -> tuple[list[str], str, list[str]]:
-    """The steps that failed, the sentence of the first, and the last lines of its traceback."""
-    steps, sentence, log = [], "", []
-    for entry in instance.all_logs(run_id, of_type={dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}):
-        event = entry.dagster_event
-        if event is None:
-            continue
-        if event.event_type is not dg.DagsterEventType.STEP_FAILURE:
-            sentence = sentence or event.message or ""
-            continue
-        steps.append(str(event.step_key))
-        data = event.step_failure_data
-        found = data.user_failure_data.metadata if data.user_failure_data else {}
-        if len(steps) == 1:
-            error = found.get("error")
-            sentence = str(error.value) if error else (data.error.message if data.error else event.message or "")
-            trace = found.get("traceback")
-            log = str(trace.value).strip("`\n ").splitlines() if trace else []
-    return steps, " ".join(sentence.split()), log
 
 
 def _failing_checks(context: dg.SensorEvaluationContext) -> dict[str, tuple[str, str]]:

@@ -45,30 +45,41 @@ class Ended:
     last_lines: tuple[str, ...]
 
 
-def folder_of_module(module: str) -> str:
-    """The folder that the module is imported from. Raises ModuleNotFoundError with a sentence if it is not there."""
+@dataclass(frozen=True)
+class Module:
+    """A module, and the folder that it is imported from."""
+
+    name: str
+    folder: str
+
+
+def find_module(name: str) -> Module:
+    """The module where this process finds it now: Dagster has a working directory on the path only while it loads.
+
+    Raises ModuleNotFoundError with a sentence if it is not there.
+    """
     try:
-        spec = importlib.util.find_spec(module)
+        spec = importlib.util.find_spec(name)
     except (ModuleNotFoundError, ValueError):  # of a package above it; a name such as ".x"
         spec = None
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(
-            f"There is no module {module!r}. Name that of an experiment, such as 'marin_assets.experiments.quickstart'."
+            f"There is no module {name!r}. Name that of an experiment, such as 'marin_assets.experiments.quickstart'."
         )
     folder = os.path.dirname(os.path.abspath(spec.origin))
-    for _ in range(module.count(".") + (spec.submodule_search_locations is not None)):
+    for _ in range(name.count(".") + (spec.submodule_search_locations is not None)):
         folder = os.path.dirname(folder)
-    return folder
+    return Module(name, folder)
 
 
-def run_experiment(module: str, arguments: Sequence[str], timeout_s: float, *, grace_s: float = GRACE_S) -> Ended:
+def run_experiment(module: Module, arguments: Sequence[str], timeout_s: float, *, grace_s: float = GRACE_S) -> Ended:
     """Run `python -m module arguments`. Whatever ends this call, or this process, ends that process too, with what it
     started."""
     began_s, lines, counts = time.monotonic(), deque[str](maxlen=KEPT_LINES), list[tuple[int, int]]()
     home = tempfile.mkdtemp(prefix="marin-experiment-")
     parent = start_companion(
         "marin_sensors.experiment_process.parent",
-        [home, os.getcwd(), grace_s, sys.executable, "-m", module, *arguments],
+        [home, os.getcwd(), grace_s, sys.executable, "-m", module.name, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -95,11 +106,11 @@ def run_experiment(module: str, arguments: Sequence[str], timeout_s: float, *, g
     )
 
 
-def _environment(module: str, home: str) -> dict[str, str]:
+def _environment(module: Module, home: str) -> dict[str, str]:
     """This process's variables, so that the experiment uses the same cluster, and a home for its runs alone."""
-    folder, found = folder_of_module(module), os.environ.get("PYTHONPATH", "")
-    installed = folder in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-    paths = found if installed else os.pathsep.join(filter(None, [found, folder]))
+    found = os.environ.get("PYTHONPATH", "")
+    installed = module.folder in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    paths = found if installed else os.pathsep.join(filter(None, [found, module.folder]))
     own = {"DAGSTER_HOME": home, "PYTHONUNBUFFERED": "1"}
     return {**os.environ, **own, **({"PYTHONPATH": paths} if paths else {})}
 

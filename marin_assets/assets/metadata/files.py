@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import base64
 from typing import Any
-from urllib.parse import quote
 
 import dagster as dg
 
+from marin_resources.orchestrator.links import link_to
 from marin_resources.output import Observed
 from marin_resources.storage.files import exists, read_bytes, size_of
-from marin_resources.storage.paths import StoreKind, join, kind_of, without_scheme
+from marin_resources.storage.paths import join
 
 MAX_PLOT_BYTES = 400_000
 """A larger plot is shown as a path: metadata rows are stored in Dagster's database."""
-GCS_PAGE = "https://storage.cloud.google.com"
-"""Where a browser that is signed in to Google shows an object."""
 
 
 def plots_of(observed: Observed) -> dict[str, dg.MetadataValue]:
@@ -30,15 +28,9 @@ def plots_of(observed: Observed) -> dict[str, dg.MetadataValue]:
 
 
 def report_of(observed: Observed) -> dict[str, Any]:
-    """The page that the result names as its report: a link if it is on GCS, else its path, as a browser opens no local
-    file from a page of a server."""
+    """The page that the result names as its report."""
     name = observed.result.get("report")
-    if not isinstance(name, str):
-        return {}
-    path = join(observed.path, name)
-    if kind_of(path) is StoreKind.GCS:
-        return {"report": dg.MetadataValue.url(f"{GCS_PAGE}/{quote(without_scheme(path))}")}
-    return {"report": dg.MetadataValue.path(path)}
+    return {"report": link_to(join(observed.path, name))} if isinstance(name, str) else {}
 
 
 def _inline(path: str) -> dg.MetadataValue:

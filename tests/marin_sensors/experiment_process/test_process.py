@@ -16,7 +16,7 @@ import pytest
 from process_shapes import alive
 from running import ROOT, start_script, wait_until
 
-from marin_sensors.experiment_process.process import folder_of_module, run_experiment
+from marin_sensors.experiment_process.process import Module, find_module, run_experiment
 
 SUPPORT = str(ROOT / "tests" / "support")
 LEAVES_ALL_SHAPES = """
@@ -32,34 +32,34 @@ if {stays}:
 OF_A_RUN = """
 import sys
 sys.path[:0] = [{folder!r}, {root!r}]
-from marin_sensors.experiment_process.process import run_experiment
+from marin_sensors.experiment_process.process import find_module, run_experiment
 
-run_experiment({module!r}, [], 600, grace_s=1)
+run_experiment(find_module({module!r}), [], 600, grace_s=1)
 """
 
-Module = Callable[[str], str]
+Write = Callable[[str], Module]
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Module]:
-    """Writes a module with this code; its name. No folder of it is left in the end."""
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Writes a module with this code. No folder of it is left in the end."""
     monkeypatch.syspath_prepend(str(tmp_path))
     homes = tmp_path / "homes"
     homes.mkdir()
     monkeypatch.setenv("TMPDIR", str(homes))
     monkeypatch.setattr(tempfile, "tempdir", None)
 
-    def write(code: str) -> str:
+    def write(code: str) -> Module:
         name = f"toy_experiment_{uuid.uuid4().hex[:8]}"
         (tmp_path / f"{name}.py").write_text(code)
-        return name
+        return find_module(name)
 
     yield write
     assert list(homes.iterdir()) == []
 
 
 def test_its_lines_come_through_and_its_counts_are_added(
-    module: Module, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    module: Write, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = """
 import os, sys
@@ -79,17 +79,17 @@ sys.exit(3)
     assert ended.took_s < 30
 
 
-def test_one_that_prints_no_counts_has_none(module: Module) -> None:
+def test_one_that_prints_no_counts_has_none(module: Write) -> None:
     ended = run_experiment(module("print('all is well')"), [], 60)
     assert (ended.code, ended.computed, ended.reused, ended.last_lines) == (0, None, None, ("all is well",))
 
 
-def test_only_the_last_lines_are_kept(module: Module) -> None:
+def test_only_the_last_lines_are_kept(module: Write) -> None:
     ended = run_experiment(module("for n in range(10_000): print(n)"), [], 60)
     assert ended.last_lines == tuple(map(str, range(9960, 10_000)))
 
 
-def test_at_its_time_limit_it_is_told_to_stop_as_by_ctrl_c(module: Module) -> None:
+def test_at_its_time_limit_it_is_told_to_stop_as_by_ctrl_c(module: Write) -> None:
     code = """
 import time
 try:
@@ -106,7 +106,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.long
 @pytest.mark.parametrize("stays", [False, True], ids=["it ends", "it is stopped"])
-def test_nothing_that_it_started_is_left(stays: bool, module: Module, tmp_path: Path) -> None:
+def test_nothing_that_it_started_is_left(stays: bool, module: Write, tmp_path: Path) -> None:
     folder, token = tmp_path / "pids", f"token-{uuid.uuid4().hex}"
     folder.mkdir()
     name = module(LEAVES_ALL_SHAPES.format(support=SUPPORT, folder=str(folder), token=token, stays=stays))
@@ -116,11 +116,11 @@ def test_nothing_that_it_started_is_left(stays: bool, module: Module, tmp_path: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_it_ends_with_the_process_of_its_run(number: signal.Signals, module: Module, tmp_path: Path) -> None:
+def test_it_ends_with_the_process_of_its_run(number: signal.Signals, module: Write, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     code = f"import os, pathlib, time\npathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\ntime.sleep(600)"
     script = tmp_path / "of_a_run.py"
-    script.write_text(OF_A_RUN.format(folder=str(tmp_path), root=str(ROOT), module=module(code)))
+    script.write_text(OF_A_RUN.format(folder=str(tmp_path), root=str(ROOT), module=module(code).name))
     run = start_script(script, env={})
     experiment = psutil.Process(wait_until(lambda: pid.exists() and int(pid.read_text() or 0), "the experiment"))
     run.send_signal(number)
@@ -129,13 +129,13 @@ def test_it_ends_with_the_process_of_its_run(number: signal.Signals, module: Mod
     wait_until(lambda: not glob.glob(f"{tmp_path}/homes/*"), "the removal of its home")
 
 
-def test_a_module_is_imported_from_where_this_process_has_it(module: Module, tmp_path: Path) -> None:
-    assert folder_of_module(module("")) == str(tmp_path)
-    assert folder_of_module("marin_assets.experiments.quickstart") == str(ROOT)
-    assert folder_of_module("marin_assets.stages") == str(ROOT)
+def test_a_module_is_imported_from_where_this_process_has_it(module: Write, tmp_path: Path) -> None:
+    assert find_module(module("").name).folder == str(tmp_path)
+    assert find_module("marin_assets.experiments.quickstart").folder == str(ROOT)
+    assert find_module("marin_assets.stages").folder == str(ROOT)
     for name in ("nothing_of_this_name", "marin_assets.experiments.quikstart", "no.such.package", ""):
         with pytest.raises(ModuleNotFoundError, match=f"There is no module {name!r}. Name that of an experiment"):
-            folder_of_module(name)
+            find_module(name)
 
 
 def test_the_companion_starts_without_dagster() -> None:
