@@ -6,9 +6,10 @@ steps clash with another's, is left out with a sentence in the log; the code loc
 
 from __future__ import annotations
 
-from marin_assets.assets.assemble import assemble
+from marin_assets.assets.assemble import assemble, keys_of_steps
 from marin_assets.plan.experiments_folder import load_experiments
 from marin_sensors.load import load_deployed
 
-_deployed = load_deployed()
-defs = assemble(load_experiments(), _deployed.sensors, _deployed.schedules, _deployed.left_out)
+_experiments = load_experiments()
+_deployed = load_deployed(keys_of_steps(_experiments))
+defs = assemble(_experiments, _deployed.sensors, _deployed.schedules, _deployed.left_out, _deployed.assets)

@@ -11,18 +11,17 @@ the sensor `failures` tells the webhook. While the last canary is in progress, n
 """
 
 import re
-import zoneinfo
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import dagster as dg
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
-from dagster._utils.schedules import is_valid_cron_schedule
 
 from marin_resources.orchestrator.run_launcher import process_tag
 from marin_resources.settings import SettingError, default_prefix
 from marin_resources.storage.files import remove_folder
 from marin_resources.storage.paths import join
+from marin_sensors.cron import require_cron
 from marin_sensors.experiment_process.process import Ended, find_module, run_experiment
 
 QUICKSTART = "marin_assets.experiments.quickstart"
@@ -56,7 +55,9 @@ def canary(
     timeout_s    seconds that each of its two runs may take
     start        whether it runs without being switched on. Its runs cost what the experiment costs
     """
-    _require(name, cron, timezone, timeout_s)
+    require_cron(name, cron, timezone)
+    if not timeout_s > 0:
+        raise ValueError(f"The schedule {name!r} has timeout_s={timeout_s!r}, expected seconds above 0.")
     experiment = find_module(module)
     if isinstance(arguments, str):
         raise ValueError(f"The schedule {name!r} has arguments={arguments!r}, expected a list: {arguments.split()!r}.")
@@ -116,16 +117,6 @@ def remove_canary(prefix: str, folder: str) -> None:
             f"{folder!r} is not the folder of a canary, expected {join(prefix, FOLDER)}/<time>-<run>. It stays."
         )
     remove_folder(folder)
-
-
-def _require(name: str, cron: str, timezone: str, timeout_s: float) -> None:
-    """Raise ValueError for what the schedule cannot be made of."""
-    if not is_valid_cron_schedule(cron):
-        raise ValueError(f"The schedule {name!r} has cron={cron!r}, expected five fields such as '0 5 * * *'.")
-    if timezone not in zoneinfo.available_timezones():
-        raise ValueError(f"The schedule {name!r} has timezone={timezone!r}, expected one such as 'Europe/Zurich'.")
-    if not timeout_s > 0:
-        raise ValueError(f"The schedule {name!r} has timeout_s={timeout_s!r}, expected seconds above 0.")
 
 
 def _wrong(ended: Ended, timeout_s: float) -> str:

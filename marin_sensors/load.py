@@ -1,11 +1,13 @@
-"""The sensors and schedules in `deployed/`. A file that does not import is left out with a sentence, and no other."""
+"""The sensors, schedules and assets in `deployed/`. A file that does not import is left out with a sentence; no other.
+
+An asset there is not a step's: it is what a schedule materializes, such as a report."""
 
 from __future__ import annotations
 
 import importlib
 import logging
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import dagster as dg
@@ -19,39 +21,71 @@ log = logging.getLogger(__name__)
 class Deployed:
     sensors: tuple[dg.SensorDefinition, ...]
     schedules: tuple[dg.ScheduleDefinition, ...]
+    assets: tuple[dg.AssetsDefinition, ...]
     left_out: Mapping[str, str]
     """Name of a file -> why it is left out, in one sentence."""
 
 
-def load_deployed() -> Deployed:
-    """Every file that imports, and whose sensors and schedules have names of their own."""
-    found: dict[str, dg.SensorDefinition | dg.ScheduleDefinition] = {}
+def load_deployed(steps: Collection[dg.AssetKey] = ()) -> Deployed:
+    """Every file that imports, and whose sensors, schedules and assets have names of their own.
+
+    `steps`: the keys of the assets that steps make.
+    """
+    sensors: dict[str, dg.SensorDefinition] = {}
+    schedules: dict[str, dg.ScheduleDefinition] = {}
+    assets: dict[dg.AssetKey, dg.AssetsDefinition] = {}
     left_out: dict[str, str] = {}
     folder = importlib.import_module(FOLDER)
     for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda module: module.name):
         try:
             own = _load(module.name)
-            if taken := sorted(own.keys() & found.keys()):
-                raise ValueError(f"another file has a sensor or schedule {taken[0]!r} too. Rename one of them")
+            _refuse_taken({**sensors, **schedules}, own.names, "another file has a sensor or schedule")
+            _refuse_taken(_names(assets), _names(own.assets), "another file has an asset")
+            _refuse_taken(_names(steps), _names(own.assets), "a step has the asset key")
         except Exception as error:  # one broken file must not take the others away
             left_out[module.name] = f"{FOLDER}.{module.name} is left out: {type(error).__name__}: {error}"
             log.warning(left_out[module.name])
             continue
-        found |= own
+        sensors |= own.sensors
+        schedules |= own.schedules
+        assets |= own.assets
     return Deployed(
-        sensors=tuple(each for each in found.values() if isinstance(each, dg.SensorDefinition)),
-        schedules=tuple(each for each in found.values() if isinstance(each, dg.ScheduleDefinition)),
+        sensors=tuple(sensors.values()),
+        schedules=tuple(schedules.values()),
+        assets=tuple(dict.fromkeys(assets.values())),
         left_out=left_out,
     )
 
 
-def _load(name: str) -> dict[str, dg.SensorDefinition | dg.ScheduleDefinition]:
-    module = importlib.import_module(f"{FOLDER}.{name}")
-    own = {
-        value.name: value
-        for value in vars(module).values()
-        if isinstance(value, dg.SensorDefinition | dg.ScheduleDefinition)
-    }
-    if not own:
-        raise ValueError("it has no sensor and no schedule. Assign one to a name in it")
+@dataclass(frozen=True, kw_only=True)
+class _Own:
+    """What a file brings."""
+
+    sensors: dict[str, dg.SensorDefinition]
+    schedules: dict[str, dg.ScheduleDefinition]
+    assets: dict[dg.AssetKey, dg.AssetsDefinition]
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.sensors, *self.schedules}
+
+
+def _load(name: str) -> _Own:
+    values = list(vars(importlib.import_module(f"{FOLDER}.{name}")).values())
+    own = _Own(
+        sensors={value.name: value for value in values if isinstance(value, dg.SensorDefinition)},
+        schedules={value.name: value for value in values if isinstance(value, dg.ScheduleDefinition)},
+        assets={key: value for value in values if isinstance(value, dg.AssetsDefinition) for key in value.keys},
+    )
+    if not own.names and not own.assets:
+        raise ValueError("it has no sensor, no schedule and no asset. Assign one to a name in it")
     return own
+
+
+def _names(keys: Collection[dg.AssetKey]) -> set[str]:
+    return {key.to_user_string() for key in keys}
+
+
+def _refuse_taken(known: Collection[str], own: Collection[str], who: str) -> None:
+    if taken := sorted(set(known) & set(own)):
+        raise ValueError(f"{who} {taken[0]!r} too. Rename one of them")

@@ -33,13 +33,14 @@ def assemble(
     sensors: Sequence[dg.SensorDefinition] = (),
     schedules: Sequence[dg.ScheduleDefinition] = (),
     sensors_left_out: Mapping[str, str] | None = None,
+    assets: Sequence[dg.AssetsDefinition] = (),
 ) -> dg.Definitions:
     """All experiments as one code location, with a job for each. A step that several experiments share is one asset.
 
     Each stage has a job too, `stage_tokenize`, of all that its functions make.
 
-    `sensors_left_out`: file of sensors -> why it is left out. Raises LeftOutError if an experiment or such a file is
-    left out and Dagster validates the definitions.
+    `sensors_left_out`: file of sensors -> why it is left out. `assets`: those that are no steps. Raises LeftOutError if
+    an experiment or such a file is left out and Dagster validates the definitions.
     """
     left_out = {**experiments.left_out, **{f"sensors_{name}": why for name, why in (sensors_left_out or {}).items()}}
     if left_out and os.environ.get(VALIDATION_VARIABLE):
@@ -55,11 +56,18 @@ def assemble(
     return definitions_of(
         graph,
         jobs,
-        beside=specs,
+        beside=[*specs, *assets],
         asset_checks=checks,
         sensors=list(sensors),
         schedules=list(schedules),
         metadata={"left_out": "\n".join(left_out.values()) or "none"},
+    )
+
+
+def keys_of_steps(experiments: Experiments) -> frozenset[dg.AssetKey]:
+    """The keys of the assets that the steps of the experiments are."""
+    return frozenset(
+        asset_key(node) for node in build_graph([step for steps in experiments.steps.values() for step in steps])
     )
 
 
@@ -91,7 +99,11 @@ def jobs_of(name: str, nodes: Iterable[Node]) -> dict[str, list[Node]]:
 
 
 def definitions_of(
-    graph: Graph, jobs: Mapping[str, Iterable[Node]], *, beside: Iterable[dg.AssetSpec] = (), **others: Any
+    graph: Graph,
+    jobs: Mapping[str, Iterable[Node]],
+    *,
+    beside: Iterable[dg.AssetSpec | dg.AssetsDefinition] = (),
+    **others: Any,
 ) -> dg.Definitions:
     """Dagster's definitions of a graph: its assets and those `beside` it, a job for each selection of nodes, resources
     and the executor."""

@@ -58,7 +58,7 @@ def test_each_file_adds_its_own_and_a_broken_one_takes_nothing_else_away(folder:
     assert [schedule.name for schedule in deployed.schedules] == ["nightly"]
     assert {name: why.partition(" is left out: ")[2] for name, why in deployed.left_out.items()} == {
         "broken": "ModuleNotFoundError: No module named 'nothing_of_this_name'",
-        "empty": "ValueError: it has no sensor and no schedule. Assign one to a name in it",
+        "empty": "ValueError: it has no sensor, no schedule and no asset. Assign one to a name in it",
         "same": "ValueError: another file has a sensor or schedule 'one' too. Rename one of them",
     }
     definitions = assemble(Experiments({}, {}), deployed.sensors, deployed.schedules, deployed.left_out)

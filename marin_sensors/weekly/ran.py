@@ -1,0 +1,106 @@
+"""What ran in some days, by Dagster's history: materializations of each asset, runs that ended, runs that failed.
+
+A materialization is read for its metadata `reused` and `compute_s`. One without `reused`, as of an asset that is no
+step, counts as computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import dagster as dg
+from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG
+
+from marin_sensors.failed_run import read_failed_run
+
+AT_ONCE = 1000
+"""Materializations that one query reads."""
+
+
+@dataclass(kw_only=True)
+class Ran:
+    """An asset."""
+
+    computed: int = 0
+    reused: int = 0
+    failed: int = 0
+    """Times that its step failed in a run."""
+    compute_s: float = 0.0
+    """Of what was computed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """A run that failed."""
+
+    run_id: str
+    ended_s: float
+    what: str
+    """The assets that failed, or the run's job."""
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Week:
+    runs: int
+    """That ended, however."""
+    failed: Sequence[Failed]
+    """Without those that Dagster has launched again; the last first."""
+    assets: dict[str, Ran] = field(default_factory=dict)
+    """By key."""
+
+
+def read_week(instance: dg.DagsterInstance, since: datetime, until: datetime, but: dg.AssetKey) -> Week:
+    """What ran after `since` and before `until`, but for one asset."""
+    assets = {key.to_user_string(): ran for key, ran in _materialized(instance, since, until, but)}
+    in_time = dg.RunsFilter(updated_after=since.astimezone(UTC), created_before=until.astimezone(UTC))
+    ended = [
+        record
+        for record in instance.get_run_records(in_time)
+        if record.end_time is not None and since.timestamp() < record.end_time < until.timestamp()
+    ]
+    failed = []
+    for record in ended:
+        run = record.dagster_run
+        if run.status is dg.DagsterRunStatus.FAILURE and AUTO_RETRY_RUN_ID_TAG not in run.tags:
+            why = read_failed_run(instance, run.run_id)
+            names = sorted(key.to_user_string() for key in why.assets)
+            for name in names:
+                assets.setdefault(name, Ran()).failed += 1
+            what = ", ".join(names or why.steps) or run.job_name
+            assert record.end_time is not None
+            failed.append(Failed(run_id=run.run_id, ended_s=record.end_time, what=what, sentence=why.sentence))
+    failed.sort(key=lambda each: -each.ended_s)
+    return Week(runs=len(ended), failed=failed, assets=assets)
+
+
+def _materialized(
+    instance: dg.DagsterInstance, since: datetime, until: datetime, but: dg.AssetKey
+) -> Iterator[tuple[dg.AssetKey, Ran]]:
+    """Each asset that was materialized. Its materializations are read in pages: their metadata may have plots."""
+    for record in instance.get_asset_records():
+        key, last = record.asset_entry.asset_key, record.asset_entry.last_materialization_record
+        if key == but or last is None or last.timestamp <= since.timestamp():
+            continue
+        wanted = dg.AssetRecordsFilter(key, after_timestamp=since.timestamp(), before_timestamp=until.timestamp())
+        ran, cursor, more = Ran(), None, True
+        while more:
+            page = instance.fetch_materializations(wanted, limit=AT_ONCE, cursor=cursor)
+            for each in page.records:
+                _add(ran, each.asset_materialization)
+            cursor, more = page.cursor, page.has_more
+        if ran.computed or ran.reused:
+            yield key, ran
+
+
+def _add(ran: Ran, event: dg.AssetMaterialization | None) -> None:
+    metadata = event.metadata if event is not None else {}
+    reused, took = metadata.get("reused"), metadata.get("compute_s")
+    if reused is not None and reused.value is True:
+        ran.reused += 1
+        return
+    ran.computed += 1
+    if took is not None and isinstance(took.value, int | float):
+        ran.compute_s += took.value

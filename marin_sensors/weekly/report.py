@@ -1,0 +1,141 @@
+"""What the report of some days says: rows, numbers and sentences. Nothing here is of Dagster's pages, or HTML.
+
+In:  Dagster's history, the store, what was used.   Out: a Report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import dagster as dg
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+
+from marin_resources.orchestrator.io_manager import NAME
+from marin_resources.storage.output.store import Store
+from marin_resources.storage.usage.usage import Used, device_hours, used
+from marin_resources.versioned_json import ControlFileError
+from marin_sensors.materialized import steps_of
+from marin_sensors.outdated import Outdated, find_outdated
+from marin_sensors.weekly.ran import Failed, Ran, Week, read_week
+
+GB = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """An asset that ran, or cost something."""
+
+    asset: str
+    computed: int
+    reused: int
+    failed: int
+    hours: float
+    """Of computing, summed over its outputs."""
+    device_hours: float
+    moved_gb: float
+    """From other regions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    since: datetime
+    until: datetime
+    runs: int
+    failed_runs: Sequence[Failed]
+    rows: Sequence[Row]
+    """The most expensive first."""
+    outdated: Sequence[Outdated] | None
+    """At the time of the report; None if that is unknown."""
+    pools: Mapping[str, float] | None
+    """Pool -> device hours; None if they are unknown, and then transfers are too."""
+    unknown: Sequence[str]
+    """What could not be read, in sentences."""
+
+    def numbers(self) -> dict[str, int | float]:
+        """Numbers by names that stay, so that Dagster plots them over the weeks. What is unknown is left out."""
+        found: dict[str, int | float] = {
+            "runs": self.runs,
+            "failed_runs": len(self.failed_runs),
+            "computed": sum(row.computed for row in self.rows),
+            "reused": sum(row.reused for row in self.rows),
+            "failed": sum(row.failed for row in self.rows),
+            "hours": round(sum(row.hours for row in self.rows), 3),
+        }
+        if self.pools is not None:
+            found["device_hours"] = round(sum(self.pools.values()), 3)
+            found |= {f"device_hours_{pool}": round(hours, 3) for pool, hours in sorted(self.pools.items())}
+            found["moved_gb"] = round(sum(row.moved_gb for row in self.rows), 3)
+        if self.outdated is not None:
+            found["outdated"] = len(self.outdated)
+        return found
+
+
+def make_report(
+    graph: AssetGraph,
+    instance: dg.DagsterInstance,
+    store: Store,
+    since: datetime,
+    until: datetime,
+    but: dg.AssetKey,
+) -> Report:
+    """The report from `since` to `until`, without the asset that it is. Raises UnavailableError."""
+    week, unknown = read_week(instance, since, until, but), list[str]()
+    some: list[Used] | None = None
+    outdated: list[Outdated] | None = None
+    try:
+        some = used(store.prefix, since, until)
+    except ControlFileError as error:
+        unknown.append(f"Device hours and transfers are unknown: {error}")
+    try:
+        outdated = find_outdated(graph, instance, store)
+    except ControlFileError as error:
+        unknown.append(f"What is outdated is unknown: {error}")
+    return Report(
+        since=since,
+        until=until,
+        runs=week.runs,
+        failed_runs=week.failed,
+        rows=sorted(_rows(week, some or (), _assets_by_step(graph)), key=_expense),
+        outdated=outdated,
+        pools=None if some is None else device_hours(some),
+        unknown=unknown,
+    )
+
+
+def _rows(week: Week, some: Iterable[Used], assets: Mapping[str, str]) -> list[Row]:
+    hours: dict[str, float] = {}
+    moved: dict[str, float] = {}
+    for each in some:
+        name = _asset_of(each.entry.step, assets)
+        hours[name] = hours.get(name, 0.0) + each.hours
+        moved[name] = moved.get(name, 0.0) + each.moved_bytes / GB
+    found = {**{name: Ran() for name in hours}, **week.assets}
+    return [
+        Row(
+            asset=name,
+            computed=ran.computed,
+            reused=ran.reused,
+            failed=ran.failed,
+            hours=ran.compute_s / 3600,
+            device_hours=hours.get(name, 0.0),
+            moved_gb=moved.get(name, 0.0),
+        )
+        for name, ran in found.items()
+    ]
+
+
+def _expense(row: Row) -> tuple[float, float, float, str]:
+    return -row.device_hours, -row.hours, -row.moved_gb, row.asset
+
+
+def _assets_by_step(graph: AssetGraph) -> dict[str, str]:
+    """Name of a step -> its asset."""
+    return {graph.get(key).metadata[NAME]: key.to_user_string() for key in steps_of(graph)}
+
+
+def _asset_of(label: str, assets: Mapping[str, str]) -> str:
+    """The asset of a label such as "train/x[key]"; of a step that is not in the code location, the step's name."""
+    name = label if label in assets else label.partition("[")[0]
+    return assets.get(name, name)

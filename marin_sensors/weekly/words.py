@@ -1,0 +1,100 @@
+"""A report in words and tables: a summary in Markdown, and the rows of each table, for Dagster's page and for ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from marin_sensors.weekly.report import Report
+
+Cell = str | int | float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    links: Sequence[str] = ()
+    """Of each row, a path below the UI's address; empty without links."""
+
+
+def summary_of(report: Report) -> str:
+    """A few sentences in Markdown. Dagster shows less than a thousand characters in place."""
+    numbers = report.numbers()
+    said = [
+        f"**{title_of(report)}**\n\n{_count(report.runs, 'run')} ended, {len(report.failed_runs)} failed.",
+        f"{_count(int(numbers['computed']), 'output')} computed in {_hours(numbers['hours'])}, "
+        f"{numbers['reused']} reused.",
+    ]
+    if report.pools is not None:
+        each = ", ".join(f"{pool} {hours:,.1f}" for pool, hours in sorted(report.pools.items())[:5])
+        said.append(f"{numbers['device_hours']:,.1f} device hours{f' ({each})' if each else ''}.")
+        said.append(f"{numbers['moved_gb']:,.1f} GB from other regions.")
+    if report.outdated is not None:
+        said.append(f"{_count(len(report.outdated), 'asset')} outdated.")
+    return " ".join([*said, *(sentence[:200] for sentence in report.unknown)])
+
+
+def title_of(report: Report) -> str:
+    """The time of the report: "2026-01-05 07:00 to 2026-01-12 07:00 (UTC)"."""
+    zone = report.until.tzname() or "UTC"
+    return f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} ({zone})"
+
+
+def tables_of(report: Report) -> list[Table]:
+    """The assets, the runs that failed, what is outdated; without those that are empty."""
+    zone = report.until.tzinfo
+    found = [
+        Table(
+            title="assets",
+            columns=("asset", "computed", "reused", "failed", "hours", "device hours", "GB moved"),
+            rows=[
+                (
+                    row.asset,
+                    row.computed,
+                    row.reused,
+                    row.failed,
+                    round(row.hours, 2),
+                    round(row.device_hours, 2),
+                    round(row.moved_gb, 2),
+                )
+                for row in report.rows
+            ],
+            links=[f"assets/{quote(row.asset)}" for row in report.rows],
+        ),
+        Table(
+            title="runs that failed",
+            columns=("ended", "run", "what", "why"),
+            rows=[
+                (
+                    f"{datetime.fromtimestamp(each.ended_s, UTC).astimezone(zone):%Y-%m-%d %H:%M}",
+                    each.run_id[:8],
+                    each.what,
+                    each.sentence,
+                )
+                for each in report.failed_runs
+            ],
+            links=[f"runs/{each.run_id}" for each in report.failed_runs],
+        ),
+        Table(
+            title="outdated now",
+            columns=("asset", "version now", "partitions"),
+            rows=[
+                (each.key.to_user_string(), each.output.version, str(len(each.partitions) or ""))
+                for each in report.outdated or ()
+            ],
+            links=[f"assets/{quote(each.key.to_user_string())}" for each in report.outdated or ()],
+        ),
+    ]
+    return [table for table in found if table.rows]
+
+
+def _count(number: int, one: str) -> str:
+    return f"{number} {one}{'s' * (number != 1)}"
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.1f} h" if hours >= 1 else f"{hours * 60:.0f} min"
