@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import dagster as dg
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from marin_resources.orchestrator.run_launcher import process_tag
 from marin_resources.settings import SettingError, default_prefix
@@ -23,6 +22,7 @@ from marin_resources.storage.files import remove_folder
 from marin_resources.storage.paths import join
 from marin_sensors.cron import require_cron
 from marin_sensors.experiment_process.process import Ended, find_module, run_experiment
+from marin_sensors.own_runs import SCHEDULE, in_progress
 
 QUICKSTART = "marin_assets.experiments.quickstart"
 TINY = ("--scale", "tiny")
@@ -30,10 +30,8 @@ FOLDER = "canary"
 """Below the prefix."""
 NAME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-[0-9a-f]{8}")
 """Of the folder of one canary: its time, UTC, and its run."""
-TAG = "marin/canary"
 NO_RETRY = {"dagster/retry_on_asset_or_op_failure": "false"}
 """A canary that failed is not tried again: the first failure is the news."""
-IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
 SHOWN_LINES = 20
 
 
@@ -87,7 +85,7 @@ def canary(
         name=f"{name}_job",
         description=f"Makes {module} anew, at a prefix of its own, and then again, which must compute nothing.",
         executor_def=dg.in_process_executor,
-        tags={TAG: name, **NO_RETRY},
+        tags={SCHEDULE: name, **NO_RETRY},
     )
     def job() -> None:
         make_twice()
@@ -101,9 +99,8 @@ def canary(
         description=f"Makes {module} anew to see that it still can be made. Nothing while its last run is in progress.",
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        running = context.instance.get_runs(dg.RunsFilter(statuses=IN_PROGRESS, tags={TAG: name}), limit=1)
-        if running:
-            return dg.SkipReason(f"The last canary, run {running[0].run_id[:8]}, is in progress, so none is started.")
+        if in_progress(context.instance, SCHEDULE, name):
+            return dg.SkipReason("The last canary is in progress, so none is started.")
         return dg.RunRequest()
 
     return schedule

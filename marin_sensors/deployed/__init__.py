@@ -1,3 +1,3 @@
-"""The sensors and schedules of this deployment: each file here has one or more, by whatever name, and is found.
+"""The sensors and schedules of this deployment, and assets of theirs: each file here has some, by whatever name.
 
 May import `marin_sensors`, `marin_resources` and Dagster."""

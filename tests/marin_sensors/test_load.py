@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
+from toy_steps import toy
 
-from marin_assets.assets.assemble import assemble
+from marin_assets.assets.assemble import assemble, keys_of_steps
 from marin_assets.plan.experiments_folder import Experiments
 from marin_sensors.load import FOLDER, load_deployed
+from marin_sensors.materialized import steps_of
 
 SENSOR = """
 import dagster as dg
@@ -23,6 +26,12 @@ SCHEDULE = """
 from marin_sensors.nightly_backfill import nightly_backfill
 
 nightly = nightly_backfill("nightly", ["a"], "0 2 * * *")
+"""
+
+REPORT = """
+from marin_sensors.weekly_report import weekly_report
+
+report, every_monday = weekly_report({name!r}, cron="0 7 * * 1")
 """
 
 
@@ -67,3 +76,31 @@ def test_each_file_adds_its_own_and_a_broken_one_takes_nothing_else_away(folder:
     assert {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()} == {
         f"left_out/sensors_{name}" for name in ("broken", "empty", "same")
     }
+
+
+def test_a_file_may_bring_an_asset_that_no_step_makes(folder: Path) -> None:
+    for file, name in (("mine", "mine"), ("same", "same"), ("zz_same", "same"), ("of_a_step", "taken")):
+        (folder / f"{file}.py").write_text(REPORT.format(name=name))
+    deployed = load_deployed({dg.AssetKey("taken"), dg.AssetKey(["toy", "a"])})
+    assert [asset.key.to_user_string() for asset in deployed.assets] == ["mine", "same"]
+    assert [schedule.name for schedule in deployed.schedules] == ["mine", "same"]
+    assert {name: why.partition(" is left out: ")[2] for name, why in deployed.left_out.items()} == {
+        "of_a_step": "ValueError: a step has the asset key 'taken' too. Rename one of them",
+        "zz_same": "ValueError: another file has a sensor or schedule 'same' too. Rename one of them",
+    }
+    experiments = Experiments({"toys": (toy("a"),)}, {})
+    assert keys_of_steps(experiments) == {dg.AssetKey(["toy", "a"])}
+    definitions = assemble(experiments, schedules=deployed.schedules, assets=deployed.assets)
+    repository = definitions.get_repository_def()
+    assert {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()} == {"toy/a", "mine", "same"}
+    assert [key.to_user_string() for key in steps_of(repository.asset_graph)] == ["toy/a"]
+    assert repository.get_job("mine_job").asset_layer.selected_asset_keys == {dg.AssetKey("mine")}
+    assert repository.get_job("toys").asset_layer.selected_asset_keys == {dg.AssetKey(["toy", "a"])}
+
+
+def test_two_files_with_the_same_asset_are_not_both_loaded(folder: Path) -> None:
+    for file in ("one", "two"):
+        (folder / f"{file}.py").write_text("import dagster as dg\n\n@dg.asset\ndef ours(): ...\n")
+    deployed = load_deployed()
+    assert len(deployed.assets) == 1
+    assert deployed.left_out["two"].endswith("ValueError: another file has an asset 'ours' too. Rename one of them")
