@@ -22,8 +22,10 @@ from marin_sensors.stale_leases import stale_leases
 from marin_sensors.weekly_report import weekly_report
 
 report, each_minute = weekly_report(cron="* * * * *", start=True)
-own = dg.Definitions(assets=[report], schedules=[each_minute], sensors=[outdated(every_s=5), stale_leases(every_s=5)])
-defs = dg.Definitions.merge(definitions_of([toy("good"), toy("bad", toy_steps.fail)]), own)
+defs = dg.Definitions.merge(
+    definitions_of([toy("good"), toy("bad", toy_steps.fail)]),
+    dg.Definitions(assets=[report], schedules=[each_minute], sensors=[outdated(every_s=5), stale_leases(every_s=5)]),
+)
 """
 
 
