@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 from marin_resources.ray_tpu.companion import BLOCKED_SIGNALS
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
@@ -28,6 +29,15 @@ KILLED_S = 10.0
 
 def main(home: str, folder: str, grace_s: str, *command: str) -> None:
     """Run the command in a folder. What it has started has so many seconds to end by itself."""
+    try:
+        code = _run(folder, float(grace_s), command)
+    finally:
+        shutil.rmtree(home)
+    sys.exit(code if code >= 0 else 128 - code)
+
+
+def _run(folder: str, grace_s: float, command: Sequence[str]) -> int:
+    """The exit code; negative for a signal."""
     run = os.getppid()
     adopt_orphans()
     experiment = subprocess.Popen(
@@ -37,9 +47,7 @@ def main(home: str, folder: str, grace_s: str, *command: str) -> None:
         _reap(experiment)
     if experiment.poll() is None:
         experiment.send_signal(signal.SIGINT)
-    code = _end(experiment, float(grace_s))
-    shutil.rmtree(home)
-    sys.exit(code if code >= 0 else 128 - code)
+    return _end(experiment, grace_s)
 
 
 def _take_signals() -> None:

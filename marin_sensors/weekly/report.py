@@ -34,7 +34,7 @@ class Row:
     hours: float
     """Of computing, summed over its outputs."""
     device_hours: float
-    moved_gb: float
+    transferred_gb: float
     """From other regions."""
 
 
@@ -66,7 +66,7 @@ class Report:
         if self.pools is not None:
             found["device_hours"] = round(sum(self.pools.values()), 3)
             found |= {f"device_hours_{pool}": round(hours, 3) for pool, hours in sorted(self.pools.items())}
-            found["moved_gb"] = round(sum(row.moved_gb for row in self.rows), 3)
+            found["transferred_gb"] = round(sum(row.transferred_gb for row in self.rows), 3)
         if self.outdated is not None:
             found["outdated"] = len(self.outdated)
         return found
@@ -120,14 +120,14 @@ def _rows(week: Week, some: Iterable[Used], assets: Mapping[str, str]) -> list[R
             failed=ran.failed,
             hours=ran.compute_s / 3600,
             device_hours=hours.get(name, 0.0),
-            moved_gb=moved.get(name, 0.0),
+            transferred_gb=moved.get(name, 0.0),
         )
         for name, ran in found.items()
     ]
 
 
 def _expense(row: Row) -> tuple[float, float, float, str]:
-    return -row.device_hours, -row.hours, -row.moved_gb, row.asset
+    return -row.device_hours, -row.hours, -row.transferred_gb, row.asset
 
 
 def _assets_by_step(graph: AssetGraph) -> dict[str, str]:

@@ -32,7 +32,7 @@ def summary_of(report: Report) -> str:
     if report.pools is not None:
         each = ", ".join(f"{pool} {hours:,.1f}" for pool, hours in sorted(report.pools.items())[:5])
         said.append(f"{numbers['device_hours']:,.1f} device hours{f' ({each})' if each else ''}.")
-        said.append(f"{numbers['moved_gb']:,.1f} GB from other regions.")
+        said.append(f"{numbers['transferred_gb']:,.1f} GB from other regions.")
     if report.outdated is not None:
         said.append(f"{_count(len(report.outdated), 'asset')} outdated.")
     return " ".join([*said, *(sentence[:200] for sentence in report.unknown)])
@@ -50,7 +50,7 @@ def tables_of(report: Report) -> list[Table]:
     found = [
         Table(
             title="assets",
-            columns=("asset", "computed", "reused", "failed", "hours", "device hours", "GB moved"),
+            columns=("asset", "computed", "reused", "failed", "hours", "device hours", "GB transferred"),
             rows=[
                 (
                     row.asset,
@@ -59,7 +59,7 @@ def tables_of(report: Report) -> list[Table]:
                     row.failed,
                     round(row.hours, 2),
                     round(row.device_hours, 2),
-                    round(row.moved_gb, 2),
+                    round(row.transferred_gb, 2),
                 )
                 for row in report.rows
             ],

@@ -10,10 +10,14 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from cluster_runs import env_for
+from jobs_there import JobsThere
 from one_sentence import one_sentence
+from ray_cluster import Cluster
 from running import ROOT
 from webhooks import webhook_on_loopback
 
+from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.storage.files import exists, names_in, write_json
 from marin_resources.storage.paths import join
 from marin_sensors.canary import canary, remove_canary
@@ -115,6 +119,30 @@ def test_a_step_that_fails_is_told_with_its_log_and_its_outputs_stay(
     assert text.startswith("*A run failed: canary*\nThe first run of 'canary_")
     assert str(kept) in text
     assert "the value 1 is not liked" in text.partition("```")[2]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_on_a_cluster_it_makes_jobs_and_stops_them_at_its_time_limit(
+    module: Module,
+    instance: dg.DagsterInstance,
+    prefix: Path,
+    dagster_home: Path,
+    cluster: Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable, value in env_for(prefix, dagster_home, cluster).items():
+        monkeypatch.setenv(variable, value)
+    assert run(instance, module=module(toys("leave_nothing"))).success
+    assert list((prefix / "canary").iterdir()) == []
+    gate = tmp_path / "gate"
+    gate.touch()
+    waits = toys("wait_at_gate").replace("reads=first", f"reads=first, gate={str(gate)!r}, own_job=True")
+    result = run(instance, module=module(waits), timeout_s=60)
+    assert "had not ended after 60 s, and was stopped." in error_of(result)[0]
+    assert list(prefix.glob("canary/*/toy/second-*/.marin/attempts/1.log")), "its step had begun"
+    assert JobsThere(cluster.settings()).newest().status is JobStatus.STOPPED
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,15 @@ def test_a_week_is_counted_and_told(instance: dg.DagsterInstance, disk_or_gcs_pr
     ]
     [failed] = rows(shown, "runs that failed")
     assert failed[1:] == (run_id[:8], "toy/broken", "The step 'toy/<broken>' failed: it leaks.")
-    numbers = {"runs": 1, "failed_runs": 1, "computed": 4, "reused": 2, "failed": 1, "hours": 1.5, "moved_gb": 5.0}
+    numbers = {
+        "runs": 1,
+        "failed_runs": 1,
+        "computed": 4,
+        "reused": 2,
+        "failed": 1,
+        "hours": 1.5,
+        "transferred_gb": 5.0,
+    }
     numbers |= {"device_hours": 5.0, "device_hours_gpu_H100": 5.0, "outdated": 0}
     assert {name: shown[name].value for name in numbers} == numbers
     summary = shown["summary"].value
@@ -235,7 +243,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_told(instance: dg.DagsterIn
     assert "Device hours and transfers are unknown: " in shown["unknown"].value
     assert "1-damaged.json" in shown["unknown"].value
     assert shown["computed"].value == 1
-    assert {"device_hours", "moved_gb"}.isdisjoint(shown)
+    assert {"device_hours", "transferred_gb"}.isdisjoint(shown)
 
 
 def test_a_long_table_is_cut_on_dagsters_page_alone(
