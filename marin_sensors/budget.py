@@ -22,8 +22,8 @@ import dagster as dg
 
 from marin_resources.settings import default_prefix, normalize_prefix
 from marin_resources.storage.usage.usage import UsageReader, Used
-from marin_sensors.look_errors import REPORTED
-from marin_sensors.spending import TRANSFERS, Period, Spending, label_of, spending_of, start_of, unit_of
+from marin_sensors.looks.errors import REPORTED
+from marin_sensors.looks.spending import TRANSFERS, Period, Spending, label_of, spending_of, start_of, unit_of
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.message import Message
 from marin_sensors.webhook.outbox import Told

@@ -20,9 +20,9 @@ from marin_resources.orchestrator.run_launcher import process_tag
 from marin_resources.settings import SettingError, default_prefix
 from marin_resources.storage.files import remove_folder
 from marin_resources.storage.paths import join
-from marin_sensors.cron import require_cron
 from marin_sensors.experiment_process.process import Ended, find_module, run_experiment
-from marin_sensors.own_runs import SCHEDULE, in_progress
+from marin_sensors.runs.cron import require_cron
+from marin_sensors.runs.in_progress import SCHEDULE, in_progress
 
 QUICKSTART = "marin_assets.experiments.quickstart"
 TINY = ("--scale", "tiny")

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from marin_sensors import run_requests
-from marin_sensors.revision import Revision, RevisionError, require_source, revision_of
+from marin_sensors.looks.revision import Revision, RevisionError, require_source, revision_of
+from marin_sensors.runs import requests as run_requests
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.outbox import Told
 

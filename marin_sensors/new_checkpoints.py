@@ -27,11 +27,11 @@ from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Output
 from marin_resources.storage.paths import join
-from marin_sensors import run_requests
 from marin_sensors.drops.completeness import Marked
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DROP, DropPattern, PatternError
 from marin_sensors.drops.tick import Cursor, ListingError, Taken, Watch, look
+from marin_sensors.runs import requests as run_requests
 
 EXPORTS = f"exports/{DROP}/*"
 """Below the output of a training: see marin_assets/stages/train/exports.py."""

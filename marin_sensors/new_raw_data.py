@@ -26,13 +26,13 @@ from typing import Literal
 import dagster as dg
 
 from marin_resources.settings import default_prefix, normalize_prefix
-from marin_sensors import run_requests
 from marin_sensors.drops.completeness import Completeness, Settled
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DropPattern
 from marin_sensors.drops.tick import Cursor, Taken, Watch, look
-from marin_sensors.own_runs import SENSOR, in_progress
-from marin_sensors.partition_ranges import range_tags, ranges_of
+from marin_sensors.runs import requests as run_requests
+from marin_sensors.runs.in_progress import SENSOR, in_progress
+from marin_sensors.runs.partition_ranges import range_tags, ranges_of
 
 SETTLING_S = 600.0
 BUDGET_S = 8.0

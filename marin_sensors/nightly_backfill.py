@@ -27,9 +27,9 @@ from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.states import UNFINISHED, State, states_of_partitions
 from marin_resources.storage.output.store import Store
-from marin_sensors import look_errors
-from marin_sensors.own_runs import SCHEDULE, in_progress
-from marin_sensors.partition_ranges import range_tags, ranges_of
+from marin_sensors.looks import errors as look_errors
+from marin_sensors.runs.in_progress import SCHEDULE, in_progress
+from marin_sensors.runs.partition_ranges import range_tags, ranges_of
 
 REPORTED = (*look_errors.REPORTED, dg.Failure)
 

@@ -23,9 +23,9 @@ from marin_resources.output import Output
 from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.states import State, states_of_partitions
 from marin_resources.storage.output.store import Store
-from marin_sensors.look_errors import REPORTED
-from marin_sensors.materialized import steps_of, version_materialized
-from marin_sensors.own_runs import SENSOR, in_progress
+from marin_sensors.looks.errors import REPORTED
+from marin_sensors.looks.materialized import steps_of, version_materialized
+from marin_sensors.runs.in_progress import SENSOR, in_progress
 
 CHEAP = "marin/cheap"
 DATA_VERSION = "dagster/data_version"

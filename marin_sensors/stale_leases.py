@@ -24,8 +24,8 @@ from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed, Output
 from marin_resources.storage.output.states import State, state_of
 from marin_resources.storage.output.store import Store
-from marin_sensors.look_errors import REPORTED
-from marin_sensors.materialized import steps_of, version_materialized
+from marin_sensors.looks.errors import REPORTED
+from marin_sensors.looks.materialized import steps_of, version_materialized
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.outbox import Told
 

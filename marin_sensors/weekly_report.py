@@ -24,7 +24,7 @@ from marin_resources.settings import SettingError
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.paths import join
-from marin_sensors.cron import require_cron
+from marin_sensors.runs.cron import require_cron
 from marin_sensors.weekly.page import draw
 from marin_sensors.weekly.report import Report, make_report
 from marin_sensors.weekly.words import Table, summary_of, tables_of

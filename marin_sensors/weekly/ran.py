@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import dagster as dg
 from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG
 
-from marin_sensors.failed_run import read_failed_run
+from marin_sensors.runs.failed import read_failed_run
 
 AT_ONCE = 1000
 """Materializations that one query reads."""

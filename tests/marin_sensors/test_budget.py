@@ -18,7 +18,7 @@ from webhooks import SECRET, Webhook, webhook_on_loopback
 from marin_resources.hardware import cpu, gpu, tpu
 from marin_sensors import budget as module
 from marin_sensors.budget import budget
-from marin_sensors.spending import Period, start_of
+from marin_sensors.looks.spending import Period, start_of
 
 
 class Clock:

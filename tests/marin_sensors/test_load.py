@@ -14,7 +14,7 @@ from toy_steps import toy
 from marin_assets.assets.assemble import assemble, keys_of_steps
 from marin_assets.plan.experiments_folder import Experiments
 from marin_sensors.load import FOLDER, load_deployed
-from marin_sensors.materialized import steps_of
+from marin_sensors.looks.materialized import steps_of
 
 SENSOR = """
 import dagster as dg

@@ -23,7 +23,7 @@ from marin_resources.orchestrator.run_jobs import RunJobs
 from marin_resources.orchestrator.run_launcher import process_tag
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi, connect
 from marin_sensors import orphaned_jobs as sensor_file
-from marin_sensors import orphans
+from marin_sensors.looks import orphans
 from marin_sensors.orphaned_jobs import orphaned_jobs
 
 ROOT = Path(__file__).parents[2]

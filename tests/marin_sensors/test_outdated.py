@@ -18,7 +18,7 @@ from marin_assets.step.step import Step
 from marin_assets.step.values import versioned
 from marin_resources.storage.output.store import Store
 from marin_sensors.outdated import CHEAP, outdated
-from marin_sensors.own_runs import SENSOR
+from marin_sensors.runs.in_progress import SENSOR
 
 KEYS = ("a", "b", "c")
 NOTHING = "Every asset that was materialized has the version of its definition."

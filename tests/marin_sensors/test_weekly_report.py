@@ -29,7 +29,7 @@ from marin_resources.storage.files import read_bytes
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 from marin_resources.storage.usage.entries import FOLDER
-from marin_sensors.materialized import steps_of
+from marin_sensors.looks.materialized import steps_of
 from marin_sensors.outdated import find_outdated, outdated
 from marin_sensors.stale_leases import stale_leases
 from marin_sensors.weekly.ran import Ran, read_week

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from marin_sensors import look_errors
 from marin_sensors.drops.tick import ListingError, Tick
+from marin_sensors.looks import errors as look_errors
 
 REPORTED = (*look_errors.REPORTED, ListingError)
 LOST_RUNS = {"dagster/max_retries": "3", "dagster/retry_on_asset_or_op_failure": "false"}
