@@ -12,6 +12,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
@@ -19,7 +20,7 @@ from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, create_engine, event
 
-from marin_resources.orchestrator.databases import OPTIONAL_BASE_DIR, ensure_database
+from marin_resources.orchestrator.databases import OPTIONAL_BASE_DIR, ensure_database, is_complete
 
 KEPT = 8
 """Open databases: one for each run, and the index. A web server reads more runs than this, one after the other."""
@@ -46,8 +47,11 @@ class KeptSqliteEventLogStorage(SqliteEventLogStorage):
     def _connect(self, shard: str) -> Iterator[Connection]:
         if shard not in self._initialized_dbs or not os.path.exists(self.path_for_shard(shard)):
             self._initialized_dbs.discard(shard)
-            with super()._connect(shard):  # creates the database and its tables
-                pass
+            if is_complete(Path(self.path_for_shard(shard))):
+                self._initialized_dbs.add(shard)
+            else:
+                with super()._connect(shard):  # creates the database and its tables
+                    pass
         with self._db_lock, self._engine(shard).connect() as connection, connection.begin():
             yield connection
 

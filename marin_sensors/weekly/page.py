@@ -21,8 +21,12 @@ def draw(report: Report, name: str, ui: str = "") -> str:
     title, said = f"{name}: {title_of(report)}", summary_of(report).partition("\n\n")[2]
     unknown = "".join(f"<p>{escape(sentence)}</p>" for sentence in report.unknown)
     tables = "".join(_table(table, ui.rstrip("/")) for table in tables_of(report))
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style>"
+    )
     return (
-        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>\n'
+        f'<!doctype html>\n<html lang="en">{head}\n'
         f"<h1>{escape(title)}</h1>\n<p>{escape(said)}</p>\n{unknown}{tables}</html>\n"
     )
 

@@ -50,15 +50,15 @@ def tables_of(report: Report) -> list[Table]:
     found = [
         Table(
             title="assets",
-            columns=("asset", "computed", "reused", "failed", "hours", "device hours", "GB transferred"),
+            columns=("asset", "device hours", "hours", "computed", "reused", "failed", "GB transferred"),
             rows=[
                 (
                     row.asset,
+                    round(row.device_hours, 2),
+                    round(row.hours, 2),
                     row.computed,
                     row.reused,
                     row.failed,
-                    round(row.hours, 2),
-                    round(row.device_hours, 2),
                     round(row.transferred_gb, 2),
                 )
                 for row in report.rows

@@ -118,11 +118,11 @@ def test_a_week_is_counted_and_told(instance: dg.DagsterInstance, disk_or_gcs_pr
     shown = there.make()
     assert list(shown)[:4] == ["summary", "report", "assets", "runs that failed"]
     assert rows(shown, "assets") == [
-        ("toy/b", 0, 0, 0, 0.0, 4.0, 0.0),
-        ("gone/step", 0, 0, 0, 0.0, 1.0, 5.0),
-        ("toy/a", 3, 2, 0, 1.5, 0.0, 0.0),
-        ("by/hand", 1, 0, 0, 0.0, 0.0, 0.0),
-        ("toy/broken", 0, 0, 1, 0.0, 0.0, 0.0),
+        ("toy/b", 4.0, 0.0, 0, 0, 0, 0.0),
+        ("gone/step", 1.0, 0.0, 0, 0, 0, 5.0),
+        ("toy/a", 0.0, 1.5, 3, 2, 0, 0.0),
+        ("by/hand", 0.0, 0.0, 1, 0, 0, 0.0),
+        ("toy/broken", 0.0, 0.0, 0, 0, 1, 0.0),
     ]
     [failed] = rows(shown, "runs that failed")
     assert failed[1:] == (run_id[:8], "toy/broken", "The step 'toy/<broken>' failed: it leaks.")

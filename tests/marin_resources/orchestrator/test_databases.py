@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,9 +15,11 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.test_utils import create_run_for_test
 
 from marin_resources.orchestrator import databases
 from marin_resources.orchestrator.databases import State, ensure_database, open_instance, state_of
+from marin_resources.settings import project_root
 
 LAST_STAMP_OF_OLD = "5771160a95ad"
 
@@ -24,6 +28,16 @@ LAST_STAMP_OF_OLD = "5771160a95ad"
 def runs(dagster_home: Path) -> Path:
     """The database of runs of a home that is not open."""
     return dagster_home / "history/runs.db"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with the storages of this project's dagster.yaml."""
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copy(project_root() / ".dagster/dagster.yaml", home)
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    return home
 
 
 def edit(database: Path, *statements: str) -> None:
@@ -164,3 +178,27 @@ def test_a_fresh_home_survives_processes_that_start_at_once_and_their_kill(tmp_p
     words = [sys.executable, "-W", "ignore", "-c", AT_ONCE, str(tmp_path), "10", kind]
     done = subprocess.run(words, capture_output=True, text=True, timeout=280)
     assert done.stdout == "0 of 10 trials failed\n", done.stdout + done.stderr[-5000:]
+
+
+def test_a_home_that_is_opened_again_and_again_keeps_nothing_of_it(home: Path) -> None:
+    """Each tick of a sensor opens one, in a process that lives for weeks."""
+
+    with dg.DagsterInstance.get() as instance:
+        instance.report_engine_event("it began", create_run_for_test(instance))
+    before = atexit._ncallbacks()
+    for _ in range(3):
+        with dg.DagsterInstance.get() as instance:
+            [run] = instance.get_runs()
+            assert [entry.message for entry in instance.all_logs(run.run_id)] == ["it began"]
+            assert not instance.all_instigator_state()
+    assert atexit._ncallbacks() == before
+
+
+def test_a_database_without_a_table_of_today_gets_it(home: Path) -> None:
+    with dg.DagsterInstance.get() as instance:
+        run_id = create_run_for_test(instance).run_id
+    edit(home / "history/runs.db", "DROP TABLE instance_info")
+    with dg.DagsterInstance.get() as instance:
+        assert instance.get_run_by_id(run_id) is not None
+    with contextlib.closing(sqlite3.connect(home / "history/runs.db")) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master WHERE name = 'instance_info'").fetchall()
