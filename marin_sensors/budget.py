@@ -26,7 +26,7 @@ from marin_sensors.looks.errors import REPORTED
 from marin_sensors.looks.spending import TRANSFERS, Period, Spending, label_of, spending_of, start_of, unit_of
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.message import Message
-from marin_sensors.webhook.outbox import Told
+from marin_sensors.webhook.reported import Reported
 
 LARGEST = 3
 
@@ -84,16 +84,17 @@ def budget(
         except REPORTED as error:
             return dg.SkipReason(str(error))
         spendings = [spending_of(what, limit, found) for what, limit in limits.items()]
-        told = _told(context)
+        before = Reported.parse(context.cursor, context.log.warning)
         messages = list(_messages(name, every, began, spendings, tell_at, channel))
         for message in messages:
             context.log.warning(f"{message.title}. {message.sentence}")
-        sent = channel.send(told, messages, now_s)
-        context.update_cursor(replace(sent.told, since_s=began.timestamp()).text())
+        sent = channel.send(before.told, messages, now_s)
+        reported = replace(before.after({each.id: each.title for each in messages}, now_s), told=sent.told)
+        context.update_cursor(reported.text())
         sent.require()
         parts = [f"{label_of(every, began)}: {'; '.join(each.describe() for each in spendings)}."]
         parts += [_unused(what, context, found) for what in limits]
-        return dg.SkipReason(" ".join(filter(None, (*parts, sent.sentence()))))
+        return dg.SkipReason(" ".join(filter(None, (*parts, reported.last and reported.sentence(), sent.sentence()))))
 
     return sensor
 
@@ -144,12 +145,3 @@ def _unused(what: str, context: dg.SensorEvaluationContext, found: Sequence[Used
     if what in known:
         return ""
     return f"No asset is in the pool {what!r}: {f'the pools are {known}' if known else 'none has a device'}."
-
-
-def _told(context: dg.SensorEvaluationContext) -> Told:
-    """What was told before; nothing for a cursor that is none of this sensor, so that each message is sent again."""
-    try:
-        return Told.parse(context.cursor) if context.cursor else Told()
-    except (ValueError, KeyError, TypeError):
-        context.log.warning(f"The cursor {context.cursor!r:.100} is none of this sensor: it tells everything again.")
-        return Told()

@@ -23,7 +23,8 @@ from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG, WILL_RETRY_TAG
 from marin_sensors.runs.failed import read_failed_run
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.message import Message
-from marin_sensors.webhook.outbox import REMEMBERED, Told
+from marin_sensors.webhook.outbox import Told
+from marin_sensors.webhook.reported import Reported
 
 LOOK_BACK_S = 3600.0
 """Runs that ended longer before the last tick that told all are not looked at again."""
@@ -64,18 +65,21 @@ def failures(
         now_s = time.time()
         if not channel.is_configured:
             return dg.SkipReason(f"No webhook is configured. Set {webhook_env} to its address.")
-        if not context.cursor:
-            context.update_cursor(Told(since_s=now_s, ids=tuple(_failing_checks(context))).text())
+        before = Reported.parse(context.cursor, context.log.warning)
+        if not before.told.since_s:
+            began = Told(since_s=now_s, ids=tuple(_failing_checks(context)))
+            context.update_cursor(Reported(keys=frozenset(began.ids), told=began).text())
             return dg.SkipReason("It tells of what breaks from now on.")
-        told = Told.parse(context.cursor)
+        told = before.told
         broke = [*_failed_runs(context, told, channel, now_s), *_failed_checks(context, channel)]
         sent = channel.send(told, broke, now_s)
         told = sent.told
         if sent.everything:
             told = replace(told, since_s=max(told.since_s, now_s - LOOK_BACK_S))
-        context.update_cursor(told.text())
+        reported = replace(before.after({each.id: each.title for each in broke}, now_s), told=told)
+        context.update_cursor(reported.text())
         sent.require()
-        return dg.SkipReason(sent.sentence() or f"{len(told.ids)} of the last {REMEMBERED} told.")
+        return dg.SkipReason(sent.sentence() or reported.sentence())
 
     return sensor
 

@@ -14,11 +14,10 @@ skipped with the reason.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -29,8 +28,8 @@ from marin_resources.orchestrator.run_jobs import jobs_of
 from marin_resources.orchestrator.run_launcher import is_over
 from marin_resources.settings import SettingError
 from marin_sensors.looks.orphans import Finding, Findings, Run, compare, is_a_step
-from marin_sensors.webhook.channel import WEBHOOK, Channel, Sent
-from marin_sensors.webhook.outbox import Told
+from marin_sensors.webhook.channel import WEBHOOK, Channel
+from marin_sensors.webhook.reported import Reported
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
@@ -81,8 +80,7 @@ def orphaned_jobs(
             findings = asyncio.run(_find_twice(connect(settings), context.instance, starved_s))
         except (SettingError, LocalClusterError, UnreachableError, RefusedError, ApiError) as error:
             return dg.SkipReason(str(error))
-        sent = _report(context, findings.all, channel)
-        return dg.SkipReason(" ".join(filter(None, (findings.summary(), sent.sentence()))))
+        return dg.SkipReason(f"{findings.summary()} {_report(context, findings.all, channel)}")
 
     return sensor
 
@@ -128,47 +126,17 @@ def _run(record: RunRecord) -> Run:
     )
 
 
-def _report(context: dg.SensorEvaluationContext, findings: Sequence[Finding], channel: Channel) -> Sent:
-    """Log each finding in the tick, and once in its run; send it once."""
-    before = _reported(context)
+def _report(context: dg.SensorEvaluationContext, findings: Sequence[Finding], channel: Channel) -> str:
+    """Log each finding in the tick, and once in its run; send it once. Returns what a person should know of it."""
+    before, now_s = Reported.parse(context.cursor, context.log.warning), time.time()
     for finding in findings:
         context.log.warning(finding.sentence)
         run = context.instance.get_run_by_id(finding.run_id)
         if finding.key not in before.keys and run is not None:
             context.instance.report_engine_event(finding.sentence, dagster_run=run)
     messages = [channel.message(each.key, each.title, each.sentence, run_id=each.run_id) for each in findings]
-    sent = channel.send(before.told, messages, time.time())
-    context.update_cursor(_Reported(frozenset(finding.key for finding in findings), sent.told).text())
+    sent = channel.send(before.told, messages, now_s)
+    reported = replace(before.after({each.key: each.title for each in findings}, now_s), told=sent.told)
+    context.update_cursor(reported.text())
     sent.require()
-    return sent
-
-
-@dataclass(frozen=True)
-class _Reported:
-    """The sensor's cursor."""
-
-    keys: frozenset[str] = frozenset()
-    """Of the findings of the last tick."""
-    told: Told = field(default_factory=Told)
-
-    @classmethod
-    def parse(cls, text: str) -> _Reported:
-        """Raises ValueError, KeyError or TypeError for a text that is no cursor of this sensor."""
-        found = json.loads(text)
-        return cls(frozenset(found["keys"]), Told.parse(json.dumps(found["told"])))
-
-    def text(self) -> str:
-        return json.dumps({"keys": sorted(self.keys), "told": json.loads(self.told.text())})
-
-
-def _reported(context: dg.SensorEvaluationContext) -> _Reported:
-    """What earlier ticks have reported; nothing for a cursor of an earlier form, so that each finding is said again."""
-    if not context.cursor:
-        return _Reported()
-    try:
-        return _Reported.parse(context.cursor)
-    except (ValueError, KeyError, TypeError):
-        context.log.warning(
-            f"The cursor {context.cursor!r:.100} is none of this sensor: it reports all findings again."
-        )
-        return _Reported()
+    return " ".join(filter(None, (reported.sentence(), sent.sentence())))

@@ -11,6 +11,7 @@ output that somebody else has completed at the new version, in the same store, i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,7 @@ from marin_resources.storage.output.store import Store
 from marin_sensors.looks.errors import REPORTED
 from marin_sensors.looks.materialized import steps_of, version_materialized
 from marin_sensors.runs.in_progress import SENSOR, in_progress
+from marin_sensors.webhook.reported import Reported
 
 CHEAP = "marin/cheap"
 DATA_VERSION = "dagster/data_version"
@@ -84,8 +86,14 @@ def outdated(
             return dg.SkipReason(str(error))
         for each in found:
             context.log.warning(f"Outdated: {each.describe()}")
+        phrases = {each.describe(): each.describe() for each in found}
+        reported = Reported.parse(context.cursor, context.log.warning).after(phrases, time.time())
         summary = _summary(found, "its last runs are in progress" if running else "")
-        return dg.SensorResult(run_requests=requests, skip_reason=None if requests else summary)
+        return dg.SensorResult(
+            run_requests=requests,
+            skip_reason=None if requests else f"{summary} {reported.sentence()}",
+            cursor=reported.text(),
+        )
 
     return sensor
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
@@ -27,7 +27,7 @@ from marin_resources.storage.output.store import Store
 from marin_sensors.looks.errors import REPORTED
 from marin_sensors.looks.materialized import steps_of, version_materialized
 from marin_sensors.webhook.channel import WEBHOOK, Channel
-from marin_sensors.webhook.outbox import Told
+from marin_sensors.webhook.reported import Reported
 
 ENDING_S = 60.0
 """A worker that ends releases its lease before a run notes its end; one that has done neither for so long is gone."""
@@ -60,7 +60,7 @@ def stale_leases(
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         now_s = time.time()
         try:
-            known = _Known.parse(context.cursor)
+            known = _Known.parse(context.cursor, context.log.warning)
             looked = _looked(context, StoreResource().store())
         except REPORTED as error:
             return dg.SkipReason(str(error))
@@ -68,10 +68,11 @@ def stale_leases(
         for each in left:
             context.log.warning(each.sentence)
         messages = [channel.message(each.id, "An output is left half made", each.sentence) for each in left]
-        sent = channel.send(known.told, messages, now_s)
-        context.update_cursor(_Known(seen=known.seen, told=sent.told).text())
+        sent = channel.send(known.reported.told, messages, now_s)
+        reported = replace(known.reported.after({each.id: each.label for each in left}, now_s), told=sent.told)
+        context.update_cursor(_Known(seen=known.seen, reported=reported).text())
         sent.require()
-        return dg.SkipReason(" ".join(filter(None, (_summary(left, looked), sent.sentence()))))
+        return dg.SkipReason(" ".join(filter(None, (_summary(left, looked), reported.sentence(), sent.sentence()))))
 
     return sensor
 
@@ -100,6 +101,8 @@ class _Left:
     """An output that is left half made."""
 
     id: str
+    label: str
+    """Of the output."""
     sentence: str
 
 
@@ -109,17 +112,17 @@ class _Known:
 
     seen: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     """Path of an output under way -> the generation of its lease, and when that was first seen, in s since 1970."""
-    told: Told = field(default_factory=Told)
+    reported: Reported = field(default_factory=Reported)
 
     @classmethod
-    def parse(cls, text: str | None) -> _Known:
+    def parse(cls, text: str | None, warn: Callable[[str], object]) -> _Known:
         """What an earlier tick has seen; nothing for a text that is no cursor of this sensor: it watches anew."""
         try:
             found = json.loads(text or "{}")
             seen = {path: (str(lease), float(since_s)) for path, (lease, since_s) in found.get("seen", {}).items()}
-            return cls(seen=seen, told=Told.parse(json.dumps(found["told"])) if "told" in found else Told())
         except (ValueError, KeyError, TypeError, AttributeError):
-            return cls()
+            return cls(reported=Reported.parse(text, warn))
+        return cls(seen=seen, reported=Reported.parse(text, warn))
 
     def after(self, looked: Mapping[Output, Observed], now_s: float) -> tuple[_Known, list[_Left]]:
         """What is known after this look, and what is left half made."""
@@ -136,11 +139,12 @@ class _Known:
             seen[observed.path] = (lease, since_s)
             limit_s = holder.ttl_s if holder is not None and holder.ttl_s is not None else ENDING_S
             if now_s - since_s > limit_s:
-                left.append(_Left(id=f"{observed.path} {lease}", sentence=_sentence(output, observed, now_s - since_s)))
-        return _Known(seen=seen, told=self.told), left
+                sentence = _sentence(output, observed, now_s - since_s)
+                left.append(_Left(id=f"{observed.path} {lease}", label=output.label, sentence=sentence))
+        return _Known(seen=seen, reported=self.reported), left
 
     def text(self) -> str:
-        return json.dumps({"seen": dict(self.seen), "told": json.loads(self.told.text())})
+        return json.dumps({"seen": dict(self.seen), **json.loads(self.reported.text())})
 
 
 def _sentence(output: Output, observed: Observed, unchanged_s: float) -> str:

@@ -106,7 +106,10 @@ def test_the_next_period_begins_anew(
     deployment.tick()
     assert len(webhook.texts) == 1
     clock.now = NOON + 13 * HOUR
-    assert deployment.tick() == "2026-02-01: gpu_H100: 1.0 of 10 device hours."
+    assert deployment.tick() == (
+        "2026-02-01: gpu_H100: 1.0 of 10 device hours. The last new one: Budget 'lab': 110% of gpu_H100 spent, "
+        "2026-01-31 23:00 UTC."
+    )
     clock.now = NOON + 23 * HOUR
     deployment.tick()
     assert [text.splitlines()[0] for text in webhook.texts] == [

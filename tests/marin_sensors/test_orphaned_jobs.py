@@ -17,6 +17,7 @@ from dagster._core.storage.dagster_run import DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 from dagster._core.utils import make_new_run_id
 from ray_cluster import Cluster
+from sensor_words import what_is_there
 from webhooks import webhook_on_loopback
 
 from marin_resources.orchestrator.run_jobs import RunJobs
@@ -83,7 +84,7 @@ class Tick:
             result = orphaned_jobs()(context)
             assert isinstance(result, dg.SkipReason)
             assert result.skip_message is not None
-            self.says: str = result.skip_message
+            self.says, self.last = what_is_there(result.skip_message), result.skip_message
             self.cursor = context.cursor
 
 
@@ -122,6 +123,7 @@ def test_an_orphan_is_told_to_the_webhook_once(
         Tick(instance, tick)
         [text] = hook.texts
         assert text == f"*A job has no run: a*\n{tick.says}"
+        assert "The last new one: A job has no run: a, 20" in tick.last
         hook.status = 500
         submit(a_run(instance, DagsterRunStatus.FAILURE))
         tick = Tick(instance, tick)

@@ -10,6 +10,7 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 from partition_steps import part
 from running import definitions_of, run_steps
+from sensor_words import what_is_there, what_was_new
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.step.graph import Graph, Node, build_graph
@@ -30,6 +31,7 @@ class Deployment:
     def __init__(self, instance: dg.DagsterInstance, prefix: Path) -> None:
         self.instance, self.store = instance, Store(str(prefix))
         self.sensor = outdated()
+        self.cursor: str | None = None
 
     def define(self, *steps: Step) -> Graph:
         self.graph, self.definitions = build_graph(steps), definitions_of(steps)
@@ -52,10 +54,12 @@ class Deployment:
 
     def tick(self) -> list[tuple[str, str | None]]:
         """The assets and partitions that are requested."""
-        context = dg.build_sensor_context(instance=self.instance, definitions=self.definitions)
+        context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor, definitions=self.definitions)
         result = self.sensor(context)
         assert isinstance(result, dg.SensorResult), result
-        self.said = str(result.skip_reason.skip_message) if result.skip_reason else ""
+        said = str(result.skip_reason.skip_message) if result.skip_reason else ""
+        self.said, self.cursor = what_is_there(said), result.cursor
+        self.last = what_was_new(said) if said else ""
         requests = result.run_requests or ()
         assert all(request.tags[SENSOR] == "outdated" for request in requests)
         return [
@@ -92,6 +96,7 @@ def test_a_change_is_reported_with_all_that_it_makes_outdated_until_it_is_made(d
     deployment.materialize(*deployment.define(*chain(1)))
     assert deployment.tick() == []
     assert deployment.said == NOTHING
+    assert deployment.last == "Nothing new so far."
     raw, tokens = deployment.define(*chain(2))
     for _ in range(2):  # each tick looks anew
         assert deployment.tick() == []
@@ -104,6 +109,7 @@ def test_a_change_is_reported_with_all_that_it_makes_outdated_until_it_is_made(d
     deployment.materialize(tokens, shown=False)
     assert deployment.tick() == []
     assert deployment.said == NOTHING, "another deployment has completed it in this store"
+    assert deployment.last.startswith(f"The last new one: parts/tokens (now {tokens.version.hash}), 20")
 
 
 def test_what_is_cheap_is_requested_inputs_first(deployment: Deployment, chain) -> None:

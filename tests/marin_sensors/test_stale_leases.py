@@ -11,6 +11,7 @@ import pytest
 from abandoned import kill, worker_of
 from partition_steps import part
 from running import definitions_of
+from sensor_words import what_is_there, what_was_new
 from webhooks import Webhook, webhook_on_loopback
 
 from marin_assets.step.graph import Node, build_graph
@@ -49,7 +50,8 @@ class Deployment:
         skipped = self._sensor(context)
         assert isinstance(skipped, dg.SkipReason)
         self.cursor = context.cursor
-        return str(skipped.skip_message)
+        self.last = what_was_new(str(skipped.skip_message))
+        return what_is_there(str(skipped.skip_message))
 
     def claim(self, node: Node) -> subprocess.Popen[str]:
         return worker_of(self._prefix, node.output)
@@ -99,6 +101,7 @@ def test_an_output_whose_worker_was_killed_is_told_once(deployment: Deployment, 
         clock.now_s += 600
         deployment.tick()
     assert len(webhook.texts) == 2
+    assert deployment.last == "The last new one: parts/raw, 1970-01-12 15:46 UTC."
     assert webhook.texts[0].startswith("*An output is left half made*\nThe worker of parts/")
 
 
