@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dagster_dev import DagsterDev
@@ -78,7 +78,8 @@ class DagsterProcesses:
     def end(self) -> None:
         """kill -9 of all, and of the runs that the code server has started."""
         for process in self._running.values():
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended by itself, with all that it had started
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def log(self) -> str:
