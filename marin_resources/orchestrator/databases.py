@@ -25,6 +25,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -38,6 +39,7 @@ from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorag
 from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS, create_db_conn_string
 from dagster._serdes import ConfigurableClassData
+from sqlalchemy import Connection, Engine, NullPool, create_engine
 
 QUIET_S = 10
 """An incomplete database that nobody has written to for so long was left behind. Dagster's own code, which takes no
@@ -55,7 +57,22 @@ class State(enum.Enum):
     USABLE = enum.auto()
 
 
-class OnceCreatedRunStorage(SqliteRunStorage):
+class _KeptEngine:
+    """Connects by one engine. Dagster's code creates one for each connection: in a daemon, two in a second for ever."""
+
+    _conn_string: str
+
+    @cached_property
+    def _kept_engine(self) -> Engine:
+        return create_engine(self._conn_string, poolclass=NullPool)
+
+    @contextlib.contextmanager
+    def connect(self) -> Iterator[Connection]:
+        with self._kept_engine.connect() as connection, connection.begin():
+            yield connection
+
+
+class OnceCreatedRunStorage(_KeptEngine, SqliteRunStorage):
     """`run_storage` of a dagster.yaml. Without `base_dir`, where Dagster has it: DAGSTER_HOME/history."""
 
     @classmethod
@@ -71,7 +88,7 @@ class OnceCreatedRunStorage(SqliteRunStorage):
         return cls.from_local(base_dir, inst_data)
 
 
-class OnceCreatedScheduleStorage(SqliteScheduleStorage):
+class OnceCreatedScheduleStorage(_KeptEngine, SqliteScheduleStorage):
     """`schedule_storage` of a dagster.yaml. Without `base_dir`, where Dagster has it: DAGSTER_HOME/schedules."""
 
     @classmethod
