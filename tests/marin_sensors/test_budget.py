@@ -10,9 +10,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from lab import HOUR, NOON, Lab, move
 from partition_steps import part
 from running import definitions_of
+from usage_lab import HOUR, NOON, Lab, move
 from webhooks import SECRET, Webhook, webhook_on_loopback
 
 from marin_resources.hardware import cpu, gpu, tpu

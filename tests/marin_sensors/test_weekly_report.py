@@ -12,12 +12,12 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.job_base import RepoBackedJob
 from dagster._core.execution.api import create_execution_plan, execute_run
-from lab import HOUR, Lab, move
 from one_sentence import one_sentence
 from partition_steps import part
 from running import definitions_of
 from sensor_words import what_is_there
 from toy_steps import toy
+from usage_lab import HOUR, Lab, move
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.step.graph import build_graph

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from cluster_runs import env_for, read_until, start_run, write_experiment
 from dagster_processes import DAEMON, DagsterProcesses, dagster_processes
-from lab import HOUR, Lab
 from ray_cluster import Cluster
 from running import ROOT, wait_until
+from usage_lab import HOUR, Lab
 from webhooks import SECRET, Webhook, webhook_on_loopback
 
 from marin_resources.hardware import gpu

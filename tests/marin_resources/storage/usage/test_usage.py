@@ -10,8 +10,8 @@ from typing import Any
 import object_stores
 import pytest
 from abandoned import kill, worker_of
-from lab import HOUR, NOON, Lab, move
 from one_output import output
+from usage_lab import HOUR, NOON, Lab, move
 
 from marin_resources.hardware import cpu, gpu, tpu
 from marin_resources.storage.control import control
