@@ -100,9 +100,14 @@ def start_script(script: str | Path, *arguments: str, env: dict[str, str]) -> su
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        # a test runner in the background may have been told to ignore Ctrl-C, and children inherit that
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=_take_signals,
     )
+
+
+def _take_signals() -> None:
+    """In the new process: a test runner may ignore Ctrl-C, or block signals, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def alive(pid: int) -> bool:

@@ -124,7 +124,10 @@ def test_it_ends_with_the_process_of_its_run(number: signal.Signals, module: Wri
     run = start_script(script, env={})
     experiment = psutil.Process(wait_until(lambda: pid.exists() and int(pid.read_text() or 0), "the experiment"))
     run.send_signal(number)
-    run.communicate(timeout=60)
+    try:
+        run.communicate(timeout=60)
+    except subprocess.TimeoutExpired:  # what it blocks and ignores
+        raise AssertionError(Path(f"/proc/{run.pid}/status").read_text()) from None
     wait_until(lambda: not experiment.is_running(), "the end of the experiment")
     wait_until(lambda: not glob.glob(f"{tmp_path}/homes/*"), "the removal of its home")
 
