@@ -53,6 +53,9 @@ class UsageReader:
         """
         day = timedelta(days=1)
         found = entries(self.prefix, (since - LONGEST).astimezone(UTC).date(), (until + day).astimezone(UTC).date())
+        for gone in self._entries.keys() - set(found):  # of days that are over
+            del self._entries[gone]
+            self._ended.pop(gone, None)
         wanted = [path for path in found if path not in self._ended or self._ended[path] >= since]
         with ThreadPoolExecutor(THREADS) as pool:
             ends = dict(zip(wanted, pool.map(lambda path: self._end(path, until), wanted), strict=True))
