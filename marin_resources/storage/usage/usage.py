@@ -60,7 +60,9 @@ class UsageReader:
         with ThreadPoolExecutor(THREADS) as pool:
             ends = dict(zip(wanted, pool.map(lambda path: self._end(path, until), wanted), strict=True))
         within = [path for path, (end, _) in ends.items() if end >= since and self._entries[path].started < until]
-        within.sort(key=lambda path: (self._entries[path].started, path))
+        within.sort(
+            key=lambda path: (self._entries[path].started, self._entries[path].path, self._entries[path].attempt)
+        )
         moved = _moved([self._entries[path] for path in within])
         return [
             Used(
