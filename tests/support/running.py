@@ -105,8 +105,9 @@ def start_script(script: str | Path, *arguments: str, env: dict[str, str]) -> su
 
 
 def _take_signals() -> None:
-    """In the new process: a test runner may ignore Ctrl-C, or block signals, and children inherit that."""
+    """In the new process: a test runner may ignore signals, or block them, and children inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
