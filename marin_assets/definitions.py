@@ -6,10 +6,14 @@ steps clash with another's, is left out with a sentence in the log; the code loc
 
 from __future__ import annotations
 
-from marin_assets.assets.assemble import assemble, keys_of_steps
+from marin_assets.assets.assemble import assemble, graph_of
+from marin_assets.assets.factory import asset_key
 from marin_assets.plan.experiments_folder import load_experiments
 from marin_sensors.load import load_deployed
 
 _experiments = load_experiments()
-_deployed = load_deployed(keys_of_steps(_experiments))
-defs = assemble(_experiments, _deployed.sensors, _deployed.schedules, _deployed.left_out, _deployed.assets)
+_graph = graph_of(_experiments)
+_deployed = load_deployed({asset_key(node) for node in _graph})
+defs = assemble(
+    _experiments, _deployed.sensors, _deployed.schedules, _deployed.left_out, _deployed.assets, graph=_graph
+)

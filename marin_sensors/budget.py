@@ -60,6 +60,8 @@ def budget(
     limits = _limits(name, device_hours or {}, transferred_gb)
     if every not in ("day", "week", "month"):
         raise ValueError(f"The budget {name!r} has every={every!r}, expected 'day', 'week' or 'month'.")
+    if not isinstance(tell_at, Sequence) or isinstance(tell_at, str) or not tell_at:
+        raise ValueError(f"The budget {name!r} has tell_at={tell_at!r}, expected a list of shares: (0.8, 1.0).")
     for share in tell_at:
         _require_positive(name, "tell_at", share)
     channel, readers = Channel(webhook_env, ui, per_hour), dict[str, UsageReader]()

@@ -34,18 +34,21 @@ def assemble(
     schedules: Sequence[dg.ScheduleDefinition] = (),
     sensors_left_out: Mapping[str, str] | None = None,
     assets: Sequence[dg.AssetsDefinition] = (),
+    *,
+    graph: Graph | None = None,
 ) -> dg.Definitions:
     """All experiments as one code location, with a job for each. A step that several experiments share is one asset.
 
     Each stage has a job too, `stage_tokenize`, of all that its functions make.
 
-    `sensors_left_out`: file of sensors -> why it is left out. `assets`: those that are no steps. Raises LeftOutError if
-    an experiment or such a file is left out and Dagster validates the definitions.
+    `sensors_left_out`: file of sensors -> why it is left out. `assets`: those that are no steps. `graph`: what
+    `graph_of` has returned, if that is known. Raises LeftOutError if an experiment or such a file is left out and
+    Dagster validates the definitions.
     """
     left_out = {**experiments.left_out, **{f"sensors_{name}": why for name, why in (sensors_left_out or {}).items()}}
     if left_out and os.environ.get(VALIDATION_VARIABLE):
         raise LeftOutError("\n".join(left_out.values()))
-    graph = build_graph([step for steps in experiments.steps.values() for step in steps])
+    graph = graph_of(experiments) if graph is None else graph
     for sentence in graph.drift:
         log.warning(sentence)
     experiment_jobs = (
@@ -64,11 +67,9 @@ def assemble(
     )
 
 
-def keys_of_steps(experiments: Experiments) -> frozenset[dg.AssetKey]:
-    """The keys of the assets that the steps of the experiments are."""
-    return frozenset(
-        asset_key(node) for node in build_graph([step for steps in experiments.steps.values() for step in steps])
-    )
+def graph_of(experiments: Experiments) -> Graph:
+    """The graph of the steps of all experiments."""
+    return build_graph([step for steps in experiments.steps.values() for step in steps])
 
 
 def _stage_jobs(graph: Graph) -> dict[str, list[Node]]:

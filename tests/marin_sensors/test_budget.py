@@ -171,6 +171,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a text": ({"device_hours": {"gpu": "5"}}, r"has device_hours\['gpu'\]='5', expected a positive number"),
     "negative": ({"transferred_gb": -1}, "has transferred_gb=-1, expected a positive number"),
     "a share": ({"transferred_gb": 1, "tell_at": (0,)}, "has tell_at=0, expected a positive number"),
+    "no share": ({"transferred_gb": 1, "tell_at": ()}, r"has tell_at=\(\), expected a list of shares"),
+    "one share": ({"transferred_gb": 1, "tell_at": 0.8}, "has tell_at=0.8, expected a list of shares"),
     "a year": ({"transferred_gb": 1, "every": "year"}, "has every='year', expected 'day', 'week' or 'month'"),
 }
 

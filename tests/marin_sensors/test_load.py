@@ -11,7 +11,8 @@ import dagster as dg
 import pytest
 from toy_steps import toy
 
-from marin_assets.assets.assemble import assemble, keys_of_steps
+from marin_assets.assets.assemble import assemble, graph_of
+from marin_assets.assets.factory import asset_key
 from marin_assets.plan.experiments_folder import Experiments
 from marin_sensors.load import FOLDER, load_deployed
 from marin_sensors.looks.materialized import steps_of
@@ -89,7 +90,7 @@ def test_a_file_may_bring_an_asset_that_no_step_makes(folder: Path) -> None:
         "zz_same": "ValueError: another file has a sensor or schedule 'same' too. Rename one of them",
     }
     experiments = Experiments({"toys": (toy("a"),)}, {})
-    assert keys_of_steps(experiments) == {dg.AssetKey(["toy", "a"])}
+    assert {asset_key(node) for node in graph_of(experiments)} == {dg.AssetKey(["toy", "a"])}
     definitions = assemble(experiments, schedules=deployed.schedules, assets=deployed.assets)
     repository = definitions.get_repository_def()
     assert {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()} == {"toy/a", "mine", "same"}

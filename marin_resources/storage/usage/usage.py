@@ -32,10 +32,6 @@ class Used:
     """From other regions, of the attempts at this output in the time; only the first of them has it."""
     ended: bool
 
-    @property
-    def pool(self) -> str:
-        return self.entry.pool or ""
-
 
 @dataclass(kw_only=True)
 class UsageReader:
