@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from partition_steps import part
 from running import definitions_of
 from usage_lab import HOUR, NOON, Lab, move
-from webhooks import SECRET, Webhook, webhook_on_loopback
+from webhooks import SECRET, Webhook
 
 from marin_resources.hardware import cpu, gpu, tpu
 from marin_sensors import budget as module
@@ -53,13 +52,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
     return clock
-
-
-@pytest.fixture
-def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
-    with webhook_on_loopback() as webhook:
-        monkeypatch.setenv("MARIN_WEBHOOK_URL", webhook.url)
-        yield webhook
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from hub import Hub, hub_on_loopback
-from webhooks import Webhook, webhook_on_loopback
+from webhooks import Webhook
 
 from marin_sensors.dataset_revision import dataset_revision
 
@@ -24,13 +24,6 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         monkeypatch.delenv("HF_TOKEN", raising=False)
         yield hub
-
-
-@pytest.fixture
-def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
-    with webhook_on_loopback() as webhook:
-        monkeypatch.setenv("MARIN_WEBHOOK_URL", webhook.url)
-        yield webhook
 
 
 class Ticking:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import dagster as dg
 import pytest
-from webhooks import SECRET, Webhook, webhook_on_loopback
+from webhooks import SECRET, Webhook
 
 from marin_sensors import failures as module
 from marin_sensors.failures import failures
-
-
-@pytest.fixture
-def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
-    with webhook_on_loopback() as hook:
-        monkeypatch.setenv("MARIN_WEBHOOK_URL", hook.url)
-        yield hook
 
 
 class Clock:

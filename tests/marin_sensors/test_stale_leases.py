@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -12,7 +11,7 @@ from abandoned import kill, worker_of
 from partition_steps import part
 from running import definitions_of
 from sensor_words import what_is_there, what_was_new
-from webhooks import Webhook, webhook_on_loopback
+from webhooks import Webhook
 
 from marin_assets.step.graph import Node, build_graph
 from marin_assets.step.partitions.sets import static
@@ -62,13 +61,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
     return clock
-
-
-@pytest.fixture
-def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
-    with webhook_on_loopback() as webhook:
-        monkeypatch.setenv("MARIN_WEBHOOK_URL", webhook.url)
-        yield webhook
 
 
 @pytest.fixture
