@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 import dagster as dg
 
 from marin_sensors.looks.revision import Revision, RevisionError, require_source, revision_of
+from marin_sensors.runs import lost
 from marin_sensors.runs import requests as run_requests
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.outbox import Told
@@ -83,9 +84,12 @@ def dataset_revision(
         summary = f"{source} is at {found.phrase}, seen first at {known.since}."
         if is_new:
             context.log.info(sentence)
+        requests = lost.request_again(context, name, partitions, keys) if keys else []
+        if is_new and keys:
+            requests.append(_request(name, found, keys))
         return dg.SensorResult(
-            run_requests=[_request(name, found, keys)] if is_new and keys else [],
-            skip_reason=None if is_new and keys else " ".join(filter(None, (summary, sent.sentence()))),
+            run_requests=requests,
+            skip_reason=None if requests else " ".join(filter(None, (summary, sent.sentence()))),
             cursor=replace(known, told=sent.told).text(),
             dynamic_partitions_requests=(
                 [dg.AddDynamicPartitionsRequest(partitions, [found.key])] if is_new and keys else []
@@ -103,7 +107,7 @@ def _request(name: str, found: Revision, keys: Sequence[dg.AssetKey]) -> dg.RunR
         run_key=f"{name}: {found.key}",
         asset_selection=list(keys),
         partition_key=found.key,
-        tags={"marin/revision": found.key, **run_requests.LOST_RUNS},
+        tags={"marin/revision": found.key, **lost.tags_of(name)},
     )
 
 

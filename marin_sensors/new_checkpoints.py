@@ -31,12 +31,15 @@ from marin_sensors.drops.completeness import Marked
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DROP, DropPattern, PatternError
 from marin_sensors.drops.tick import Cursor, ListingError, Taken, Watch, look
+from marin_sensors.runs import lost
 from marin_sensors.runs import requests as run_requests
 
 EXPORTS = f"exports/{DROP}/*"
 """Below the output of a training: see marin_assets/stages/train/exports.py."""
 COMPLETE = "_SUCCESS"
 RECHECK_S, BUDGET_S = 3600.0, 8.0
+TRAINING = "marin/training_version"
+"""Tag of a run: the version of the training whose checkpoint it evaluates."""
 
 
 def new_checkpoints(
@@ -91,12 +94,12 @@ def new_checkpoints(
                 run_key=f"{name}: {output.version}/{taken.key}",
                 asset_selection=keys,
                 partition_key=taken.key,
-                tags={"marin/checkpoint": taken.drop, **run_requests.LOST_RUNS},
+                tags={"marin/checkpoint": taken.drop, TRAINING: output.version, **lost.tags_of(name)},
             )
 
-        return run_requests.result_of(
-            tick, _text(tick.cursor, output), partitions, keys, list(map(request, tick.taken))
-        )
+        again = lost.request_again(context, name, partitions, keys, {TRAINING: output.version})
+        requested = [*again, *map(request, tick.taken)]
+        return run_requests.result_of(tick, _text(tick.cursor, output), partitions, keys, requested)
 
     return sensor
 

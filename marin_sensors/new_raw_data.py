@@ -12,8 +12,9 @@
     )
 
 Each drop is taken once, also if the daemon is killed at any moment: a run's key is that of its drop, and Dagster
-launches no key twice. What happens to a drop later (a file that is late, rewritten or gone) is an observation on the
-page of the first asset; with `on_change="revise"` the drop is taken again, as the partition "<drop>@2".
+launches no key twice. A run that is lost, and that Dagster gives up, is requested again. What happens to a drop later (a
+file that is late, rewritten or gone) is an observation on the page of the first asset; with `on_change="revise"` the
+drop is taken again, as the partition "<drop>@2".
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from marin_sensors.drops.completeness import Completeness, Settled
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DropPattern
 from marin_sensors.drops.tick import Cursor, Taken, Watch, look
+from marin_sensors.runs import lost
 from marin_sensors.runs import requests as run_requests
 from marin_sensors.runs.in_progress import SENSOR, in_progress
 from marin_sensors.runs.partition_ranges import range_tags, ranges_of
@@ -88,7 +90,7 @@ def new_raw_data(
             run_key=f"{name}: {taken.key}",
             asset_selection=keys,
             partition_key=taken.key,
-            tags={"marin/drop": taken.drop, **run_requests.LOST_RUNS},
+            tags={"marin/drop": taken.drop, **lost.tags_of(name)},
         )
 
     @dg.sensor(
@@ -113,12 +115,13 @@ def new_raw_data(
         except run_requests.REPORTED as error:
             return dg.SkipReason(str(error))
         run_requests.log(context, tick)
+        again = lost.request_again(context, name, partitions, keys)
         requested = list(
             _runs_together(context, name, partitions, keys, tick.taken)
             if runs == "together"
             else map(request, tick.taken)
         )
-        return run_requests.result_of(tick, tick.cursor.text(), partitions, keys, requested)
+        return run_requests.result_of(tick, tick.cursor.text(), partitions, keys, [*again, *requested])
 
     return sensor
 
@@ -136,5 +139,5 @@ def _runs_together(
         yield dg.RunRequest(
             run_key=f"{name}: {some[0]}...{some[-1]}",
             asset_selection=list(keys),
-            tags={SENSOR: name, **range_tags(some), **run_requests.LOST_RUNS},
+            tags={**range_tags(some), **lost.tags_of(name)},
         )

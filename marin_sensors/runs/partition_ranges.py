@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
-from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+from dagster._core.storage.tags import (
+    ASSET_PARTITION_RANGE_END_TAG,
+    ASSET_PARTITION_RANGE_START_TAG,
+    PARTITION_NAME_TAG,
+)
 
 Range = tuple[Sequence[str], tuple[dg.AssetKey, ...]]
 """Keys that follow one another in their set, and the assets that are made at all of them."""
@@ -36,6 +40,13 @@ def ranges_of(
 def range_tags(some: Sequence[str]) -> dict[str, str]:
     """The tags of a run of this range."""
     return {ASSET_PARTITION_RANGE_START_TAG: some[0], ASSET_PARTITION_RANGE_END_TAG: some[-1]}
+
+
+def range_of(run: dg.DagsterRun) -> tuple[str, str] | None:
+    """The first and the last partition of a run, which are one if it has one; None for a run without."""
+    first = run.tags.get(ASSET_PARTITION_RANGE_START_TAG) or run.tags.get(PARTITION_NAME_TAG)
+    last = run.tags.get(ASSET_PARTITION_RANGE_END_TAG) or run.tags.get(PARTITION_NAME_TAG)
+    return (first, last) if first and last else None
 
 
 def _most(graph: AssetGraph, assets: Sequence[dg.AssetKey]) -> float:

@@ -11,8 +11,6 @@ from marin_sensors.drops.tick import ListingError, Tick
 from marin_sensors.looks import errors as look_errors
 
 REPORTED = (*look_errors.REPORTED, ListingError)
-LOST_RUNS = {"dagster/max_retries": "3", "dagster/retry_on_asset_or_op_failure": "false"}
-"""Tags of a run that Dagster tries again if its process was lost, or never began; not if a step of it has failed."""
 
 
 def keys_of(sensor: str, assets: Sequence[str]) -> list[dg.AssetKey]:
@@ -60,7 +58,7 @@ def result_of(
     added = [dg.AddDynamicPartitionsRequest(partitions, [taken.key for taken in tick.taken])] if tick.taken else []
     return dg.SensorResult(
         run_requests=runs,
-        skip_reason=None if tick.taken else tick.summary,
+        skip_reason=None if runs else tick.summary,
         cursor=cursor,
         dynamic_partitions_requests=added,
         asset_events=[

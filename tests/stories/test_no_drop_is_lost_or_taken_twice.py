@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster_processes import DAEMON, dagster_processes
+from dagster_processes import CODE, DAEMON, dagster_processes
 from partition_steps import called
 from running import ROOT, wait_until
 
@@ -74,6 +74,47 @@ def test_through_twenty_kills_of_the_daemon(tmp_path: Path, prefix: Path, monkey
     lost = [run for run in runs if not run.is_success]
     assert {run.tags["dagster/failure_reason"] for run in lost} == {"START_TIMEOUT"}
     assert DROPS[0] in [run.tags["dagster/partition"] for run in lost]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("waits", [True, False], ids=["the run waits", "the run is given up"])
+def test_when_the_code_server_is_killed_before_a_run_has_a_process(
+    tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch, *, waits: bool
+) -> None:
+    home, place, calls = tmp_path / "home", tmp_path / "drops", tmp_path / "calls.txt"
+    home.mkdir()
+    place.mkdir()
+    settings = (ROOT / ".dagster/dagster.yaml").read_text()
+    retries = "max_user_code_failure_retries: 3000"
+    assert retries in settings
+    (home / "dagster.yaml").write_text(settings if waits else settings.replace(retries, retries[:-4] + "0"))
+    location = tmp_path / "location.py"
+    location.write_text(LOCATION.format(support=str(ROOT / "tests/support"), calls=str(calls), place=str(place)))
+    env = {"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(home)}
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    flag = tmp_path / "kill"
+    with (
+        dagster_processes(location, tmp_path, env, killed_once=flag) as dagster,
+        dg.DagsterInstance.get() as instance,
+    ):
+        code = flag.with_suffix(".code")
+        code.write_text(str(dagster.pid(CODE)))
+        drop(place, DROPS[0])
+        wait_until(lambda: dagster.has_ended(CODE) and not code.exists(), "the kill of the code server", timeout_s=120)
+        seen = {"dagster/will_retry": "false"}
+        wait_until(
+            lambda: "Temporarily skipping" in dagster.log() if waits else instance.get_runs(dg.RunsFilter(tags=seen)),
+            "the run to be queued again, or given up",
+            timeout_s=120,
+        )
+        dagster.start(CODE)
+        wait_until(lambda: called(calls), "the drop to be processed", timeout_s=180)
+        wait_until(lambda: all(run.is_finished for run in instance.get_runs()), "the runs to end", timeout_s=120)
+        runs = instance.get_runs()
+    assert called(calls) == [f"raw[{DROPS[0]}]"]
+    assert [run.is_success for run in runs] == ([True] if waits else [True, False]), "the newest first"
+    assert waits or runs[0].tags["marin/lost_run"] == runs[1].run_id
 
 
 def drop(place: Path, name: str) -> None:

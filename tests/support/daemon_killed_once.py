@@ -1,8 +1,10 @@
 """Dagster's daemon, which kills itself (SIGKILL) at two moments: after a sensor's runs are launched, before its cursor
-is kept; and while a run is launched, after it has the status STARTING, before it has a process.
+is kept; and while a run is launched, after it has the status STARTING, before it has a process. At the latter it can
+kill the code server instead.
 
 python daemon_killed_once.py FLAG run -w workspace.yaml     FLAG: a file; while it exists, the first kill is due
                                                             FLAG.launch: a file, likewise for the second
+                                                            FLAG.code: likewise, with the pid of the code server
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ def arm(flag: Path) -> None:
     def launch_run(self: LocalRunLauncher, context: Any) -> None:
         if flag.with_suffix(".launch").exists():
             die(flag.with_suffix(".launch"))
+        code = flag.with_suffix(".code")
+        if code.exists():
+            os.kill(int(code.read_text()), signal.SIGKILL)
+            code.unlink()
         launch(self, context)
 
     SensorLaunchContext.update_state = update_state  # type: ignore[method-assign]

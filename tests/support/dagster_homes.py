@@ -10,12 +10,21 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from marin_resources.settings import project_root
+
 YAML = "telemetry: {enabled: false}\n"
 
 
 def new_home(path: Path) -> Path:
     """Create the folder `path`, a Dagster home that sends nothing anywhere."""
     return Path(shutil.copytree(_template(), path))
+
+
+def laptop_home(path: Path) -> Path:
+    """Likewise, with the settings of the laptop's dagster.yaml."""
+    home = new_home(path)
+    shutil.copy(project_root() / ".dagster/dagster.yaml", home)
+    return home
 
 
 @cache

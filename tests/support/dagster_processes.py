@@ -22,7 +22,8 @@ class DagsterProcesses:
     """The processes of one deployment. `ui` asks its webserver, as the UI does.
 
     `killed_once`: while this file exists, the daemon kills itself before it keeps the cursor of a sensor's tick; while
-    it exists with the suffix ".launch", before a run has a process.
+    it exists with the suffix ".launch", before a run has a process. With the suffix ".code" and the code server's pid
+    in it, the daemon kills that one there.
     """
 
     def __init__(self, location: Path, folder: Path, env: Mapping[str, str], killed_once: Path | None = None) -> None:

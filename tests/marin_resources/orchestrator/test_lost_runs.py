@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -14,7 +13,8 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.test_utils import create_run_for_test
-from running import ROOT, run_job
+from dagster_homes import laptop_home
+from running import run_job
 
 from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.orchestrator.run_launcher import terminal_tag
@@ -24,9 +24,7 @@ WILL_RETRY = "dagster/will_retry"
 
 @pytest.fixture
 def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
-    (tmp_path / "home").mkdir()
-    shutil.copy(ROOT / ".dagster/dagster.yaml", tmp_path / "home")
+    monkeypatch.setenv("DAGSTER_HOME", str(laptop_home(tmp_path / "home")))
     with dg.DagsterInstance.get() as instance:
         yield instance
 
