@@ -13,6 +13,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from marin_resources.drift.source_parts import Part, is_type_checking, split
 
 T = TypeVar("T")
 
+PARSER_TRIES = 9
 DIGITS = 16
 """Hex digits of a module's digest: enough to detect an edit, not to withstand an attack."""
 
@@ -118,9 +120,20 @@ def _tree(data: bytes) -> ast.Module | None:
     try:
         with _ONE_AT_A_TIME, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python warns when the file is imported
-            return ast.parse(data)
+            return _syntax_tree(data)
     except (SyntaxError, ValueError, RecursionError):
         return None
+
+
+def _syntax_tree(data: bytes) -> ast.Module:
+    """`ast.parse`, again if another thread has parsed meanwhile.
+
+    Until Python 3.12 threads share the counter of the recursion depth (https://github.com/python/cpython/issues/106905).
+    """
+    for _ in range(PARSER_TRIES):
+        with suppress(SystemError):
+            return ast.parse(data)
+    return ast.parse(data)
 
 
 def _tokens(tree: ast.AST) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import os
 import subprocess
 import sys
@@ -227,3 +229,26 @@ def test_the_quickstarts_steps_are_compared_in_a_tenth_of_a_second() -> None:
         seconds.append(time.thread_time() - began)
         assert all(one is other for one, other in zip(now, recorded, strict=True))
     assert min(seconds) < 0.1
+
+
+def test_a_thread_that_parses_meanwhile_does_not_disturb(tmp_path: Path) -> None:
+    """Python 3.11 raises SystemError if something parses while it builds a syntax tree: here the garbage collector."""
+    undisturbed = write(tmp_path / "first", main="def work(c):\n" + "    x = (1, [c], {'a': c.b(c)})\n" * 100)
+    reference = write(tmp_path / "second", main=Path(undisturbed.partition(":")[0]).read_text())
+    left = [1]
+
+    def parse_once(phase: str, _: object) -> None:
+        if phase == "start" and left and sys._getframe(1).f_code is ast.parse.__code__:
+            left.pop()
+            ast.parse("x = 1")
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(parse_once)
+    gc.set_threshold(20)
+    try:
+        disturbed = source(reference)
+    finally:
+        gc.callbacks.remove(parse_once)
+        gc.set_threshold(*thresholds)
+    assert not left
+    assert disturbed["modules"] == source(undisturbed)["modules"]
