@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from marin_resources.accelerators.catalogue import (
+    SliceType,
+    find_gpu_type,
+    find_slice_type,
+    near_gpu_types,
+    near_slice_types,
+)
+
 GIB = 1024**3
-TWO_CORES_A_CHIP = ("v2", "v3", "v4", "v5p")
-"""Generations of TPUs whose names count cores."""
 
 
 class ResourceError(ValueError):
-    """Resources that no machine can have, or that are not a number."""
+    """Resources that no machine can have: an unknown type, an amount that is no number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +74,7 @@ class Resources:
     def devices(self) -> int:
         """GPUs, or chips of TPUs in all slices; 0 without a device."""
         if self.tpu is not None:
-            return self.slices * chips_of(self.tpu.kind)
+            return self.slices * slice_type(self.tpu.kind).chips
         return self.gpu.count if self.gpu is not None else 0
 
     def describe(self) -> str:
@@ -87,25 +94,39 @@ def cpu(cpus: float = 1, *, memory_gib: float | None = None) -> Resources:
     return Resources(cpus=cpus, memory_bytes=_gib(memory_gib))
 
 
-def gpu(count: int = 1, kind: str | None = None, *, cpus: float = 1, memory_gib: float | None = None) -> Resources:
-    """GPUs of one host."""
+def gpu(kind: str | None = None, count: int = 1, *, cpus: float = 1, memory_gib: float | None = None) -> Resources:
+    """GPUs of one host: `gpu("H100", 8)`, or `gpu(count=8)` of any model.
+
+    Raises ResourceError for a name that is not in the catalogue.
+    """
+    if kind is not None and not isinstance(kind, str):
+        raise ResourceError(f"gpu() got kind={kind!r}, expected a name: gpu('H100', 8), or gpu(count=8) of any model.")
+    if kind is not None and find_gpu_type(kind) is None:
+        raise ResourceError(_unknown("GPU", kind, near_gpu_types(kind)))
     return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), gpu=Gpu(count=count, kind=kind))
 
 
 def tpu(kind: str, *, slices: int = 1, cpus: float = 1, memory_gib: float | None = None) -> Resources:
-    """Whole slices of TPU pods, for example `tpu("v5p-32", slices=2)`."""
-    return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), tpu=Tpu(kind=kind), slices=slices)
+    """Whole slices of TPU pods, for example `tpu("v5p-32", slices=2)`. The CPUs and the memory are those of each host.
 
-
-def chips_of(kind: str) -> int:
-    """Chips of one slice: 4 of "v2-8", 16 of "v5p-32", 16 of "v5litepod-16", 8 of "v6e-8".
-
-    The number of v2, v3, v4 and v5p counts TensorCores, two on a chip; that of later kinds counts chips
-    (https://cloud.google.com/tpu/docs/system-architecture-tpu-vm). A name without a number counts as one chip.
+    Raises ResourceError for a name that is not in the catalogue.
     """
-    generation, _, number = kind.partition("-")
-    count = int(number) if number.isascii() and number.isdecimal() else 1
-    return max(1, count // 2) if generation in TWO_CORES_A_CHIP else max(1, count)
+    known = Tpu(kind=slice_type(kind).kind)
+    return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), tpu=known, slices=slices)
+
+
+def slice_type(kind: str) -> SliceType:
+    """What the catalogue has of a type of slice. Raises ResourceError, with names near it, if it has not that type."""
+    if not isinstance(kind, str):
+        raise ResourceError(f"tpu() got kind={kind!r}, expected a name: tpu('v5p-32').")
+    found = find_slice_type(kind)
+    if found is None:
+        raise ResourceError(_unknown("TPU", kind, near_slice_types(kind)))
+    return found
+
+
+def _unknown(what: str, kind: str, near: Sequence[str]) -> str:
+    return f"The catalogue has no {what} {kind!r}; near it are {', '.join(map(repr, near))}. Correct the name."
 
 
 def _pool_name(device: str, kind: str | None) -> str:

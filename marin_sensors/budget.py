@@ -46,7 +46,7 @@ def budget(
     """A sensor named `name` on a budget. It reports, and so it runs.
 
     every            the period in which the limits hold: a calendar "day", "week" (from Monday) or "month", UTC
-    device_hours     pool -> hours of one GPU, or of one chip of a TPU: "gpu_H100" is the pool of gpu(kind="H100"),
+    device_hours     pool -> hours of one GPU, or of one chip of a TPU: "gpu_H100" is the pool of gpu("H100"),
                      "tpu_v5p_32" that of tpu("v5p-32")
     transferred_gb   GB (10^9 bytes) that steps read from other regions
     tell_at          shares of a limit at which a message is sent: by default 80 % and the whole

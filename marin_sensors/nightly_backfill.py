@@ -75,7 +75,7 @@ def nightly_backfill(
     assets         keys of the assets, such as "drops/tokenized"
     cron           when: "0 2 * * *" is every night at two, in the time zone
     cap            partitions of one night at most
-    cap_per_pool   likewise, of those with an asset of a pool: "gpu_H100" is that of gpu(kind="H100"), "tpu_v5p_32" that
+    cap_per_pool   likewise, of those with an asset of a pool: "gpu_H100" is that of gpu("H100"), "tpu_v5p_32" that
                    of tpu("v5p-32")
     max_failures   a partition that has failed so often in a row is left out, until it is made by hand
     start          whether it runs without being switched on. Its runs cost what the assets cost

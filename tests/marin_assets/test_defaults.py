@@ -19,7 +19,7 @@ def steps(resources: Resources | None) -> list[Step]:
 
 
 @pytest.mark.parametrize(
-    ("resources", "device"), [(None, ()), (cpu(4), ()), (gpu(1, "H100"), ("gpu",)), (tpu("v5p-8"), ("tpu",))]
+    ("resources", "device"), [(None, ()), (cpu(4), ()), (gpu("H100"), ("gpu",)), (tpu("v5p-8"), ("tpu",))]
 )
 def test_a_device_comes_with_its_jax_and_changes_no_version(
     resources: Resources | None, device: tuple[str, ...]

@@ -34,7 +34,7 @@ class Deployment:
         self.cursor: str | None = None
         self._instance = instance
         self._definitions = definitions_of(
-            [dataclasses.replace(part("trained", None, calls), resources=gpu(2, "H100"))]
+            [dataclasses.replace(part("trained", None, calls), resources=gpu("H100", 2))]
         )
         self._sensor = budget("lab", ui="https://dagster.example.org", **limits)
 
@@ -64,10 +64,10 @@ def test_a_budget_that_is_overspent_is_one_message(
     lab: Lab, webhook: Webhook, instance: dg.DagsterInstance, tmp_path: Path, clock: Clock
 ) -> None:
     deployment = Deployment(instance, tmp_path / "calls", device_hours={"gpu_H100": 10}, transferred_gb=2)
-    lab.ran("train/a", gpu(2, "H100"), NOON, 3)
+    lab.ran("train/a", gpu("H100", 2), NOON, 3)
     assert deployment.tick() == "2026-01: gpu_H100: 6.0 of 10 device hours; transfers: 0.0 of 2 GB."
     assert webhook.texts == []
-    lab.ran("train/b", gpu(1, "H100"), NOON, 2.5)
+    lab.ran("train/b", gpu("H100"), NOON, 2.5)
     deployment.tick()
     [text] = webhook.texts
     assert text == (
@@ -75,7 +75,7 @@ def test_a_budget_that_is_overspent_is_one_message(
         "2026-01: gpu_H100: 8.5 of 10 device hours. The largest: train/a 6.0, train/b 2.5.\n"
         "<https://dagster.example.org/runs/r1>"
     )
-    lab.ran("train/c", gpu(8, "H100"), NOON + HOUR, 4)
+    lab.ran("train/c", gpu("H100", 8), NOON + HOUR, 4)
     deployment.tick()
     assert webhook.texts[1].startswith("*Budget 'lab': 405% of gpu_H100 spent*\n")
     assert "The largest: train/c 32.0, train/a 6.0, train/b 2.5." in webhook.texts[1]
@@ -93,7 +93,7 @@ def test_the_next_period_begins_anew(
     lab: Lab, webhook: Webhook, instance: dg.DagsterInstance, tmp_path: Path, clock: Clock
 ) -> None:
     deployment = Deployment(instance, tmp_path / "calls", every="day", device_hours={"gpu_H100": 10})
-    lab.ran("train/a", gpu(1, "H100"), NOON, 24)
+    lab.ran("train/a", gpu("H100"), NOON, 24)
     clock.now = NOON + 11 * HOUR
     deployment.tick()
     assert len(webhook.texts) == 1
@@ -123,7 +123,7 @@ def test_a_webhook_that_is_down_is_tried_again_by_the_next_tick(
     lab: Lab, webhook: Webhook, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     deployment = Deployment(instance, tmp_path / "calls", device_hours={"gpu_H100": 1})
-    lab.ran("train/a", gpu(1, "H100"), NOON, 3)
+    lab.ran("train/a", gpu("H100"), NOON, 3)
     webhook.status = 503
     assert "answered 503" in deployment.tick()
     webhook.status = 200

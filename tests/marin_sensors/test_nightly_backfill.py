@@ -106,7 +106,7 @@ def test_the_cap_is_of_the_newest(evaluate: Evaluate) -> None:
 def test_a_pool_has_a_cap_of_its_own(evaluate: Evaluate, graph: Graph, store: Store, tmp_path: Path) -> None:
     calls = tmp_path / "calls.txt"
     raw = part("raw", static(*KEYS), calls)
-    judged = dataclasses.replace(part("judged", static(*KEYS), calls, reads=raw), resources=gpu(kind="H100"))
+    judged = dataclasses.replace(part("judged", static(*KEYS), calls, reads=raw), resources=gpu("H100"))
     both = definitions_of([raw, judged])
     end(graph, store, "parts/raw", "c", "d")
     names = ["parts/raw", "parts/judged"]

@@ -52,7 +52,7 @@ def test_each_is_one_message(tmp_path: Path, prefix: Path, cluster: Cluster) -> 
             run = dagster.ui.launch("parts/bad")
             told(webhook, "*A run failed: parts__bad*", "the key 'all' is not liked")
 
-            Lab(str(prefix)).ran("train/a", gpu(36_000, "H100"), datetime.now(UTC) - SECOND, SECOND / HOUR)
+            Lab(str(prefix)).ran("train/a", gpu("H100", 36_000), datetime.now(UTC) - SECOND, SECOND / HOUR)
             told(webhook, "*Budget 'lab': 100% of gpu_H100 spent*", "10.0 of 10 device hours. The largest: train/a")
 
             script = start_run(write_experiment(tmp_path, gate), env)

@@ -30,7 +30,7 @@ def test_nothing_is_computed_if_one_of_the_steps_lacks_something(
 ) -> None:
     first = toy("first")
     after = toy("after", reads=first, env=("TOY_TOKEN",))
-    result = run_steps([after, toy("other", env=("TOY_TOKEN",)), toy("gpu", resources=gpu(8))], instance)
+    result = run_steps([after, toy("other", env=("TOY_TOKEN",)), toy("gpu", resources=gpu(count=8))], instance)
     device, variable = sorted(refusal(result)[:2])
     assert variable.endswith(" require the variable 'TOY_TOKEN', which is not set. Export it.")
     assert variable.startswith(("Steps 'toy/after' and 'toy/other' ", "Steps 'toy/other' and 'toy/after' "))

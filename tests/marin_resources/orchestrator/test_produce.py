@@ -170,7 +170,7 @@ def test_an_unset_variable_is_named(orchestrator: Orchestrator) -> None:
 
 def test_an_impossible_resource_fails_at_once_with_what_there_is(orchestrator: Orchestrator) -> None:
     with pytest.raises(UnmeetableError, match=r"Step 'toy/g' requests 1 CPU, 8 GPU, .*GPU 8 requested, 0 at most"):
-        orchestrator.produce(toy("g", resources=gpu(8)))
+        orchestrator.produce(toy("g", resources=gpu(count=8)))
 
 
 def test_a_step_whose_worker_dies_is_tried_again(orchestrator: Orchestrator, tmp_path: Path, prefix: Path) -> None:

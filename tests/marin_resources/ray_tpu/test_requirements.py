@@ -11,7 +11,7 @@ from marin_resources.ray_tpu.requirements import Lack, Requirements, describe_la
 def test_requirements_are_the_same_after_json_and_nothing_is_said_of_what_is_not_required() -> None:
     for required in (
         Requirements(step="a"),
-        Requirements(step="a", extras=("train",), env=("KEY",), packages=("lxml>=5",), resources=gpu(2, "H100")),
+        Requirements(step="a", extras=("train",), env=("KEY",), packages=("lxml>=5",), resources=gpu("H100", 2)),
         Requirements(step="a", resources=cpu(8, memory_gib=4)),
     ):
         assert Requirements.from_dict("a", json.loads(json.dumps(required.to_dict()))) == required

@@ -221,7 +221,7 @@ def drop_output_path(path: str) -> None:
 
 
 def test_a_step_for_a_device_is_handed_on_with_its_note(disk_prefix: str, tmp_path: Path) -> None:
-    job = new_job(disk_prefix, tmp_path / "code", resources=gpu(1))
+    job = new_job(disk_prefix, tmp_path / "code", resources=gpu())
     handed = (
         "import types, json\n"
         "from marin_resources.wire.outcome import End, Outcome\n"

@@ -165,11 +165,11 @@ def test_a_step_on_a_device_that_is_stopped_says_so_and_is_gone_and_one_that_wai
 def test_what_no_node_has_is_refused_when_it_was_waited_for(
     tpu_cluster: Cluster, disk_prefix: str, tmp_path: Path
 ) -> None:
-    job = new_job(disk_prefix, tmp_path / "code", STEPS, resources=tpu("v9-1"))
+    job = new_job(disk_prefix, tmp_path / "code", STEPS, resources=tpu("v6e-1"))
     refused = submit(tpu_cluster, job, cpus=ENTRY_CPUS, code=ON_DEVICE)
     assert refused.ended().status is JobStatus.SUCCEEDED
     sentence = (
-        "Step 'raw/x' requests 1 CPU, 1 slice(s) of TPU v9-1, which no node here has: TPU-v9-1-head 1 requested, 0 at"
+        "Step 'raw/x' requests 1 CPU, 1 slice(s) of TPU v6e-1, which no node here has: TPU-v6e-1-head 1 requested, 0 at"
     )
     assert sentence in refused.logs()
 

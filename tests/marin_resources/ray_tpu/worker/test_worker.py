@@ -214,7 +214,7 @@ def test_a_damaged_mark_records_no_failure(tmp_path: Path) -> None:
 
 def test_what_a_step_holds_is_entered_for_budgets(disk_prefix: str, script: Path) -> None:
     began = datetime.now(UTC)
-    task = task_of(disk_prefix, f"{script}:nap", resources=gpu(4, "H100"), run_id="r1")
+    task = task_of(disk_prefix, f"{script}:nap", resources=gpu("H100", 4), run_id="r1")
     assert run(task).end is End.SUCCESS
     [found] = used(disk_prefix, began, datetime.now(UTC))
     assert (found.entry.step, found.entry.pool, found.entry.run_id) == (X.label, "gpu_H100", "r1")

@@ -27,8 +27,8 @@ def lab(disk_or_gcs_prefix: str) -> Lab:
 
 
 def test_hours_are_counted_by_pool_and_device(lab: Lab) -> None:
-    lab.ran("train/a", gpu(2, "H100"), NOON, 3)
-    lab.ran("train/b", gpu(1, "H100"), NOON, 1)
+    lab.ran("train/a", gpu("H100", 2), NOON, 3)
+    lab.ran("train/b", gpu("H100"), NOON, 1)
     lab.ran("train/c", tpu("v5p-32", slices=2), NOON, 0.5)
     lab.ran("words", cpu(8), NOON, 5)
     assert lab.hours(NOON - HOUR, NOON + 9 * HOUR) == {"gpu_H100": 7, "tpu_v5p_32": 16}
@@ -36,14 +36,14 @@ def test_hours_are_counted_by_pool_and_device(lab: Lab) -> None:
 
 def test_every_attempt_counts_whatever_its_end(lab: Lab) -> None:
     for attempt, outcome in enumerate(("stopped", "failed", "success"), 1):
-        path = lab.begin("train/a", gpu(4), NOON + attempt * HOUR, attempt)
+        path = lab.begin("train/a", gpu(count=4), NOON + attempt * HOUR, attempt)
         lab.end(path, NOON + (attempt + 0.5) * HOUR, attempt, outcome)
     found = used(lab.prefix, NOON, NOON + 9 * HOUR)
     assert [(each.entry.attempt, each.hours, each.ended) for each in found] == [(n, 2.0, True) for n in (1, 2, 3)]
 
 
 def test_of_an_attempt_the_part_within_the_window_counts(lab: Lab) -> None:
-    lab.ran("train/a", gpu(1), NOON - 48 * HOUR, 100)
+    lab.ran("train/a", gpu(), NOON - 48 * HOUR, 100)
     assert lab.hours(NOON, NOON + 24 * HOUR) == {"gpu": 24}
     assert lab.hours(NOON + 24 * HOUR, NOON + 72 * HOUR) == {"gpu": 28}
     assert lab.hours(NOON + 60 * HOUR, NOON + 72 * HOUR) == {}
@@ -52,11 +52,11 @@ def test_of_an_attempt_the_part_within_the_window_counts(lab: Lab) -> None:
 
 def test_a_reader_that_is_asked_again_sees_what_came_since(lab: Lab) -> None:
     reader = UsageReader(prefix=lab.prefix)
-    running = lab.begin("train/a", gpu(1), NOON)
-    lab.ran("train/b", gpu(1), NOON, 1)
+    running = lab.begin("train/a", gpu(), NOON)
+    lab.ran("train/b", gpu(), NOON, 1)
     assert [each.ended for each in reader.used(NOON, NOON + HOUR)] == [False, True]
     lab.end(running, NOON + 2 * HOUR)
-    lab.ran("train/c", gpu(1), NOON + HOUR, 1)
+    lab.ran("train/c", gpu(), NOON + HOUR, 1)
     assert device_hours(reader.used(NOON, NOON + 9 * HOUR)) == {"gpu": 4}
     assert device_hours(reader.used(NOON + 90 * HOUR, NOON + 99 * HOUR)) == {}
     assert device_hours(reader.used(NOON, NOON + 9 * HOUR)) == {"gpu": 4}
@@ -68,7 +68,7 @@ def test_what_runs_costs_until_now_and_what_was_killed_until_its_last_sign(lab: 
     worker = worker_of(lab.prefix, what)
     try:
         started = datetime.now(UTC) - 5 * HOUR
-        entry = entry_of(path, what.label, 1, gpu(1), started=started, run_id=None, moved_bytes=None)
+        entry = entry_of(path, what.label, 1, gpu(), started=started, run_id=None, moved_bytes=None)
         assert entry is not None
         enter(lab.prefix, entry)
         assert lab.hours(started, started + 5 * HOUR)["gpu"] == pytest.approx(5, abs=0.05)
@@ -80,7 +80,7 @@ def test_what_runs_costs_until_now_and_what_was_killed_until_its_last_sign(lab: 
 
 def test_what_was_removed_costs_nothing_more(disk_prefix: str) -> None:
     lab = Lab(disk_prefix)
-    path = Path(lab.begin("train/a", gpu(1), NOON))
+    path = Path(lab.begin("train/a", gpu(), NOON))
     (path / ".marin/attempts/1.json").unlink()
     assert lab.hours(NOON, NOON + 9 * HOUR) == {"gpu": 0}
 
@@ -117,7 +117,7 @@ DAMAGES: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_entry_is_one_sentence_with_its_path(disk_prefix: str, damage: str) -> None:
     lab, (data, expected) = Lab(disk_prefix), DAMAGES[damage]
-    lab.ran("train/a", gpu(1), NOON, 1)
+    lab.ran("train/a", gpu(), NOON, 1)
     [path] = entries(disk_prefix, NOON.date(), NOON.date())
     Path(path).write_bytes(data)
     with pytest.raises(UsageError) as raised:
@@ -128,7 +128,7 @@ def test_a_damaged_entry_is_one_sentence_with_its_path(disk_prefix: str, damage:
 
 def test_a_damaged_end_is_one_sentence(disk_prefix: str) -> None:
     lab = Lab(disk_prefix)
-    path = lab.begin("train/a", gpu(1), NOON)
+    path = lab.begin("train/a", gpu(), NOON)
     end_attempt(path, 1, {"finished_at": "yesterday"})
     with pytest.raises(UsageError, match=r"The mark of attempt 1 at '.*' has finished_at='yesterday', expected a time"):
         lab.hours(NOON, NOON + HOUR)
@@ -144,20 +144,20 @@ def requests_of() -> Iterator[Any]:
 def test_a_look_lists_each_day_and_reads_only_what_is_new(requests_of: Any) -> None:
     lab = Lab(requests_of.prefix)
     for number in range(10):
-        lab.ran(f"train/{number}", gpu(1), NOON + number * timedelta(days=1), 1)
+        lab.ran(f"train/{number}", gpu(), NOON + number * timedelta(days=1), 1)
     reader, until = UsageReader(prefix=lab.prefix), NOON + timedelta(days=30)
     assert device_hours(reader.used(NOON, until)) == {"gpu": 10}
     before = len(requests_of.requests())
     assert device_hours(reader.used(NOON, until)) == {"gpu": 10}
     assert len(requests_of.requests()) - before <= 11, "a listing of the days, and one of each"
-    lab.ran("train/new", gpu(1), NOON + timedelta(days=3), 1)
+    lab.ran("train/new", gpu(), NOON + timedelta(days=3), 1)
     before = len(requests_of.requests())
     assert device_hours(reader.used(NOON, until)) == {"gpu": 11}
     assert len(requests_of.requests()) - before <= 13, "and its entry and its mark"
 
 
 def test_entries_of_other_days_are_not_listed(lab: Lab) -> None:
-    lab.ran("train/a", gpu(1), NOON - timedelta(days=400), 1)
-    lab.ran("train/b", gpu(1), NOON, 1)
+    lab.ran("train/a", gpu(), NOON - timedelta(days=400), 1)
+    lab.ran("train/b", gpu(), NOON, 1)
     assert [f"{FOLDER}/2026-01-31/" in path for path in entries(lab.prefix, NOON.date(), NOON.date())] == [True]
     assert lab.hours(NOON - HOUR, NOON + HOUR) == {"gpu": 1}
