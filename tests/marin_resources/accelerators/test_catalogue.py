@@ -11,6 +11,7 @@ from ray._private.accelerators import tpu as ray_tpu
 from ray.util.accelerators import accelerators as ray_names
 
 from marin_resources.accelerators.catalogue import FILE, SliceType, find_gpu_type, find_slice_type
+from marin_resources.settings import project_root
 
 CATALOGUE: dict[str, Any] = tomllib.loads(FILE.read_text())
 SLICES = [f"{generation}-{number}" for generation, found in CATALOGUE["tpu"].items() for number in found["slices"]]
@@ -63,3 +64,16 @@ def test_every_gpu_is_one_of_rays_accelerator_types() -> None:
 def test_what_the_catalogue_has_not() -> None:
     assert find_slice_type("v4-12") is None
     assert find_gpu_type("H1") is None
+
+
+def test_the_reference_page_has_every_type() -> None:
+    rows = (project_root() / "docs/reference/accelerators.md").read_text().splitlines()
+    for kind in SLICES:
+        found = known(kind)
+        facts = (found.topology, found.chips, found.hosts, found.chips_per_host, found.memory_gb, found.bf16_tflops)
+        assert f"| `{kind}` | {' | '.join(map(str, facts))} |" in rows
+    for kind in CATALOGUE["gpu"]:
+        gpu = find_gpu_type(kind)
+        assert gpu is not None
+        figures = ("" if value is None else str(value) for value in (gpu.memory_gb, gpu.bf16_tflops))
+        assert f"| `{kind}` | {' | '.join(figures)} |" in rows
