@@ -12,9 +12,9 @@
     )
 
 Each drop is taken once, also if the daemon is killed at any moment: a run's key is that of its drop, and Dagster
-launches no key twice. A run that is lost, and that Dagster gives up, is requested again. What happens to a drop later
-(a file that is late, rewritten or gone) is an observation on the page of the first asset; with `on_change="revise"` the
-drop is taken again, as the partition "<drop>@2".
+launches no key twice. A run that is lost, and that Dagster does not launch again, is requested again. What happens to a
+drop later (a file that is late, rewritten or gone) is an observation on the page of the first asset; with
+`on_change="revise"` the drop is taken again, as the partition "<drop>@2".
 """
 
 from __future__ import annotations

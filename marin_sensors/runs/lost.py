@@ -1,7 +1,8 @@
-"""Runs of a sensor that were lost: Dagster launches them again, and the sensor requests again what Dagster gives up.
+"""Runs of a sensor that were lost: Dagster launches them again, and the sensor requests again what Dagster does not.
 
-Dagster's daemon tries a lost run again a few seconds later, once it sees it. If the code server is away then, as after
-the machine was started again, it gives the run up for ever, with all of its tries left.
+Dagster's daemon looks once at a lost run, within seconds. If the code server is away then, as after the machine was
+started again, it gives the run up for ever, with all of its tries left. If the run is not marked as failed yet, it
+overlooks it. Without `run_retries` in the dagster.yaml it launches none again.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from marin_sensors.runs.partition_ranges import range_of, range_tags
 RETRIES = 3
 """Of a lost run by Dagster."""
 AT_MOST = 10
-"""Requests of a sensor for a run that was given up, and for that one if it is given up too."""
+"""Requests of a sensor for a lost run, and for that one if it is lost too."""
 LOOKED_BACK = timedelta(days=7)
+LEFT_TO_DAGSTER = timedelta(minutes=2)
+"""Time in which Dagster launches a lost run again, if it does."""
 LOST, REQUEST = "marin/lost_run", "marin/request"
 """Tags of a run that is requested again: the lost one, and how many requests there were before."""
 
@@ -39,7 +42,7 @@ def request_again(
     keys: Sequence[dg.AssetKey],
     tags: Mapping[str, str] | None = None,
 ) -> list[dg.RunRequest]:
-    """Requests of the sensor's runs of the last week that Dagster has given up: each once, the oldest first.
+    """Requests of the sensor's runs of the last week that were lost and not launched again: each once, oldest first.
 
     partitions   the name of the set: runs of partitions that have been deleted from it stay lost
     keys         the sensor's assets
@@ -47,15 +50,15 @@ def request_again(
     """
     there = set(context.instance.get_dynamic_partitions(partitions))
     requests = []
-    for run in _given_up(context.instance, {**tags_of(sensor), **(tags or {})}):
+    for run in _lost(context.instance, {**tags_of(sensor), **(tags or {})}):
         some, number = range_of(run), int(run.tags.get(REQUEST, "0")) + 1
         if number > AT_MOST or not some or not there.issuperset(some):
             continue
         first, last = some
         phrase = first if first == last else f"{first}...{last}"
         context.log.warning(
-            f"The run {run.run_id[:8]} of {phrase} was lost, and Dagster has given it up. It is requested again "
-            f"({number} of {AT_MOST} times)."
+            f"The run {run.run_id[:8]} of {phrase} was lost, and Dagster has not launched it again. It is requested "
+            f"again ({number} of {AT_MOST} times)."
         )
         own = {tag: value for tag, value in run.tags.items() if tag.startswith("marin/")}
         requests.append(
@@ -75,17 +78,19 @@ def request_again(
     return requests
 
 
-def _given_up(instance: dg.DagsterInstance, tags: Mapping[str, str]) -> Iterator[dg.DagsterRun]:
-    """Runs with these tags that were lost, will not be launched again, and were not requested again."""
+def _lost(instance: dg.DagsterInstance, tags: Mapping[str, str]) -> Iterator[dg.DagsterRun]:
+    """Runs with these tags that were lost, and that neither Dagster nor a sensor has tried again."""
+    now = datetime.now(UTC)
     failed = dg.RunsFilter(
         statuses=[dg.DagsterRunStatus.FAILURE],
-        tags={**tags, "dagster/will_retry": "false"},
-        created_after=datetime.now(UTC) - LOOKED_BACK,
+        tags=dict(tags),
+        created_after=now - LOOKED_BACK,
+        updated_before=now - LEFT_TO_DAGSTER,
     )
     for run in reversed(instance.get_runs(failed)):
-        if run.tags.get("dagster/failure_reason") == "STEP_FAILURE":
-            continue
-        if int(run.tags.get("dagster/retry_number", "0")) >= RETRIES:
+        was_tried = "dagster/auto_retry_run_id" in run.tags
+        has_failed = run.tags.get("dagster/failure_reason") == "STEP_FAILURE"
+        if was_tried or has_failed or int(run.tags.get("dagster/retry_number", "0")) >= RETRIES:
             continue
         if not instance.get_run_ids(dg.RunsFilter(tags={LOST: run.run_id}), limit=1):
             yield run

@@ -109,7 +109,7 @@ def test_when_the_code_server_is_killed_before_a_run_has_a_process(
             timeout_s=120,
         )
         dagster.start(CODE)
-        wait_until(lambda: called(calls), "the drop to be processed", timeout_s=180)
+        wait_until(lambda: called(calls), "the drop to be processed", timeout_s=300)
         wait_until(lambda: all(run.is_finished for run in instance.get_runs()), "the runs to end", timeout_s=120)
         runs = instance.get_runs()
     assert called(calls) == [f"raw[{DROPS[0]}]"]

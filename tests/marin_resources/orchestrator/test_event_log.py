@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.test_utils import create_run_for_test
+from dagster_homes import laptop_home
 
 YAML = """
 telemetry: {enabled: false}
@@ -47,3 +50,29 @@ def test_a_wiped_history_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyP
         again = dg.materialize([numbers], instance=instance)
         assert again.success
         assert instance.all_logs(again.run_id)
+
+
+def test_the_failure_of_a_run_is_read_when_the_run_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dagster's daemon looks once at a run that has failed, and ignores one that is not marked."""
+    monkeypatch.setenv("DAGSTER_HOME", str(laptop_home(tmp_path / "home")))
+    with dg.DagsterInstance.get() as instance:
+        runs = [create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED) for _ in range(2)]
+        log = instance.event_log_storage
+        seen: list[int] = []
+        mark = instance.run_storage.handle_run_event
+
+        def look_and_mark(*args: Any) -> None:
+            seen.append(len(log.get_logs_for_all_runs_by_log_id(-1, {dg.DagsterEventType.RUN_FAILURE})))
+            mark(*args)
+
+        monkeypatch.setattr(instance.run_storage, "handle_run_event", look_and_mark)
+        for run in runs:
+            instance.report_run_failed(run)
+        assert seen == [0, 1]
+        assert len(log.get_logs_for_all_runs_by_log_id(-1, {dg.DagsterEventType.RUN_FAILURE})) == 2
+
+        monkeypatch.setattr(instance.run_storage, "handle_run_event", lambda *_: None)
+        unmarked = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
+        instance.report_run_failed(unmarked)
+        monkeypatch.setattr(f"{MODULE}.MARKED_S", 0.0)
+        assert len(log.get_logs_for_all_runs_by_log_id(-1, {dg.DagsterEventType.RUN_FAILURE})) == 3

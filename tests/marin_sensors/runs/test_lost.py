@@ -1,8 +1,9 @@
-"""Which lost runs a sensor requests again: those that Dagster has given up."""
+"""Which lost runs a sensor requests again: those that Dagster does not launch again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from marin_sensors.runs.lost import AT_MOST, LOST, REQUEST, request_again, tags_
 from marin_sensors.runs.partition_ranges import range_tags
 
 KEY = dg.AssetKey(["drops", "raw"])
-GIVEN_UP = {"dagster/will_retry": "false"}
 ONE = {"dagster/partition": "b"}
 
 
@@ -28,12 +28,16 @@ def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.Dagst
         yield instance
 
 
-def lost(instance: dg.DagsterInstance, tags: dict[str, str], *, given_up: bool = True, sensor: str = "watch") -> str:
-    """A run of a sensor that was lost; Dagster marks it as one that it launches again, and may give it up then."""
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dagster has had its time."""
+    monkeypatch.setattr("marin_sensors.runs.lost.LEFT_TO_DAGSTER", timedelta(0))
+
+
+def lost(instance: dg.DagsterInstance, tags: dict[str, str], *, sensor: str = "watch") -> str:
+    """A run of a sensor that was lost."""
     run = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags={**tags, **tags_of(sensor)})
     instance.report_run_failed(run)
-    if given_up:
-        instance.add_run_tags(run.run_id, GIVEN_UP)
     return run.run_id
 
 
@@ -47,12 +51,19 @@ def launch(request: dg.RunRequest) -> dict[str, str]:
     return {**request.tags, **partition}
 
 
-def test_a_run_that_dagster_launches_again_is_left_to_it(laptop: dg.DagsterInstance) -> None:
-    lost(laptop, ONE, given_up=False)
+def test_a_lost_run_is_left_to_dagster_for_two_minutes(laptop: dg.DagsterInstance) -> None:
+    lost(laptop, ONE)
     assert again(laptop) == []
 
 
-def test_a_run_that_is_given_up_is_requested_again_once(laptop: dg.DagsterInstance) -> None:
+@pytest.mark.usefixtures("later")
+def test_a_run_that_dagster_has_launched_again_is_left_to_it(laptop: dg.DagsterInstance) -> None:
+    lost(laptop, {**ONE, "dagster/auto_retry_run_id": "1"})
+    assert again(laptop) == []
+
+
+@pytest.mark.usefixtures("later")
+def test_another_lost_run_is_requested_again_once(laptop: dg.DagsterInstance) -> None:
     run = lost(laptop, {**ONE, "marin/drop": "b"})
     lost(laptop, ONE, sensor="another")
     [request] = again(laptop)
@@ -63,6 +74,7 @@ def test_a_run_that_is_given_up_is_requested_again_once(laptop: dg.DagsterInstan
     assert again(laptop) == []
 
 
+@pytest.mark.usefixtures("later")
 def test_a_run_of_a_range_is_requested_with_its_range(laptop: dg.DagsterInstance) -> None:
     run = lost(laptop, range_tags("bcd"))
     [request] = again(laptop)
@@ -70,6 +82,7 @@ def test_a_run_of_a_range_is_requested_with_its_range(laptop: dg.DagsterInstance
     assert request.tags == {**tags_of("watch"), **range_tags("bcd"), LOST: run, REQUEST: "1"}
 
 
+@pytest.mark.usefixtures("later")
 def test_it_ends_after_so_many_requests(laptop: dg.DagsterInstance) -> None:
     lost(laptop, ONE)
     for number in range(1, AT_MOST + 1):
@@ -79,6 +92,7 @@ def test_it_ends_after_so_many_requests(laptop: dg.DagsterInstance) -> None:
     assert again(laptop) == []
 
 
+@pytest.mark.usefixtures("later")
 def test_a_failed_step_a_run_out_of_retries_and_a_deleted_partition_stay_as_they_are(
     laptop: dg.DagsterInstance,
 ) -> None:
@@ -90,6 +104,7 @@ def test_a_failed_step_a_run_out_of_retries_and_a_deleted_partition_stay_as_they
     assert again(laptop) == []
 
 
+@pytest.mark.usefixtures("later")
 def test_a_run_with_other_tags_than_asked_for_stays_lost(laptop: dg.DagsterInstance) -> None:
     lost(laptop, {**ONE, "marin/training_version": "old"})
     wanted = lost(laptop, {**ONE, "marin/training_version": "new"})
