@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from marin_resources.orchestrator.run_jobs import TAG as JOBS
 from marin_sensors.runs.in_progress import SENSOR
 from marin_sensors.runs.partition_ranges import range_of, range_tags
 
@@ -60,7 +61,7 @@ def request_again(
             f"The run {run.run_id[:8]} of {phrase} was lost, and Dagster has not launched it again. It is requested "
             f"again ({number} of {AT_MOST} times)."
         )
-        own = {tag: value for tag, value in run.tags.items() if tag.startswith("marin/")}
+        own = {tag: value for tag, value in run.tags.items() if tag.startswith("marin/") and not tag.startswith(JOBS)}
         requests.append(
             dg.RunRequest(
                 run_key=f"{sensor}: {phrase} after {run.run_id}",

@@ -64,7 +64,7 @@ def test_a_run_that_dagster_has_launched_again_is_left_to_it(laptop: dg.DagsterI
 
 @pytest.mark.usefixtures("later")
 def test_another_lost_run_is_requested_again_once(laptop: dg.DagsterInstance) -> None:
-    run = lost(laptop, {**ONE, "marin/drop": "b"})
+    run = lost(laptop, {**ONE, "marin/drop": "b", "marin/jobs": "{}", "dagster/run_key": "watch: b"})
     lost(laptop, ONE, sensor="another")
     [request] = again(laptop)
     assert (request.partition_key, request.asset_selection) == ("b", [KEY])
