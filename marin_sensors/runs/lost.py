@@ -7,7 +7,7 @@ overlooks it. Without `run_retries` in the dagster.yaml it launches none again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -79,19 +79,22 @@ def request_again(
     return requests
 
 
-def _lost(instance: dg.DagsterInstance, tags: Mapping[str, str]) -> Iterator[dg.DagsterRun]:
+def _lost(instance: dg.DagsterInstance, tags: Mapping[str, str]) -> list[dg.DagsterRun]:
     """Runs with these tags that were lost, and that neither Dagster nor a sensor has tried again."""
     now = datetime.now(UTC)
-    failed = dg.RunsFilter(
-        statuses=[dg.DagsterRunStatus.FAILURE],
-        tags=dict(tags),
-        created_after=now - LOOKED_BACK,
-        updated_before=now - LEFT_TO_DAGSTER,
+    failed = dg.RunsFilter(  # of one tag alone, and without `updated_before`: with those SQLite takes minutes
+        statuses=[dg.DagsterRunStatus.FAILURE], tags={SENSOR: tags[SENSOR]}, created_after=now - LOOKED_BACK
     )
-    for run in reversed(instance.get_runs(failed)):
-        was_tried = "dagster/auto_retry_run_id" in run.tags
-        has_failed = run.tags.get("dagster/failure_reason") == "STEP_FAILURE"
-        if was_tried or has_failed or int(run.tags.get("dagster/retry_number", "0")) >= RETRIES:
-            continue
-        if not instance.get_run_ids(dg.RunsFilter(tags={LOST: run.run_id}), limit=1):
-            yield run
+    records = instance.get_run_records(failed, ascending=True)
+    runs = [each.dagster_run for each in records if each.update_timestamp <= now - LEFT_TO_DAGSTER]
+    lost = [run for run in runs if tags.items() <= run.tags.items() and _is_lost(run)]
+    wanted = dg.RunsFilter(tags={LOST: [run.run_id for run in lost]}) if lost else None
+    tried = {run.tags[LOST] for run in instance.get_runs(wanted)} if wanted else set()
+    return [run for run in lost if run.run_id not in tried]
+
+
+def _is_lost(run: dg.DagsterRun) -> bool:
+    """Whether a failed run was lost, and Dagster has not launched it again, with tries left."""
+    was_tried = "dagster/auto_retry_run_id" in run.tags
+    has_failed = run.tags.get("dagster/failure_reason") == "STEP_FAILURE"
+    return not was_tried and not has_failed and int(run.tags.get("dagster/retry_number", "0")) < RETRIES
