@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import signal
 import sys
 import time
@@ -47,7 +48,11 @@ def kill_descendants(but: Collection[int] = ()) -> None:
     """
     kept = {*but, *_kept()}
     end_s = time.monotonic() + KILL_TIMEOUT_S
-    while (found := _below(children() - kept)) and time.monotonic() < end_s:  # again, as one may fork meanwhile
+    while (pids := children() - kept) and time.monotonic() < end_s:  # again, as one may fork meanwhile
+        for pid in pids:  # before the slow look below them: a process that forks and ends is another by then
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        found = _below(pids)
         for each in found:
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.send_signal(signal.SIGSTOP)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import process_shapes
 import psutil
 import pytest
 from job_process import Job, new_job, terminate, wait_for
-from process_shapes import SHAPES, SLEEP, alive
+from process_shapes import MOVES, SHAPES, SLEEP, alive
+from running import wait_until
 
+from marin_resources.ray_tpu.worker import process_tree
 from marin_resources.ray_tpu.worker.process_tree import children, kill_descendants
 
 STEPS = """
@@ -117,3 +121,26 @@ def test_what_ran_before_the_step_in_its_process_goes_on(tmp_path: Path) -> None
     finally:
         older.kill()
         older.wait()
+
+
+def test_a_process_that_forks_and_ends_does_not_escape_on_a_busy_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, before, below = f"token-{uuid.uuid4().hex}", children(), process_tree._below
+
+    def late(pids: Iterable[int]) -> list[psutil.Process]:
+        time.sleep(0.2)  # four times as long as that process lives
+        return below(pids)
+
+    monkeypatch.setattr(process_tree, "_below", late)
+    process_tree.adopt_orphans()
+    try:
+        subprocess.Popen([sys.executable, "-c", MOVES, token])
+        wait_until(lambda: alive(tmp_path, token), "the process")
+        kill_descendants(but=before)
+        left = alive(tmp_path, token)
+        monkeypatch.undo()
+        kill_descendants(but=before)
+    finally:
+        ctypes.CDLL(None).prctl(process_tree.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    assert left == []
