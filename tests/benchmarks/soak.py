@@ -198,14 +198,18 @@ def missing(store: Store, whole: Output, keys: Sequence[str]) -> int:
 
 def drops(store: Store, whole: Output, soak: Soak, calls: Path) -> bool:
     times, latencies = Counter(called(calls)), []
-    right = store.partitions(whole) == sorted(soak.arrived_s)
+    right = (there := store.partitions(whole)) == sorted(soak.arrived_s)
+    if not right:
+        print(f"wrong     partitions that did not arrive: {sorted(set(there) - set(soak.arrived_s))}")
     for name, arrived_s in soak.arrived_s.items():
         path = store.locate(whole.at(name))
         record = read_record(path)
         marks = [read_attempt(path, attempt) for attempt in range(1, latest_attempt(path) + 1)]
         assert record is not None
-        right &= sum(mark.get("outcome") == "success" for mark in marks) == 1
-        right &= 1 <= times[f"raw[{name}]"] <= len(marks)
+        outcomes, count = [mark.get("outcome") for mark in marks], times[f"raw[{name}]"]
+        if outcomes.count("success") != 1 or not 1 <= count <= len(marks):
+            print(f"wrong     {name}: {count} calls, attempts {outcomes}, by attempt {record.get('attempt')}")
+            right = False
         latencies.append(datetime.fromisoformat(record["finished_at"]).timestamp() - arrived_s)
     calm = latencies[int(len(latencies) * KILLING_SHARE) :]
     count, total = len(soak.arrived_s), sum(times.values())
