@@ -1,4 +1,4 @@
-"""Runs of a sensor that were lost: Dagster launches them again, and the sensor requests again what Dagster does not.
+"""Lost runs of a sensor that Dagster does not launch again: the sensor requests them again.
 
 Dagster's daemon looks once at a lost run, within seconds. If the code server is away then, as after the machine was
 started again, it gives the run up for ever, with all of its tries left. If the run is not marked as failed yet, it
@@ -24,7 +24,7 @@ LOOKED_BACK = timedelta(days=7)
 LEFT_TO_DAGSTER = timedelta(minutes=2)
 """Time in which Dagster launches a lost run again, if it does."""
 LOST, REQUEST = "marin/lost_run", "marin/request"
-"""Tags of a run that is requested again: the lost one, and how many requests there were before."""
+"""Tags of a run that is requested again: the id of the lost one, and the number of the request, from 1."""
 
 
 def tags_of(sensor: str) -> dict[str, str]:

@@ -200,15 +200,15 @@ def drops(store: Store, whole: Output, soak: Soak, calls: Path) -> bool:
     times, latencies = Counter(called(calls)), []
     right = (there := store.partitions(whole)) == sorted(soak.arrived_s)
     if not right:
-        print(f"wrong     partitions that did not arrive: {sorted(set(there) - set(soak.arrived_s))}")
+        print(f"wrong     partitions and drops differ: {sorted(set(there) ^ set(soak.arrived_s))}")
     for name, arrived_s in soak.arrived_s.items():
         path = store.locate(whole.at(name))
         record = read_record(path)
         marks = [read_attempt(path, attempt) for attempt in range(1, latest_attempt(path) + 1)]
         assert record is not None
-        outcomes, count = [mark.get("outcome") for mark in marks], times[f"raw[{name}]"]
-        if outcomes.count("success") != 1 or not 1 <= count <= len(marks):
-            print(f"wrong     {name}: {count} calls, attempts {outcomes}, by attempt {record.get('attempt')}")
+        outcomes, own_calls = [mark.get("outcome") for mark in marks], times[f"raw[{name}]"]
+        if outcomes.count("success") != 1 or not 1 <= own_calls <= len(marks):
+            print(f"wrong     {name}: {own_calls} calls, attempts {outcomes}, by attempt {record.get('attempt')}")
             right = False
         latencies.append(datetime.fromisoformat(record["finished_at"]).timestamp() - arrived_s)
     calm = latencies[int(len(latencies) * KILLING_SHARE) :]
