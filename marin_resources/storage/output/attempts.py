@@ -98,10 +98,10 @@ def begin_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> N
 
 
 def end_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:
-    """Add the end of the attempt to its mark. The mark is history: if it is damaged, the end is logged instead."""
+    """Add the end of the attempt to its mark. The mark is history: if it is damaged or gone, the end is logged."""
     try:
         _write(output_path, attempt, {**read_attempt(output_path, attempt), **facts})
-    except ControlFileError as error:
+    except (ControlFileError, FileNotFoundError) as error:
         log.warning("the end of attempt %d (%s) cannot be recorded: %s", attempt, facts.get("outcome"), error)
 
 

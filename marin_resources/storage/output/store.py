@@ -135,11 +135,7 @@ class Store:
         claim.lease.check()
         committed = commit.publish_commit(claim.path, claim.commit, taken, full)
         fault_points.reach("commit published")
-        _write_committed(claim.path, committed)
-        if claim.output.partition is not None:
-            self.mark_done(claim.output, full)
-        attempts.end_attempt(claim.path, claim.attempt, {"outcome": "success", "finished_at": full["finished_at"]})
-        fault_points.reach("attempt ended")
+        self._complete(claim.output, claim.path, committed)
         claim.lease.release()
         fault_points.reach("lease released")
 
@@ -182,7 +178,7 @@ class Store:
                 return
             if now.state is State.COMMITTED and now.record is not None:
                 remove_temporaries(path)  # the worker may have been killed while it wrote the record
-                _write_committed(path, now)
+                self._complete(output, path, now)
             elif status.read_status(path) is Status.RUNNING:
                 status.replace_status(path, Status.FAILED, seen)
                 _note_stopped(path, attempt, reason)
@@ -262,7 +258,7 @@ class Store:
             if now is None or (now.fence, now.owner) != (claim.attempt, claim.commit.owner):
                 raise LeaseLostError(f"Attempt {claim.attempt} at {claim.path!r} was taken over by another process.")
             if now.state is State.COMMITTED:
-                _write_committed(claim.path, now)
+                self._complete(claim.output, claim.path, now)
                 return False
             try:
                 record.replace_record(claim.path, failed, seen[0])
@@ -283,9 +279,22 @@ class Store:
             raise StoreError(other_version_message(output, path))
         found = commit.read_commit(path)
         if found is not None and found.state is State.COMMITTED and found.record is not None:
-            _write_committed(path, found)
+            self._complete(output, path, found)
             return self._refuse_done(output, path)
         return found
+
+    def _complete(self, output: Output, path: str, committed: Commit) -> None:
+        """Write what follows from the commit object of a complete output. Every process writes the same."""
+        assert committed.record is not None
+        record.write_record(path, committed.record)
+        fault_points.reach("record written")
+        status.write_status(path, Status.SUCCESS)
+        fault_points.reach("status success")
+        if output.partition is not None:
+            self.mark_done(output, committed.record)
+        ended = {"outcome": "success", "finished_at": committed.record.get("finished_at")}
+        attempts.end_attempt(path, committed.fence, ended)
+        fault_points.reach("attempt ended")
 
     def _ending(self, claim: Claim) -> dict[str, Any]:
         now = datetime.now(UTC)
@@ -318,15 +327,6 @@ def _recorded(path: str, found: Status) -> dict[str, Any] | None:
         if committed is not None and committed.record is not None:
             return dict(committed.record)
     return recorded
-
-
-def _write_committed(path: str, committed: Commit) -> None:
-    """Write record and status of a committed output. Every process writes the same."""
-    assert committed.record is not None
-    record.write_record(path, committed.record)
-    fault_points.reach("record written")
-    status.write_status(path, Status.SUCCESS)
-    fault_points.reach("status success")
 
 
 def other_version_message(output: Output, path: str) -> str:

@@ -262,11 +262,26 @@ def test_a_worker_killed_at_any_point_leaves_an_output_that_the_next_completes(
             claim(store, latest + 1, stale=stale_lease(path))
     else:
         make(store, attempt=latest + 1, stale=stale_lease(path))
+    if point != "status success":  # seen complete, and nothing looks at its history again
+        assert attempts.read_attempt(path, attempts.latest_attempt(path))["outcome"] == "success"
     seen = store.look([X])[X]
     assert seen.done
     assert seen.result == {"documents": 3}
     assert read_manifest(path) == take_manifest(path)
     assert seen.record["attempt"] == attempts.latest_attempt(path)  # type: ignore[index]
+
+
+@mostly_on_gcs
+@pytest.mark.parametrize("point", COMMITTED)
+def test_a_worker_killed_after_it_has_published_has_succeeded(store: Store, path: str, point: str) -> None:
+    assert work(store, 1, point) == -signal.SIGKILL
+    store.mark_stopped(X, 1, "its worker died")  # as its orchestrator does
+    seen = store.look([X])[X]
+    assert seen.done
+    assert seen.record is not None
+    mark = attempts.read_attempt(path, 1)
+    assert (mark["outcome"], mark["finished_at"]) == ("success", seen.record["finished_at"])
+    assert "error" not in mark
 
 
 def test_a_mark_that_was_damaged_does_not_keep_an_output_from_its_publication(store: Store, path: str) -> None:
