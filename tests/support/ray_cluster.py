@@ -28,10 +28,10 @@ from types import TracebackType
 import psutil
 import pytest
 
+from marin_resources.ray_tpu.cluster.local import fake_slices, local_cluster
 from marin_resources.ray_tpu.cluster.local import head as local_head
-from marin_resources.ray_tpu.cluster.local import local_cluster
 from marin_resources.ray_tpu.cluster.local import processes as local_processes
-from marin_resources.ray_tpu.cluster.local.state import LocalCluster, write_cluster
+from marin_resources.ray_tpu.cluster.local.state import FakeHost, LocalCluster, write_cluster
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
 
 NODE_TIMEOUT_S = 60
@@ -103,6 +103,15 @@ class Cluster:
                 continue
         return self._add_node(resources, cpus, temp_dir)
 
+    def add_slice(self, kind: str, name: str) -> tuple[FakeHost, ...]:
+        """Add a fake slice; return its hosts, by TPU worker id, when the cluster knows them."""
+        with self._nodes_environment():
+            return fake_slices.start_slice(self._cluster, name, kind)
+
+    def kill_host(self, host: FakeHost) -> None:
+        """Kill a host of a fake slice and all its processes, as if it was preempted without a notice."""
+        fake_slices.kill_slice([host])
+
     def _add_node(self, resources: Mapping[str, float] | None, cpus: float, temp_dir: str | None) -> Node:
         before = local_head.nodes_alive(self._cluster)
         with self._nodes_environment():
@@ -114,7 +123,7 @@ class Cluster:
                 *([] if temp_dir is None else [f"--temp-dir={temp_dir}"]),
             )
         give_up = time.monotonic() + NODE_TIMEOUT_S
-        while local_head.nodes_alive(self._cluster) <= before:
+        while not local_head.nodes_alive(self._cluster) - before:
             if process.poll() is not None or time.monotonic() > give_up:
                 tail = local_head.log_tail(self._cluster)
                 _kill_session(process.pid)

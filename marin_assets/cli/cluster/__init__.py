@@ -4,6 +4,7 @@ May import `marin_assets.cli` and `marin_resources.ray_tpu`; each verb imports t
 
 VERBS = {
     "local": "a cluster on this machine: up, down, status",
+    "preempt": "kill a fake slice of the cluster on this machine, to rehearse it",
     "jobs": "the jobs of all users that run or wait",
     "logs": "the output of a job",
     "stop-job": "stop a job, and report who did to the runs that wait for it",

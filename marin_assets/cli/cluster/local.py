@@ -15,17 +15,23 @@ from marin_assets.cli.output import print_line, print_stderr
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=["up", "down", "status"])
     parser.add_argument("--cpus", type=int, metavar="N", help="CPUs that it may use (default: the machine's)")
+    parser.add_argument(
+        "--fake", default="", metavar="TYPES", help="TPU slices that it pretends to have, such as v4-16,v4-8"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     from marin_assets.cli.options import OptionError
+    from marin_resources.hardware import ResourceError
     from marin_resources.ray_tpu.cluster.local.local_cluster import LocalClusterError
 
     if options.cpus is not None and (options.what != "up" or options.cpus < 1):
         raise OptionError(f"marin cluster local: --cpus is {options.cpus}, expected 1 or more, and for up alone.")
+    if options.fake and options.what != "up":
+        raise OptionError(f"marin cluster local: --fake is {options.fake!r}, expected for up alone.")
     try:
         return {"up": _up, "down": _down, "status": _status}[options.what](options)
-    except LocalClusterError as error:
+    except (LocalClusterError, ResourceError) as error:
         print_stderr(str(error))
         return 1
 
@@ -33,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
 def _up(options: argparse.Namespace) -> int:
     from marin_resources.ray_tpu.cluster.local.local_cluster import describe, up
 
-    print_line(describe(up(cpus=options.cpus)))
+    kinds = [kind.strip() for kind in options.fake.split(",")] if options.fake else []
+    print_line(describe(up(cpus=options.cpus, fake=kinds)))
     return 0
 
 

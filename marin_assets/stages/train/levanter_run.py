@@ -39,10 +39,18 @@ from levanter.tracker.tracker import NoopTracker, Tracker, TrackerConfig
 from levanter.trainer import TrainerConfig
 from rigging.log_setup import configure_logging
 
+from marin_assets.stages.train.all_hosts import evaluation_on_many_devices
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.exports import export_path, is_complete, mark_complete
 from marin_assets.stages.train.inputs import count_tokens
-from marin_assets.stages.train.metrics import TRAIN_ONLY, UNTRAINED_STEP, MetricsFile, Progress, finite_numbers
+from marin_assets.stages.train.metrics import (
+    TRAIN_ONLY,
+    UNTRAINED_STEP,
+    MetricsFile,
+    NoMetrics,
+    Progress,
+    finite_numbers,
+)
 from marin_resources.storage.paths import BUCKET_SCHEMES, join
 
 JAX_CONFIG = {
@@ -70,7 +78,9 @@ REPEATED = {
 """Logger -> the beginning of messages that come many times and tell nothing. Its other messages stay."""
 
 
-def run(config: TrainLmConfig, metrics: MetricsFile, *, tokenizer: str, log_dir: str, resumed_at: int | None) -> int:
+def run(
+    config: TrainLmConfig, metrics: MetricsFile | NoMetrics, *, tokenizer: str, log_dir: str, resumed_at: int | None
+) -> int:
     """Train and export. Returns the number of parameters. `resumed_at` is the step of the last checkpoint, or None."""
     levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
     levanter_config.trainer.checkpointer.before_each = metrics.save
@@ -78,7 +88,7 @@ def run(config: TrainLmConfig, metrics: MetricsFile, *, tokenizer: str, log_dir:
     tracker = MetricsTracker(metrics, progress, finished=resumed_at == config.num_train_steps - 1)
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
     levanter_config.adapter = ExportAndEvaluate(levanter_config, config, evaluate_untrained=resumed_at is None)
-    with _logging_preserved(), listings_cache_disabled(), warnings.catch_warnings():
+    with _logging_preserved(), listings_cache_disabled(), evaluation_on_many_devices(), warnings.catch_warnings():
         # For a second run in one process: Levanter cannot remove the tracker of the first.
         warnings.filterwarnings("ignore", message="Global tracker is already set")
         train_lm.main(levanter_config)
@@ -174,7 +184,7 @@ class MetricsTracker(Tracker):
 
     name = "marin"
 
-    def __init__(self, metrics: MetricsFile, progress: Progress, *, finished: bool) -> None:
+    def __init__(self, metrics: MetricsFile | NoMetrics, progress: Progress, *, finished: bool) -> None:
         self.metrics, self.progress, self.finished = metrics, progress, finished
         self.parameters = 0
 

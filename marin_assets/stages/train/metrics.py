@@ -86,6 +86,16 @@ class MetricsFile:
         return sum(len(_line(row)) for row in self.rows[:-1])
 
 
+class NoMetrics:
+    """In the place of a MetricsFile, on a host that writes none."""
+
+    def add(self, step: int, metrics: Mapping[str, float]) -> None: ...
+
+    def save(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Progress:
     """Log every 5 s: step, loss, tokens a second, time left."""
 

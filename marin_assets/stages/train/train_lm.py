@@ -10,8 +10,9 @@ Out, below the output path:
 
 The same call after a crash resumes from the last checkpoint, and gives the same weights bit for bit on the same
 hardware. Outputs on a disk and in a bucket (gs://, s3://) are equal, except for random file names of TensorStore.
-It runs on the devices that jax finds: TPU, GPU or CPU. It uses no hub, and reads only the caches and the tokenizer
-folder. Levanter needs local folders for the tokenizer and its log, so these are in a temporary folder.
+It runs on the devices that jax finds: TPU, GPU or CPU; on all hosts of a slice as one job. It uses no hub, and reads
+only the caches and the tokenizer folder. Levanter needs local folders for the tokenizer and its log, so these are in a
+temporary folder.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from typing import Any
 
 from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
+from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.exports import remove_unfinished_exports
 from marin_assets.stages.train.inputs import check_inputs, expand_snapshots, stage_tokenizer
 from marin_assets.stages.train.loss_plot import plot_losses
-from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, Row, read_metrics
+from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, NoMetrics, Row, read_metrics
+from marin_resources.hosts import host_index
 from marin_resources.storage.paths import join
 
 KINDS = ("levanter", "jax")
@@ -45,34 +48,37 @@ CURVE_POINTS = 40
 log = logging.getLogger(__name__)
 
 
-class TrainError(ValueError):
-    """The model cannot be trained with this config."""
-
-
 def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     """Train, or resume training from the last checkpoint, and export.
 
     Returns steps, parameters, head_dim, tokens_seen, tokens_per_second (median over the steps), loss_start and loss_end
     (validation loss of the untrained and the trained model, nats a token, on the same batches), loss_ratio (end /
     start), train_loss_end (mean of the last 10 steps), loss_curve (means of the training loss over 40 equal parts of
-    the steps), model_path, plots, resumed_from_step (the checkpoint's step, or None). Raises TrainError for an invalid
-    shape, InputError for caches that do not match.
+    the steps), model_path, plots, resumed_from_step (the checkpoint's step, or None); on other hosts than the first,
+    nothing. Raises TrainError for an invalid shape, or if the step requests a TPU or GPU and jax finds none; InputError
+    for caches that do not match.
     """
     check_shape(config)
     config = replace(config, components=expand_snapshots(config.components))
     check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
-    from marin_assets.stages.train import levanter_run  # jax and Levanter take 3 s to import
+    from marin_assets.stages.train import all_hosts, levanter_run  # jax and Levanter take 3 s to import
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
 
     # TensorStore reads plain paths only. Caches in another region are copied to this one, within the step's budget.
     config = replace(config, components={name: local_path_of(path) for name, path in config.components.items()})
     checkpoints = join(config.output_path, CHECKPOINTS)
-    remove_unfinished(checkpoints)
-    remove_unfinished_exports(config.output_path)
+    all_hosts.join_hosts()
+
+    def remove_leftovers() -> None:
+        remove_unfinished(checkpoints)
+        remove_unfinished_exports(config.output_path)
+
+    all_hosts.on_host_0(remove_leftovers)
     done = last_checkpoint_step(checkpoints)
     if done is not None:
         log.info("resuming from the checkpoint of step %d of %d", done, config.num_train_steps)
-    metrics = MetricsFile(join(config.output_path, METRICS), keep_up_to=done)
+    metrics_path = join(config.output_path, METRICS)
+    metrics = MetricsFile(metrics_path, keep_up_to=done) if host_index() == 0 else NoMetrics()
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="marin-train-") as folder:
@@ -80,9 +86,11 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
             parameters = levanter_run.run(config, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done)
     finally:
         metrics.close()
-    remove_unfinished(checkpoints, also_temporary=True)
     log.info("trained and exported in %.1f s", time.monotonic() - started)
-    rows = read_metrics(metrics.path)
+    if host_index() > 0:
+        return {}
+    remove_unfinished(checkpoints, also_temporary=True)
+    rows = read_metrics(metrics_path)
     plot_losses(rows, join(config.output_path, PLOT))
     return _result(config, rows, parameters, done)
 

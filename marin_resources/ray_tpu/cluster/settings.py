@@ -12,6 +12,8 @@ START_TIMEOUT_VARIABLE = "MARIN_CLUSTER_START_TIMEOUT_S"
 NODE_TYPES_VARIABLE = "MARIN_CLUSTER_NODE_TYPES"
 """Both of the deployment; a submitter sets them in the environment of each job too."""
 DEFAULT_START_TIMEOUT_S = 600.0
+FAKE_VARIABLE = "MARIN_FAKE_TPU"
+"""Set on a node that only pretends to have a TPU."""
 LOCAL = "local"
 """Stands for the address of the cluster of `marin cluster local up`."""
 

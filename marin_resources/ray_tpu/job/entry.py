@@ -13,7 +13,7 @@ import signal
 import threading
 
 from marin_resources.process import began_s
-from marin_resources.ray_tpu.job.on_device import run_on_device
+from marin_resources.ray_tpu.job.on_hosts import run_on_hosts
 from marin_resources.ray_tpu.job.retry import retry_while_unavailable
 from marin_resources.ray_tpu.job.run_step import (
     describe_stop,
@@ -58,13 +58,13 @@ def main(path: str) -> int:
 
 
 def _run(note: JobNote, started_at_s: float) -> Outcome:
-    """Run the step in this process; on a device, which only a Ray task can reserve, in a process there."""
+    """Run the step in this process, or its function on the hosts that have its devices."""
     task = note.task
     if task.resources.gpu is None and task.resources.tpu is None:
         return run_step(note, placement_of(note, started_at_s))
     try:
-        return run_on_device(note)
-    except Exception as error:  # the connection to the worker broke; it may have recorded its end beside the output
+        return run_on_hosts(note)
+    except Exception as error:  # the connection to Ray broke; the end may be recorded beside the output
         return recorded_failure(task.path, task.attempt) or outcome_of_job_error(task, error)
 
 

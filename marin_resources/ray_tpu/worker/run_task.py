@@ -14,10 +14,12 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from marin_resources.ray_tpu.environment.packages import PackagesError, install_packages
 from marin_resources.ray_tpu.log.attempt_log import redirect_output
@@ -38,7 +40,7 @@ from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
 from marin_resources.storage.transfer.budget import moved_bytes
-from marin_resources.storage.upload.writer import writing_as
+from marin_resources.storage.upload.writer import Writer, writing_as
 from marin_resources.storage.usage.entries import enter, entry_of
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import decode, encode, plain
@@ -52,6 +54,16 @@ MAX_RESULT_BYTES = 1_000_000
 """Of a function's result as JSON. Each reuse of the output copies it into Dagster's history."""
 SIGNAL_ARRIVAL_S = 0.2
 """A SIGTERM that caused an exception is certainly received this long after it."""
+
+
+class ElsewhereHooks(Protocol):
+    """What calls the function in other processes tells the attempt."""
+
+    def began(self) -> None:
+        """The function is called now, for the first time."""
+
+    def begin_again(self, number: int) -> Writer:
+        """Prepare the output for try `number`, from 2 on; return the writer of its processes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +82,18 @@ class Placement:
     """Called with the outcome if the process ends with it, so that `run` does not return."""
     stop_reason: Callable[[], str] = lambda: "stopped from outside"
     """Returns why the process was told to stop. Called after the stop."""
+    call: Callable[[ElsewhereHooks], Any] | None = None
+    """Calls the function in other processes, and returns its result. Raises ReportedError."""
+    facts: Callable[[], Mapping[str, Any]] = dict
+    """Further facts for the record, at the end."""
+
+
+class ReportedError(Exception):
+    """The function failed in another process, which has reported a sentence and a traceback."""
+
+    def __init__(self, sentence: str, traceback: str) -> None:
+        super().__init__(sentence)
+        self.sentence, self.traceback = sentence, traceback
 
 
 def run_task(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,6 +148,8 @@ class _Attempt:
     call_started_s: float = 0.0
     """The same by the monotonic clock."""
     compute_s: float | None = None
+    _limit: ExitStack = field(default_factory=ExitStack)
+    """Ends the function's time limit."""
 
     def run(self) -> Outcome:
         try:
@@ -138,6 +164,8 @@ class _Attempt:
         except LateWriteError as error:  # the next attempt moves it aside, or resumes from it
             failed = self._record_failure(str(error), str(error))
             return failed if failed.end is End.SUCCESS else dataclasses.replace(failed, end=End.LOST)
+        except ReportedError as error:
+            return self._record_failure(error.sentence, error.traceback)
         except IrregularFileError as error:  # nothing of the function's code is on the stack
             print(error, flush=True)
             return self._record_failure(str(error), "")
@@ -153,10 +181,7 @@ class _Attempt:
         mirrors = "mirror://" in json.dumps(task.config)
         self._enter_usage(moved_bytes(claim.path) if mirrors else None)
         if mirrors:
-            # late, for its weight: most steps read no mirror
-            from marin_resources.storage.mirror import register
-
-            register()  # before another library registers the protocol
+            register_mirrors()
         budget_bytes = default_budget_bytes() if task.mirror_budget_bytes is None else task.mirror_budget_bytes
         account = Account(
             step=task.output.label,
@@ -168,16 +193,38 @@ class _Attempt:
         requirements = ShardRequirements(env=task.env, packages=task.packages)
         writing = writing_as(claim.writer, claim.lease.check)
         with charged_to(account), writing, reserve(self.placement.allocation, requirements):
-            function, config = load(task.fn), decode(task.config)
+            call = self._function()
             before = children()
-            with deadline(task.timeout_s, self._on_timeout):
-                self.called_at_s, self.call_started_s = time.time(), time.monotonic()
+            with self._limit:
                 try:
-                    return function(config)
+                    return call()
                 finally:
-                    self.compute_s = time.monotonic() - self.call_started_s
+                    if self.called_at_s is not None:
+                        self.compute_s = time.monotonic() - self.call_started_s
                     stop_signal.reinstall_handler()
                     kill_descendants(but=before)  # before the manifest is taken: they may write
+
+    def _function(self) -> Callable[[], Any]:
+        """What calls the step's function, in this process or in others."""
+        if self.placement.call is not None:
+            return partial(self.placement.call, self)
+        function, config = load(self.task.fn), decode(self.task.config)
+
+        def call_here() -> Any:
+            self.began()
+            return function(config)
+
+        return call_here
+
+    def began(self) -> None:
+        """The time limit of the function begins."""
+        self.called_at_s, self.call_started_s = time.time(), time.monotonic()
+        self._limit.enter_context(deadline(self.task.timeout_s, self._on_timeout))
+
+    def begin_again(self, number: int) -> Writer:
+        """Prepare the output for another try of the function; return the writer of its processes."""
+        self.claim = self.store.begin_again(self.claim, number, resumable=self.task.resumable)
+        return self.claim.writer
 
     def _enter_usage(self, moved_bytes: int | None) -> None:
         """Note what this attempt holds, for budgets. `moved_bytes`: None if it reads from no other region."""
@@ -215,7 +262,7 @@ class _Attempt:
         stopped = by_signal or stop_signal.received(0 if isinstance(error, Exception) else SIGNAL_ARRIVAL_S)
         stop_signal.acknowledge()
         shown = Stopped(self.placement.stop_reason()).with_traceback(error.__traceback__) if stopped else error
-        text = "".join(traceback.format_exception(type(shown), shown, _below_this_file(shown)))
+        text = "".join(traceback.format_exception(type(shown), shown, below_file(shown, __file__)))
         outcome = self._record_failure(str(shown) if stopped else f"{type(error).__name__}: {error}", text)
         if outcome.end is End.SUCCESS or (isinstance(error, Exception | SystemExit) and not stopped):
             return outcome
@@ -253,7 +300,7 @@ class _Attempt:
     def _facts(self) -> dict[str, Any]:
         """Return the task's facts with those of this attempt, for the record."""
         job = {"job": dict(self.placement.job)} if self.placement.job is not None else {}
-        return {**self.task.facts, **job, "timing": self._timing()}
+        return {**self.task.facts, **job, **self.placement.facts(), "timing": self._timing()}
 
     def _timing(self) -> dict[str, float | None]:
         """Return the seconds in the queue, in everything before the function, and in the function."""
@@ -264,10 +311,17 @@ class _Attempt:
         return {name: None if wait_s is None else round(max(0.0, wait_s), 3) for name, wait_s in waits.items()}
 
 
-def _below_this_file(error: BaseException) -> TracebackType | None:
-    """Return the traceback from the step's function on; all of it if the function was never called."""
+def register_mirrors() -> None:
+    """Let this process read `mirror://` paths. Call it before another library registers the protocol."""
+    from marin_resources.storage.mirror import register  # late, for its weight: most steps read no mirror
+
+    register()
+
+
+def below_file(error: BaseException, file: str) -> TracebackType | None:
+    """Return the traceback below the frames of `file`, which called the function; all of it if it never did."""
     position = error.__traceback__
-    while position is not None and position.tb_frame.f_code.co_filename == __file__:
+    while position is not None and position.tb_frame.f_code.co_filename == file:
         position = position.tb_next
     return position or error.__traceback__
 

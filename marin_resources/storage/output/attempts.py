@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_resources.storage.control import control
+from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import names_in
 from marin_resources.storage.output.commit import read_commit
 from marin_resources.storage.paths import join
@@ -31,7 +32,7 @@ FORMAT = VersionedJson(
     kind="mark of an attempt",
     newest=FORMAT_VERSION,
     error=AttemptError,
-    shape={"identity": str, "outcome": str, "error": str, "traceback": str},
+    shape={"identity": str, "outcome": str, "error": str, "traceback": str, "tries": [dict]},
 )
 
 
@@ -95,6 +96,14 @@ def latest_identity(output_path: str, latest: int) -> str | None:
 def begin_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:
     """Write the mark of a new attempt. The commit object has given its number to this writer alone."""
     _write(output_path, attempt, {"format_version": FORMAT_VERSION, "attempt": attempt, **facts})
+
+
+def add_facts(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:
+    """Add facts to the mark of an attempt under way, from its own worker. A failure to do so is logged."""
+    try:
+        _write(output_path, attempt, {**read_attempt(output_path, attempt), **facts})
+    except (ControlFileError, FileNotFoundError, UnavailableError) as error:
+        log.warning("the mark of attempt %d cannot be brought up to date: %s", attempt, error)
 
 
 def end_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:

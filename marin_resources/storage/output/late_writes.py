@@ -28,7 +28,7 @@ def require_no_late_writes(output_path: str, writer: Writer, kept: Mapping[str, 
     `kept` has name and generation of each file of earlier attempts from which this one resumes. A write that lands
     after this call is not in the manifest, so `marin verify` finds it.
     """
-    if writer.attempt == 1:
+    if writer.attempt == 1 and writer.number == 1:
         return
     foreign = [
         file
@@ -38,11 +38,16 @@ def require_no_late_writes(output_path: str, writer: Writer, kept: Mapping[str, 
     if foreign:
         names = ", ".join(repr(file.name) for file in foreign[:SHOWN])
         more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
-        late = sorted({file.writer.attempt for file in foreign})
+        late = sorted({_called(file.writer) for file in foreign})
         raise LateWriteError(
-            f"attempt {', '.join(map(str, late))} at {output_path!r}, which had lost its lease, wrote {names}{more} "
-            f"after attempt {writer.attempt} had begun, so nothing is published"
+            f"{', '.join(late)} at {output_path!r}, which was taken for dead, wrote {names}{more} "
+            f"after {_called(writer)} had begun, so nothing is published"
         )
+
+
+def _called(writer: Writer) -> str:
+    number = f", try {writer.number}" if writer.number > 1 else ""
+    return f"attempt {writer.attempt}{number}"
 
 
 def _is_of(output_path: str, file: Stamped) -> bool:

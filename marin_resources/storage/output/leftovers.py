@@ -59,9 +59,10 @@ def find_leftovers(path: str, latest: int) -> Leftovers:
     return found
 
 
-def move_aside(path: str, leftovers: Leftovers, attempt: int, held: lease.Lease) -> None:
-    """Move the leftovers of an attempt to `.marin/aside/<attempt>`. Raises LeaseLostError if the lease is lost."""
-    aside = join(path, ".marin/aside", str(attempt))
+def move_aside(path: str, leftovers: Leftovers, whose: str, held: lease.Lease) -> None:
+    """Move the leftovers to `.marin/aside/<whose>`: the number of an attempt, or "<attempt>-<try>". Raises
+    LeaseLostError if the lease is lost."""
+    aside = join(path, ".marin/aside", whose)
     if is_local(path):
         for name in leftovers.names:
             held.check()

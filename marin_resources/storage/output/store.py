@@ -9,6 +9,7 @@ fail      record the error, then FAILED
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -56,12 +57,14 @@ class Claim:
     lease: lease.Lease
     commit: Commit
     began: datetime
+    number: int = 1
+    """Of the try of its function: see `Store.begin_again`."""
     kept: Mapping[str, str] = field(default_factory=dict)
     """In a bucket, name and generation of each file of earlier attempts from which this one resumes."""
 
     @property
     def writer(self) -> Writer:
-        return Writer(attempt=self.attempt, owner=self.commit.owner)
+        return Writer(attempt=self.attempt, owner=self.commit.owner, number=self.number)
 
 
 class Store:
@@ -121,6 +124,19 @@ class Store:
         except BaseException:  # on any error the lease must not outlive the claim
             held.release()
             raise
+
+    def begin_again(self, claim: Claim, number: int, *, resumable: bool) -> Claim:
+        """The same claim for try `number` of its function. What the last try has left is resumed from, or moved aside.
+
+        What a process of an earlier try, which was taken for dead, writes from now on is a late write. Raises
+        LeaseLostError if the claim is lost.
+        """
+        claim.lease.check()
+        leftovers = find_leftovers(claim.path, claim.attempt)
+        if leftovers.names and not resumable:
+            move_aside(claim.path, leftovers, f"{claim.attempt}-{number - 1}", claim.lease)
+        kept = {file.name: file.stamp for file in leftovers.objects} if resumable else {}
+        return dataclasses.replace(claim, number=number, kept=kept)
 
     def publish(self, claim: Claim, facts: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """Make the output complete and release the claim.
@@ -223,7 +239,7 @@ class Store:
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.") from None
         fault_points.reach("commit claimed")
         if leftovers.names and not resumes:
-            move_aside(path, leftovers, latest, held)
+            move_aside(path, leftovers, str(latest), held)
             fault_points.reach("leftovers moved")
         if output.partition is not None:
             remove_marks(self.prefix, output)

@@ -3,7 +3,7 @@
 So publication recognizes an object that an earlier attempt wrote late (`output/late_writes.py`). In the attempt's own
 process an upload also fails before its first byte if the lease is lost.
 
-MARIN_WRITER   number and owner, "5/0f3a…", for the shards and children of the attempt
+MARIN_WRITER   number and owner, "5/0f3a…", for the shards and children of the attempt; "5/0f3a…/2" in its second try
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ class Writer:
     attempt: int
     owner: str
     """Of the lease: new with each acquisition."""
+    number: int = 1
+    """Of the try, in an attempt that calls its function again on other hosts."""
 
     def __str__(self) -> str:
-        return f"{self.attempt}/{self.owner}"
+        return f"{self.attempt}/{self.owner}" + (f"/{self.number}" if self.number > 1 else "")
 
     @staticmethod
     def parse(text: str) -> Writer:
-        attempt, _, owner = text.partition("/")
-        return Writer(attempt=int(attempt), owner=owner)
+        attempt, owner, *number = text.split("/")
+        return Writer(attempt=int(attempt), owner=owner, number=int(number[0]) if number else 1)
 
 
 class _LeaseCheck:

@@ -73,8 +73,10 @@ def start_head(cluster: LocalCluster) -> subprocess.Popen[bytes]:
     )
 
 
-def start_ray(cluster: LocalCluster, *arguments: str) -> subprocess.Popen[bytes]:
-    """Run `ray start` with these arguments: a head or a node. It outlives this process."""
+def start_ray(
+    cluster: LocalCluster, *arguments: str, environ: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Run `ray start` with these arguments, and further variables: a head or a node. It outlives this process."""
     ray = Path(sys.executable).with_name("ray")
     if not ray.exists():
         raise LocalClusterError(f"The command {str(ray)!r} does not exist. Install Ray beside this Python: uv sync.")
@@ -89,7 +91,7 @@ def start_ray(cluster: LocalCluster, *arguments: str) -> subprocess.Popen[bytes]
     with open(cluster.log_path, "ab") as log:
         return subprocess.Popen(
             [sys.executable, str(ray), "start", *always, *agents, *arguments],
-            env=_environment(cluster, os.environ),
+            env=_environment(cluster, {**os.environ, **(environ or {})}),
             cwd=cluster.temp_dir,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -117,11 +119,14 @@ def await_head(cluster: LocalCluster) -> None:
 
 def answers(cluster: LocalCluster) -> bool:
     """Whether jobs can be submitted: the dashboard answers, and knows a node."""
-    return nodes_alive(cluster) > 0
+    return bool(nodes_alive(cluster))
 
 
-def nodes_alive(cluster: LocalCluster) -> int:
-    """The number of nodes that the dashboard knows; 0 if it does not answer."""
+def nodes_alive(cluster: LocalCluster) -> frozenset[str]:
+    """The ids of the nodes that the dashboard takes for alive; none if it does not answer.
+
+    Ray takes half a minute to know of a node's death.
+    """
     token = Path(cluster.token_path).read_text()
     request = urllib.request.Request(
         f"{cluster.address}/api/v0/nodes?limit=10000", headers={"Authorization": f"Bearer {token}"}
@@ -131,8 +136,8 @@ def nodes_alive(cluster: LocalCluster) -> int:
         with direct.open(request, timeout=ANSWER_TIMEOUT_S) as response:
             nodes = json.load(response)["data"]["result"]["result"]
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):  # not up, or not complete yet
-        return 0
-    return sum(node["state"] == "ALIVE" for node in nodes)
+        return frozenset()
+    return frozenset(node["node_id"] for node in nodes if node["state"] == "ALIVE")
 
 
 def log_tail(cluster: LocalCluster) -> str:

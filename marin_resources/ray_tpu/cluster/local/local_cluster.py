@@ -13,11 +13,13 @@ import shutil
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
+from marin_resources.ray_tpu.cluster.local.fake_slices import is_up, kill_slice, names_of, start_slice
 from marin_resources.ray_tpu.cluster.local.head import (
     STARTS,
     HeadEndedError,
@@ -29,6 +31,7 @@ from marin_resources.ray_tpu.cluster.local.head import (
 )
 from marin_resources.ray_tpu.cluster.local.processes import end_cluster, is_alive
 from marin_resources.ray_tpu.cluster.local.state import (
+    FakeHost,
     LocalCluster,
     LocalClusterError,
     delete_record,
@@ -39,29 +42,20 @@ from marin_resources.ray_tpu.cluster.local.state import (
     write_cluster,
 )
 
-__all__ = ["LocalCluster", "LocalClusterError", "describe", "down", "find", "up"]
+__all__ = ["LocalCluster", "LocalClusterError", "describe", "down", "find", "preempt", "up"]
 
 log = logging.getLogger(__name__)
 
 
-def up(*, cpus: int | None = None, state: Path | None = None) -> LocalCluster:
-    """Start the cluster unless it is up already. Return when jobs can be submitted."""
-    folder = state_folder(state)
+def up(*, cpus: int | None = None, fake: Sequence[str] = (), state: Path | None = None) -> LocalCluster:
+    """Start the cluster unless it is up already. Return when jobs can be submitted.
+
+    `fake`: types of slices that it pretends to have (`fake_slices.py`). Those that are not up are started. Raises
+    LocalClusterError, and ResourceError for an unknown type.
+    """
+    folder, names = state_folder(state), names_of(fake)
     with exclusive(folder):
-        known = read_cluster(folder)
-        if known is not None and is_alive(known.pid, known.started):
-            with suppress(HeadEndedError):  # its head was ending
-                return _up_already(known, cpus)
-        if known is not None:
-            log.info("the local cluster at %s is dead; its remains are removed", known.address)
-            _remove(folder, known)
-        wanted = cpus if cpus is not None else os.cpu_count() or 1
-        for start in range(1, STARTS):
-            try:
-                return _start(folder, wanted)
-            except HeadTimedOutError:
-                log.warning("Ray did not start in its 30 s (start %d of %d): this machine is busy", start, STARTS)
-        return _start(folder, wanted)
+        return _with_slices(folder, _up(folder, cpus), names)
 
 
 def down(*, state: Path | None = None) -> LocalCluster | None:
@@ -90,8 +84,60 @@ def describe(cluster: LocalCluster) -> str:
             f"  token     {cluster.token_path}",
             f"  its log   {cluster.log_path}",
             f"  Ray's own {cluster.temp_dir}",
+            *(_describe_slice(cluster, name) for name in sorted({host.slice for host in cluster.fake_hosts})),
         ]
     )
+
+
+def _describe_slice(cluster: LocalCluster, name: str) -> str:
+    hosts = [host for host in cluster.fake_hosts if host.slice == name]
+    return f"  slice     {name}: a fake {hosts[0].kind}, {sum(map(is_up, hosts))} of its {len(hosts)} hosts are up"
+
+
+def _up(folder: Path, cpus: int | None) -> LocalCluster:
+    known = read_cluster(folder)
+    if known is not None and is_alive(known.pid, known.started):
+        with suppress(HeadEndedError):  # its head was ending
+            return _up_already(known, cpus)
+    if known is not None:
+        log.info("the local cluster at %s is dead; its remains are removed", known.address)
+        _remove(folder, known)
+    wanted = cpus if cpus is not None else os.cpu_count() or 1
+    for start in range(1, STARTS):
+        try:
+            return _start(folder, wanted)
+        except HeadTimedOutError:
+            log.warning("Ray did not start in its 30 s (start %d of %d): this machine is busy", start, STARTS)
+    return _start(folder, wanted)
+
+
+def _with_slices(folder: Path, cluster: LocalCluster, names: Mapping[str, str]) -> LocalCluster:
+    """Start the fake slices of these names and types that are not whole."""
+    for name, kind in names.items():
+        known = [host for host in cluster.fake_hosts if host.slice == name]
+        if known and all(map(is_up, known)):
+            continue
+        kill_slice(known)
+        log.info("starting the fake slice %s", name)
+        others = tuple(host for host in cluster.fake_hosts if host.slice != name)
+        cluster = dataclasses.replace(cluster, fake_hosts=(*others, *start_slice(cluster, name, kind)))
+        write_cluster(folder, cluster)
+    return cluster
+
+
+def preempt(name: str, *, state: Path | None = None) -> tuple[FakeHost, ...]:
+    """Kill all hosts of a fake slice, without a notice. Return them. Raises LocalClusterError if there is no such."""
+    folder = state_folder(state)
+    with exclusive(folder):
+        known = read_cluster(folder)
+        fake_hosts = known.fake_hosts if known is not None else ()
+        hosts = tuple(host for host in fake_hosts if host.slice == name and is_up(host))
+        if not hosts:
+            there = sorted({repr(host.slice) for host in fake_hosts if is_up(host)})
+            what = f"It has {', '.join(there)}." if there else "Start one: marin cluster local up --fake v4-16"
+            raise LocalClusterError(f"The local cluster has no fake slice {name!r} that is up. {what}")
+        kill_slice(hosts)
+        return hosts
 
 
 def _up_already(known: LocalCluster, cpus: int | None) -> LocalCluster:

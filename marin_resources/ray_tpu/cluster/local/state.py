@@ -26,6 +26,21 @@ class LocalClusterError(ClusterError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FakeHost:
+    """A host of a slice that this machine pretends to have: a node of the cluster."""
+
+    slice: str
+    """The name of its slice."""
+    kind: str
+    """The type of its slice: "v4-16"."""
+    worker: int
+    """Its TPU worker id."""
+    pid: int
+    started: float
+    """When that process began, in seconds since 1970."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LocalCluster:
     """A Ray cluster of `marin cluster local up`."""
 
@@ -47,6 +62,7 @@ class LocalCluster:
     """Process id of the head. None while it starts."""
     started: float | None = None
     """When that process began, in seconds since 1970: a later process may have the same id."""
+    fake_hosts: tuple[FakeHost, ...] = ()
 
 
 def state_folder(state: Path | None = None) -> Path:
@@ -71,10 +87,12 @@ def exclusive(folder: Path) -> Iterator[None]:
 def read_cluster(folder: Path) -> LocalCluster | None:
     path = folder / "cluster.json"
     try:
-        cluster = LocalCluster(**json.loads(path.read_text()))
+        fields = json.loads(path.read_text())
+        hosts = tuple(FakeHost(**each) for each in fields.pop("fake_hosts", ()))
+        cluster = LocalCluster(**fields, fake_hosts=hosts)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise LocalClusterError(
             f"The record '{path}' of the local cluster cannot be read ({error}). End its processes and delete the file."
         ) from None

@@ -50,7 +50,7 @@ def test_a_file_that_a_stale_attempt_has_replaced_is_not_published(store: Store)
     with pytest.raises(LateWriteError) as caught:
         store.publish(newer, {}, {})
     assert str(caught.value) == (
-        f"attempt 1 at {newer.path!r}, which had lost its lease, wrote 'part-0', 'part-1', 'part-2' and 1 more after "
+        f"attempt 1 at {newer.path!r}, which was taken for dead, wrote 'part-0', 'part-1', 'part-2' and 1 more after "
         "attempt 2 had begun, so nothing is published"
     )
     assert store.fail(newer, {}, str(caught.value), "")

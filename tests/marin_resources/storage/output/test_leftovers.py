@@ -66,7 +66,7 @@ def test_a_late_claimant_moves_nothing_of_a_newer_attempt_aside(gcs_prefix: str)
     listed = find_leftovers(path, 1)
     newer = claim(store, 2)
     write(path, "part", "2")
-    move_aside(path, listed, 1, newer.lease)
+    move_aside(path, listed, "1", newer.lease)
     assert read(path, "part") == "2"
     newer.lease.release()
 

@@ -1,4 +1,5 @@
-"""Steps on devices, as jobs of a cluster with two machines: only the second has a TPU, and a disk of its own."""
+"""Steps on one host with devices, as jobs of a cluster with two machines: only the second has a TPU, and a disk of its
+own."""
 
 from __future__ import annotations
 
@@ -47,12 +48,22 @@ def die(config):
 """
 ON_DEVICE = """
 import json, os, sys
-from marin_resources.ray_tpu.job.on_device import run_on_device
+from marin_resources.ray_tpu.job.on_hosts import run_on_hosts
 from marin_resources.storage.output.job_notes import read_note
 
 os.environ["MARIN_CLUSTER_START_TIMEOUT_S"] = "0.5"
 note = read_note(sys.argv[1])
-print(run_on_device(note).error)
+print(run_on_hosts(note).error)
+"""
+
+WITHOUT_PAUSES = """
+import sys
+from marin_resources.ray_tpu.job.on_hosts import run_on_hosts
+from marin_resources.ray_tpu.slices import tries
+from marin_resources.storage.output.job_notes import read_note
+
+tries.PAUSE_S = {}
+run_on_hosts(read_note(sys.argv[1]))
 """
 
 
@@ -67,7 +78,7 @@ def other_disk() -> Iterator[str]:
 def tpu_cluster(other_disk: str) -> Iterator[Cluster]:
     with Cluster(cpus=2) as cluster, pytest.MonkeyPatch.context() as environ:
         environ.setenv("TMPDIR", other_disk)
-        cluster.add_node({f"TPU-{KIND}-head": 1}, cpus=1, temp_dir=other_disk)
+        cluster.add_node({f"TPU-{KIND}-head": 1, "TPU": 4}, cpus=1, temp_dir=other_disk)
         yield cluster
 
 
@@ -106,27 +117,33 @@ def test_a_step_on_a_device_runs_where_that_is(
     assert record is not None
     assert record["result"] == {"on": other_disk, "key": "***"}
     assert record["job"]["id"] == job.job.note().submission_id
-    assert log_of(job.job) == [f"making in {other_disk}"]
-    assert "it runs on node" in job.logs()
-    assert "making in" not in job.logs()
+    tried, made = log_of(job.job)
+    assert tried.startswith("try 1 runs on ")
+    assert made.endswith(f") making in {other_disk}")  # before it the host's name, as Ray writes it
+    assert tried in job.logs()
     assert job.job.outcome()["end"] == "success"
 
 
-@pytest.mark.parametrize(
-    ("fn", "end", "error"),
-    [
-        ("fail", "failed", "ValueError: the value 3 is not liked"),
-        ("die", "lost", "its worker died (WorkerCrashedError"),
-    ],
-)
 @pytest.mark.long
-def test_a_step_that_ends_badly_on_a_device_is_reported(
-    start: Callable[..., Submitted], fn: str, end: str, error: str
-) -> None:
-    job = start(fn)
+def test_a_step_that_raises_on_a_device_is_reported(start: Callable[..., Submitted]) -> None:
+    job = start("fail")
     assert job.ended().status is JobStatus.FAILED
     outcome = job.job.outcome()
-    assert (outcome["end"], outcome["error"][: len(error)]) == (end, error)
+    assert (outcome["end"], outcome["error"]) == ("failed", "ValueError: the value 3 is not liked")
+
+
+@pytest.mark.long
+def test_a_step_whose_process_always_dies_is_tried_ten_times_more(
+    tpu_cluster: Cluster, disk_prefix: str, tmp_path: Path
+) -> None:
+    job = new_job(disk_prefix, tmp_path / "code", STEPS, "die", resources=tpu(KIND))
+    submitted = submit(tpu_cluster, job, cpus=ENTRY_CPUS, code=WITHOUT_PAUSES)
+    assert submitted.ended().status is JobStatus.SUCCEEDED, submitted.logs()
+    record = read_record(job.output_path)
+    assert record is not None
+    assert [each["cause"] for each in record["tries"]] == ["lost worker"] * 11
+    assert record["error"].startswith("lost worker on host 0, ")
+    assert ", for the 11th time." in record["error"]
 
 
 @pytest.mark.long
@@ -135,7 +152,8 @@ def test_a_step_that_takes_too_long_on_a_device_is_reported(start: Callable[...,
     assert job.ended().status is JobStatus.FAILED
     outcome = job.job.outcome()
     assert (outcome["end"], outcome["error"]) == ("failed", "the function took longer than its 0.5 s")
-    assert not alive(int((tmp_path / "pid").read_text()))
+    pid = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not alive(pid), "the end of the host's process")
 
 
 @pytest.mark.long
@@ -146,7 +164,7 @@ def test_a_step_on_a_device_that_is_stopped_says_so_and_is_gone_and_one_that_wai
     pid = int(wait_until(lambda: (tmp_path / "first").exists() and (tmp_path / "first").read_text(), "the step"))
     second = start("wait", 2, config={"told": str(tmp_path / "second")})
     second.await_log(f"waiting for 1 CPU, 1 slice(s) of TPU {KIND} for ")
-    assert f"free in the cluster: 1.8 of 3 CPU, 0 of 1 TPU-{KIND}-head" in second.logs()
+    assert f"free in the cluster: 0 of 1 TPU-{KIND}-head, 1.8 of 3 CPU, 0 of 4 TPU" in second.logs()
     second.stop()
     assert second.ended().status is JobStatus.STOPPED
     first.stop()

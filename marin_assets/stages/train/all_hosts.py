@@ -1,0 +1,71 @@
+"""One training on all hosts of a slice: one process each, one `jax.distributed` job. Importing this imports jax.
+
+Every host runs the same code. Host 0 alone writes the metrics, and removes what a killed run has left.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import jax
+import levanter.eval
+from jax.experimental import multihost_utils
+from levanter.utils.jax_utils import local_cpu_mesh
+
+from marin_assets.stages.train.errors import TrainError
+from marin_resources.hosts import ACCELERATOR, coordinator_address, host_count, host_index
+
+START_TIMEOUT_S = 300
+"""How long host 0 waits for the others: they import jax on busy machines."""
+T = TypeVar("T")
+
+
+def join_hosts() -> None:
+    """Connect this process with those of the other hosts, before jax is used. Does nothing on one host."""
+    if host_count() > 1 and not jax.distributed.is_initialized():
+        jax.distributed.initialize(
+            coordinator_address(),
+            host_count(),
+            host_index(),
+            cluster_detection_method="deactivate",  # jax would ask the metadata server, which knows of one slice only
+            initialization_timeout=START_TIMEOUT_S,
+        )
+    wanted = os.environ.get(ACCELERATOR)
+    if wanted and jax.default_backend() != wanted:
+        raise TrainError(
+            f"The step requests a {wanted.upper()}, and jax finds only {jax.devices()[0].device_kind!r} on this host. "
+            f"Check that the environment of the nodes has jax for {wanted.upper()}, and that no other process holds "
+            "the devices."
+        )
+
+
+def on_host_0(work: Callable[[], T]) -> T | None:
+    """What `work` returns on host 0, when it is done there; None on the others, which wait for it."""
+    result = work() if host_index() == 0 else None
+    if host_count() > 1:
+        multihost_utils.sync_global_devices(f"{work.__module__}.{work.__qualname__}")
+    return result
+
+
+@contextmanager
+def evaluation_on_many_devices() -> Iterator[None]:
+    """Let Levanter's evaluation run on more than one device, while the block runs.
+
+    Its dataset makes the arrays of its tags on the mesh of all devices, and the loader stacks them on this host's CPU,
+    which jax refuses. Here they are made there too.
+    """
+    dataset: Any = levanter.eval.DomainTaggedDataset
+    compute = dataset._compute_tag_arrays
+
+    def compute_locally(self: Any) -> Any:
+        with local_cpu_mesh():
+            return compute(self)
+
+    dataset._compute_tag_arrays = compute_locally
+    try:
+        yield
+    finally:
+        dataset._compute_tag_arrays = compute

@@ -1,0 +1,7 @@
+"""The error of a training."""
+
+from __future__ import annotations
+
+
+class TrainError(ValueError):
+    """The model cannot be trained with this config, or on this host: one sentence."""

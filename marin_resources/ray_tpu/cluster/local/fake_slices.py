@@ -1,0 +1,112 @@
+"""Slices of TPU pods that this machine pretends to have, to rehearse on a laptop what happens to real ones.
+
+Each host is a node of the local cluster: a raylet of its own with the labels and resources that Ray gives to the host
+of a real slice. Only the chips are missing: jax finds the CPU there. A host can be killed like a machine.
+
+MARIN_FAKE_TPU=1   set on these nodes, so that a step may run there without chips
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Sequence
+
+import psutil
+
+from marin_resources.hardware import slice_type
+from marin_resources.ray_tpu.cluster.local.head import (
+    POLL_S,
+    START_TIMEOUT_S,
+    STARTS,
+    TIMED_OUT,
+    log_tail,
+    nodes_alive,
+    start_ray,
+)
+from marin_resources.ray_tpu.cluster.local.processes import is_alive, kill, with_children
+from marin_resources.ray_tpu.cluster.local.state import FakeHost, LocalCluster, LocalClusterError
+from marin_resources.ray_tpu.cluster.settings import FAKE_VARIABLE
+
+
+class _HostTimedOutError(RuntimeError):
+    """Ray gave the host's daemon 30 s, and this machine took longer."""
+
+
+def names_of(kinds: Sequence[str]) -> dict[str, str]:
+    """Name of a fake slice -> its type, for these types: "fake-v4-16-0". Raises ResourceError for an unknown type."""
+    names = {}
+    for number, kind in enumerate(kinds):
+        known = slice_type(kind).kind
+        names[f"fake-{known}-{kinds[:number].count(kind)}"] = known
+    return names
+
+
+def start_slice(cluster: LocalCluster, name: str, kind: str) -> tuple[FakeHost, ...]:
+    """Start all hosts of a fake slice; return when the cluster knows them. Raises LocalClusterError."""
+    for start in range(1, STARTS + 1):
+        try:
+            return _start(cluster, name, kind)
+        except _HostTimedOutError as error:
+            if start == STARTS:
+                raise LocalClusterError(str(error)) from None
+    raise AssertionError
+
+
+def kill_slice(hosts: Sequence[FakeHost]) -> None:
+    """Kill hosts with all their processes, without a notice: as a preemption does."""
+    for host in hosts:
+        _kill(host)
+
+
+def is_up(host: FakeHost) -> bool:
+    """Whether the process of the host is alive."""
+    return is_alive(host.pid, host.started)
+
+
+def _start(cluster: LocalCluster, name: str, kind: str) -> tuple[FakeHost, ...]:
+    hosts: list[FakeHost] = []
+    for worker in range(slice_type(kind).hosts):  # one after the other: two raylets may choose the same sockets
+        before = nodes_alive(cluster)
+        process = _start_host(cluster, name, kind, worker)
+        hosts.append(FakeHost(slice=name, kind=kind, worker=worker, pid=process.pid, started=_began_s(process.pid)))
+        until_s = time.monotonic() + START_TIMEOUT_S
+        while not nodes_alive(cluster) - before:
+            if time.monotonic() > until_s or process.poll() is not None:
+                tail = log_tail(cluster)
+                kill_slice(hosts)
+                error = _HostTimedOutError if TIMED_OUT in tail else LocalClusterError
+                raise error(f"The fake slice {name!r} did not join {cluster.address}. The log ends with:\n{tail}")
+            time.sleep(POLL_S)
+    return tuple(hosts)
+
+
+def _start_host(cluster: LocalCluster, name: str, kind: str, worker: int) -> subprocess.Popen[bytes]:
+    known = slice_type(kind)
+    environ = {
+        "TPU_NAME": name,
+        "TPU_WORKER_ID": str(worker),
+        "TPU_ACCELERATOR_TYPE": known.kind,
+        "TPU_TOPOLOGY": known.topology,
+        FAKE_VARIABLE: "1",
+    }
+    return start_ray(
+        cluster,
+        f"--address=127.0.0.1:{cluster.gcs_port}",
+        f"--num-cpus={cluster.cpus}",
+        f"--resources={json.dumps({'TPU': known.chips_per_host})}",
+        environ=environ,
+    )
+
+
+def _began_s(pid: int) -> float:
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:  # it has ended: the caller finds out
+        return 0.0
+
+
+def _kill(host: FakeHost) -> None:
+    if is_up(host):
+        kill(with_children([psutil.Process(host.pid)]))

@@ -1,0 +1,179 @@
+"""A step on GPUs or on slices of TPUs: the job's own process holds its lease, and calls its function on their hosts.
+
+In:  the job's note.   Out: the outcome.
+
+The job claims the output when it has its hosts, and publishes what host 0 returns. A host that dies ends a try, not the
+attempt: the job reserves others, and calls the function there. So the recovery waits for no lease, and a host that was
+cut off and goes on can publish nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from marin_resources import hosts as place
+from marin_resources.ray_tpu.cluster.settings import (
+    DEFAULT_START_TIMEOUT_S,
+    NODE_TYPES_VARIABLE,
+    START_TIMEOUT_VARIABLE,
+)
+from marin_resources.ray_tpu.cluster.settings_from_env import parse_node_types
+from marin_resources.ray_tpu.job.host import host_task
+from marin_resources.ray_tpu.job.run_step import placement_of
+from marin_resources.ray_tpu.ray_options import UnmeetableError, alive_nodes, refuse_unmeetable
+from marin_resources.ray_tpu.shards.connection import connect, task_environment
+from marin_resources.ray_tpu.shards.job_allocation import RAY_OUTPUT_VARIABLES
+from marin_resources.ray_tpu.shards.worker_context import worker_context
+from marin_resources.ray_tpu.slices.bad_hosts import avoidable, bad_hosts, report_bad_host
+from marin_resources.ray_tpu.slices.bundles import group_of, task_options
+from marin_resources.ray_tpu.slices.reservation import Host, reserve
+from marin_resources.ray_tpu.slices.run_hosts import Start
+from marin_resources.ray_tpu.slices.tries import Tries, TriesFailedError
+from marin_resources.ray_tpu.worker.run_task import ElsewhereHooks, ReportedError, run
+from marin_resources.storage.output.attempts import add_facts
+from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.storage.upload.writer import Writer
+from marin_resources.wire.outcome import End, Outcome
+
+FIRST_LOG_S, LOG_EVERY_S = 5.0, 60.0
+
+
+def run_on_hosts(note: JobNote) -> Outcome:
+    """Run the task on hosts with its devices. When this returns or raises, they are released."""
+    os.environ.update(RAY_OUTPUT_VARIABLES)
+    job, began_s = _Job(note, connect()), time.monotonic()
+    with ExitStack() as first:
+        try:
+            job.first = first.enter_context(job.reserve())
+            job.waited_s = time.monotonic() - began_s
+        except UnmeetableError as error:
+            return Outcome(end=End.FAILED, error=str(error))
+        job.release_first = first.close
+        return run(note.task, dataclasses.replace(placement_of(note, time.time()), call=job.call, facts=job.facts))
+
+
+class _Job:
+    def __init__(self, note: JobNote, ray: Any) -> None:
+        self._note, self._ray, self._task = note, ray, note.task
+        self.first: tuple[Host, ...] | None = None
+        """The hosts that were reserved before the claim."""
+        self.waited_s = 0.0
+        """For them."""
+        self.release_first: Callable[[], None] = lambda: None
+        self._tries: Tries | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """What the record holds about the tries."""
+        return {"tries": [dataclasses.asdict(each) for each in self._tries.ledger] if self._tries else []}
+
+    def call(self, attempt: ElsewhereHooks) -> Any:
+        """The function's result, from host 0."""
+        self._tries = Tries(
+            ray=self._ray,
+            reserve=self._next_hosts,
+            began=attempt.began,
+            begin=lambda number: self._starter(attempt.begin_again(number) if number > 1 else None),
+            changed=lambda: add_facts(self._task.path, self._task.attempt, self.facts()),
+            log=_print,
+            waited_s=self.waited_s,
+            on_bad_host=lambda host, error: report_bad_host(host.node_id, error),
+        )
+        try:
+            return self._tries.run()
+        except UnmeetableError as error:
+            raise ReportedError(str(error), "") from None
+        except TriesFailedError as error:
+            raise ReportedError(error.sentence, error.traceback) from None
+
+    @contextmanager
+    def _next_hosts(self, dead: Collection[str]) -> Iterator[tuple[Host, ...]]:
+        if self.first is None:
+            with self.reserve(dead) as hosts:
+                yield hosts
+            return
+        hosts, self.first = self.first, None
+        try:
+            yield hosts
+        finally:
+            self.release_first()
+
+    @contextmanager
+    def reserve(self, dead: Collection[str] = ()) -> Iterator[tuple[Host, ...]]:
+        """Wait for the hosts, on none of the `dead` nodes. Raises UnmeetableError if there are none for long."""
+        resources, watch = self._task.resources, _Wait(self._note, self._ray)
+        nodes = [node for node in self._ray.nodes() if node["NodeID"] not in dead]
+        avoid = avoidable(resources, nodes, bad_hosts()) | frozenset(dead)
+        with reserve(self._ray, resources, avoid=avoid, on_wait=watch.check) as hosts:
+            yield hosts
+
+    def _starter(self, writer: Writer | None) -> Callable[[Sequence[Host]], Start]:
+        """What starts the function on the hosts of a try, which write as `writer`; None: as this process does."""
+        context = worker_context() if writer is None else {**worker_context(), "writer": str(writer)}
+        resources = self._task.resources
+        options = {**task_options(resources), "runtime_env": task_environment(resources.cpus)}
+        options |= {"max_retries": 0, "num_returns": "streaming"}
+        remote = self._ray.remote(max_calls=1)(host_task)
+
+        def starter(hosts: Sequence[Host]) -> Start:
+            def start(host: Host, coordinator: str | None) -> Any:
+                where = _place(host, len(hosts), resources.slices, coordinator)
+                name = f"{self._task.id} host {host.index}"
+                here = remote.options(scheduling_strategy=host.scheduling(), name=name, **options)
+                return here.remote(self._note, where, context)
+
+            return start
+
+        return starter
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+def _place(host: Host, hosts: int, slices: int, coordinator: str | None) -> dict[str, str]:
+    """The variables of a host; host 0 makes its coordinator's address itself."""
+    known = {} if coordinator is None else {place.COORDINATOR: coordinator}
+    return {
+        place.INDEX: str(host.index),
+        place.COUNT: str(hosts),
+        place.SLICE_INDEX: str(host.slice_index),
+        place.SLICE_COUNT: str(slices),
+        **known,
+    }
+
+
+class _Wait:
+    """Says what a step waits for, and gives up when no node has had it for long."""
+
+    def __init__(self, note: JobNote, ray: Any) -> None:
+        self._task, self._ray = note.task, ray
+        self._node_types = parse_node_types(os.environ.get(NODE_TYPES_VARIABLE) or "[]", NODE_TYPES_VARIABLE)
+        self._timeout_s = float(os.environ.get(START_TIMEOUT_VARIABLE) or DEFAULT_START_TIMEOUT_S)
+        self._began_s = self._fit_s = time.monotonic()
+        self._next_log_s = self._began_s + FIRST_LOG_S
+
+    def check(self) -> None:
+        """Raise UnmeetableError if no node has what is requested, and none had for `start_timeout_s`."""
+        task, now_s = self._task, time.monotonic()
+        try:
+            nodes = [*alive_nodes(self._ray), *self._node_types]
+            refuse_unmeetable(f"Step {task.output.label!r}", task.resources, nodes)
+            self._fit_s = now_s
+        except UnmeetableError:
+            if now_s - self._fit_s >= self._timeout_s:
+                raise
+        if now_s >= self._next_log_s:
+            print(self._waiting(now_s - self._began_s), flush=True)
+            self._next_log_s = now_s + LOG_EVERY_S
+
+    def _waiting(self, waited_s: float) -> str:
+        """Return one line: what the step waits for, and how much of it the cluster has."""
+        total, free = self._ray.cluster_resources(), self._ray.available_resources()
+        names = list(group_of(self._task.resources).bundles[0])
+        has = ", ".join(f"{free.get(name, 0):g} of {total.get(name, 0):g} {name}" for name in names)
+        return f"waiting for {self._task.resources.describe()} for {waited_s:.0f} s; free in the cluster: {has}"

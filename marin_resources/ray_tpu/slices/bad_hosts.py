@@ -1,0 +1,61 @@
+"""Hosts that could not use their devices: for a while, no step of the cluster is placed on them.
+
+They are kept in the key-value store of Ray's head, as long as the ids of its nodes are valid: until the head restarts.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from marin_resources.hardware import Resources, slice_type
+from marin_resources.ray_tpu.slices.bundles import POD, SLICE
+
+AVOIDED_S = 1800.0
+"""A process that still holds a chip ends within minutes; a host that is broken is replaced by its cloud."""
+NAMESPACE = b"marin"
+PREFIX = b"bad-host/"
+
+
+def report_bad_host(node_id: str, why: str) -> None:
+    """Let the steps of this cluster avoid the node for half an hour."""
+    from ray.experimental import internal_kv  # late, for its weight
+
+    entry = json.dumps({"at_s": time.time(), "why": why}).encode()
+    internal_kv._internal_kv_put(PREFIX + node_id.encode(), entry, overwrite=True, namespace=NAMESPACE)
+
+
+def bad_hosts() -> dict[str, str]:
+    """Id of the node -> why it is avoided now."""
+    from ray.experimental import internal_kv  # late, for its weight
+
+    found = {}
+    for key in internal_kv._internal_kv_list(PREFIX, namespace=NAMESPACE) or []:
+        data = internal_kv._internal_kv_get(key, namespace=NAMESPACE)
+        entry: dict[str, Any] = json.loads(data) if data else {"at_s": 0.0}
+        if time.time() - entry["at_s"] < AVOIDED_S:
+            found[key[len(PREFIX) :].decode()] = entry["why"]
+    return found
+
+
+def avoidable(resources: Resources, nodes: Sequence[Mapping[str, Any]], bad: Collection[str]) -> frozenset[str]:
+    """Those of the bad nodes that the step can do without: if no other host or whole slice is there, it takes them.
+
+    `nodes` as `ray.nodes()` returns them.
+    """
+    alive = [node for node in nodes if node["Alive"]]
+    bad_here = frozenset(bad) & {node["NodeID"] for node in alive}
+    good = [node for node in alive if node["NodeID"] not in bad_here]
+    if resources.tpu is None:
+        wanted = resources.gpu.count if resources.gpu else 0
+        return bad_here if any(node["Resources"].get("GPU", 0) >= wanted for node in good) else frozenset()
+    kind = slice_type(resources.tpu.kind)
+    hosts: dict[str, int] = {}
+    for node in good:
+        if node["Labels"].get(POD) == kind.kind:
+            name = node["Labels"].get(SLICE, "")
+            hosts[name] = hosts.get(name, 0) + 1
+    whole = sum(count == kind.hosts for count in hosts.values())
+    return bad_here if whole >= resources.slices else frozenset()

@@ -1,0 +1,90 @@
+"""Why a try on a slice failed, from the ends of its hosts and what Ray knows of their nodes.
+
+preempted      a node of the slice died, or is being drained
+lost worker    a process was killed, and its node lives
+bad host       a host could not use its devices
+out of memory  Ray or the function said so
+error          the function raised, for reasons of its own
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from marin_resources.ray_tpu.slices.ends import End, Lost, Raised, Returned, first_line
+from marin_resources.ray_tpu.slices.reservation import Host
+
+
+class Cause(enum.StrEnum):
+    PREEMPTED = "preempted"
+    LOST_WORKER = "lost worker"
+    BAD_HOST = "bad host"
+    OUT_OF_MEMORY = "out of memory"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a try failed."""
+
+    cause: Cause
+    host: Host
+    """The first host that has this cause."""
+    error: str
+    """One sentence."""
+    traceback: str = ""
+
+
+BAD_HOST = re.compile(
+    r"Device or resource busy"  # another process holds the chip, as one that was killed and is not gone
+    r"|TPU is already in use by process"  # libtpu's lock file
+    r"|Unable to initialize backend '(tpu|cuda|gpu)'"  # jax, when libtpu or the driver fails
+    r"|TPU initialization failed"  # libtpu
+    r"|Failed to get global TPU topology"  # libtpu, when a host of the slice does not answer
+    r"|CUDA_ERROR_(NOT_INITIALIZED|SYSTEM_DRIVER_MISMATCH|NO_DEVICE|UNKNOWN|ECC_UNCORRECTABLE)"
+)
+"""In the error of a function: its host cannot use its devices, and the same function may succeed on another."""
+OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|Out of memory|CUDA out of memory|^MemoryError\b")
+"""jax on all devices, XLA's allocator, torch, Python."""
+
+
+def failure_of(ends: Sequence[End], is_alive: Callable[[str], bool]) -> Failure | None:
+    """Why the try failed; None if the function has returned on all hosts. `is_alive` tells that of a node's id.
+
+    The ends are in the order in which they came: of hosts that raised, the first one's error counts.
+
+    A lost host explains the errors of the others: they were in a collective operation with it.
+    """
+    lost = [end for end in ends if isinstance(end, Lost)]
+    raised = [end for end in ends if isinstance(end, Raised)]
+    for gone in lost:
+        if _out_of_memory(gone.error):
+            return Failure(cause=Cause.OUT_OF_MEMORY, host=gone.host, error=first_line(gone.error))
+    for end in ends:
+        if _node_died(end) or (not isinstance(end, Returned) and not is_alive(end.host.node_id)):
+            return Failure(cause=Cause.PREEMPTED, host=end.host, error="its node died")
+    for gone in lost:
+        return Failure(cause=Cause.LOST_WORKER, host=gone.host, error=f"its process died ({first_line(gone.error)})")
+    for pattern, cause in ((BAD_HOST, Cause.BAD_HOST), (OUT_OF_MEMORY, Cause.OUT_OF_MEMORY)):
+        for one in raised:
+            if pattern.search(one.error) or pattern.search(one.traceback):
+                return Failure(cause=cause, host=one.host, error=one.error, traceback=one.traceback)
+    for one in raised:
+        return Failure(cause=Cause.ERROR, host=one.host, error=one.error, traceback=one.traceback)
+    return None
+
+
+def _node_died(end: End) -> bool:
+    """Whether Ray could reach neither the process nor its node. The head knows of the death half a minute later."""
+    from ray.exceptions import LocalRayletDiedError, NodeDiedError  # late, for its weight
+
+    return isinstance(end, Lost) and isinstance(end.error, NodeDiedError | LocalRayletDiedError)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    from ray.exceptions import OutOfMemoryError  # late, for its weight
+
+    return isinstance(error, OutOfMemoryError)

@@ -1,0 +1,82 @@
+"""How the function ended on one host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marin_resources.ray_tpu.slices.reservation import Host
+
+
+@dataclass(frozen=True, kw_only=True)
+class Returned:
+    """The function returned."""
+
+    host: Host
+    result: Any
+    """As JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raised:
+    """The function raised, or its process could not be set up. The host has reported it."""
+
+    host: Host
+    error: str
+    """One sentence."""
+    traceback: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """The host, or the process on it, is gone without a report."""
+
+    host: Host
+    error: Exception
+    """Ray's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancelled:
+    """It was stopped, as another host had raised or was lost."""
+
+    host: Host
+
+
+End = Returned | Raised | Lost | Cancelled
+
+
+def first_line(error: BaseException) -> str:
+    """The error as one line: "NodeDiedError: Task failed because …"."""
+    cause = getattr(error, "cause", None) or error
+    text = str(cause).strip()
+    return f"{type(cause).__name__}: {text.splitlines()[0]}" if text else type(cause).__name__
+
+
+class CodeGoneError(RuntimeError):
+    """The code of the step is no longer on the host."""
+
+
+def report_of_result(result: Any) -> dict[str, Any]:
+    """What a host reports when the function has returned."""
+    return {"result": result}
+
+
+def report_of_error(error: str, traceback: str) -> dict[str, Any]:
+    """What a host reports when the function has raised."""
+    return {"error": error, "traceback": traceback}
+
+
+def report_of_missing_code(error: str) -> dict[str, Any]:
+    """What a host reports when the function has raised as its code was removed."""
+    return {"missing_code": error}
+
+
+def end_of_report(host: Host, report: Mapping[str, Any]) -> Returned | Raised | Lost:
+    """The end that a host has reported."""
+    if "missing_code" in report:
+        return Lost(host=host, error=CodeGoneError(report["missing_code"]))
+    if "error" in report:
+        return Raised(host=host, error=report["error"], traceback=report["traceback"])
+    return Returned(host=host, result=report["result"])

@@ -1,0 +1,135 @@
+"""Reserve all hosts of a step, or none, for as long as a block runs.
+
+    with reserve(ray, tpu("v4-16"), on_wait=...) as hosts:
+        ...
+
+The reservation belongs to the job: Ray releases it when the job's process ends, however it ends, or its node does.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from marin_resources.hardware import Resources
+from marin_resources.ray_tpu.slices.bundles import SLICE, group_of
+
+POLL_S = 0.5
+"""Signals are handled between two polls."""
+HOLD_S = (10.0, 20.0)
+"""How long some of several slices are held while the others are waited for; drawn, so that two steps that wait for each
+other's slices do not meet again."""
+PAUSE_S = (1.0, 10.0)
+"""How long they are then left to others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A host that is reserved."""
+
+    index: int
+    """Among all hosts of the step."""
+    slice_index: int
+    slice_name: str | None
+    """None for a host that is no TPU's."""
+    node_id: str
+    address: str
+    group: Any
+    """Ray's placement group."""
+    bundle: int
+    """Its bundle in the group."""
+
+    def scheduling(self) -> Any:
+        """Ray's strategy that places a task on the host."""
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # late, for its weight
+
+        return PlacementGroupSchedulingStrategy(
+            placement_group=self.group,
+            placement_group_bundle_index=self.bundle,
+            placement_group_capture_child_tasks=False,
+        )
+
+    def describe(self) -> str:
+        """A phrase for the log: "10.0.0.2 of slice 'a'"."""
+        return f"{self.address} of slice {self.slice_name!r}" if self.slice_name else self.address
+
+
+@contextmanager
+def reserve(
+    ray: Any, resources: Resources, *, avoid: Collection[str] = (), on_wait: Callable[[], None] = lambda: None
+) -> Iterator[tuple[Host, ...]]:
+    """Wait for all hosts of the step, on none of the nodes `avoid`; release them at the end of the block.
+
+    `on_wait` is called twice a second while it waits, and may raise.
+    """
+    groups: list[Any] = []
+    try:
+        _acquire(resources, avoid, on_wait, groups)
+        yield _hosts(ray, groups)
+    finally:
+        _release(groups)
+
+
+def _acquire(resources: Resources, avoid: Collection[str], on_wait: Callable[[], None], groups: list[Any]) -> None:
+    """Request a group for each slice until all are there at once. `groups` always holds what is requested."""
+    from ray.util import placement_group  # late, for its weight
+
+    wanted = group_of(resources, avoid).options()
+    while True:
+        groups.extend(placement_group(**wanted) for _ in range(resources.slices))
+        hold_s = random.uniform(*HOLD_S)
+        held_since_s: float | None = None
+        while held_since_s is None or time.monotonic() - held_since_s < hold_s:
+            missing = [group for group in groups if not group.wait(0)]
+            if not missing:
+                return
+            if missing[0].wait(POLL_S):
+                continue
+            on_wait()
+            if held_since_s is None and len(missing) < len(groups):
+                held_since_s = time.monotonic()
+        _release(groups)
+        _pause(random.uniform(*PAUSE_S), on_wait)
+
+
+def _pause(seconds: float, on_wait: Callable[[], None]) -> None:
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        time.sleep(POLL_S)
+        on_wait()
+
+
+def _release(groups: list[Any]) -> None:
+    """Return the hosts to Ray, which ends what still runs in the groups."""
+    from ray.util import remove_placement_group  # late, for its weight
+
+    while groups:
+        remove_placement_group(groups[-1])
+        groups.pop()
+
+
+def _hosts(ray: Any, groups: list[Any]) -> tuple[Host, ...]:
+    from ray.util import placement_group_table  # late, for its weight
+
+    nodes = {node["NodeID"]: node for node in ray.nodes()}
+    hosts: list[Host] = []
+    for slice_index, group in enumerate(groups):
+        placed = placement_group_table(group)["bundles_to_node_id"]
+        for bundle in sorted(placed):
+            node = nodes.get(placed[bundle], {"NodeManagerAddress": "", "Labels": {}})
+            hosts.append(
+                Host(
+                    index=len(hosts),
+                    slice_index=slice_index,
+                    slice_name=node["Labels"].get(SLICE),
+                    node_id=placed[bundle],
+                    address=node["NodeManagerAddress"],
+                    group=group,
+                    bundle=bundle,
+                )
+            )
+    return tuple(hosts)

@@ -1,0 +1,69 @@
+"""Functions of steps that run on all hosts of a slice, and tell a test what they see. Each is a script of its own."""
+
+STEPS = '''
+import json, os, time
+from pathlib import Path
+
+from marin_resources.hosts import coordinator_address, host_count, host_index, slice_count, slice_index
+
+
+def place():
+    return {
+        "index": host_index(), "count": host_count(), "coordinator": coordinator_address(),
+        "slice": os.environ["TPU_NAME"], "worker": int(os.environ["TPU_WORKER_ID"]), "pid": os.getpid(),
+        "slices": slice_count(), "of": slice_index(),
+    }
+
+
+def say(config, name):
+    """Tell the test that this host came to a point."""
+    path = Path(config["told"]) / f"{name}-{host_index()}"
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps(place()))
+    beside.rename(path)
+
+
+def wait_for(config, name):
+    while not (Path(config["told"]) / name).exists():
+        time.sleep(0.05)
+
+
+def report(config):
+    say(config, "here")
+    print("host", host_index(), "is here", flush=True)
+    for index in range(host_count()):  # all hosts at once, as a collective operation needs them
+        wait_for(config, f"here-{index}")
+    return place()
+
+
+def work(config):
+    """The first time, go on until something happens; the next time, return what was there."""
+    folder = Path(config["output_path"])
+    found = sorted(path.name for path in folder.glob("part-*"))
+    (folder / f"part-{host_index()}").write_text("done")
+    if (Path(config["told"]) / "again").exists():
+        say(config, "second")
+        return {"found": found, **place()}
+    say(config, "first")
+    while True:
+        time.sleep(0.05)
+
+
+def fail_on(config):
+    """Raise on one host, while the others work."""
+    say(config, "here")
+    if host_index() == config["host"]:
+        raise {"ValueError": ValueError, "MemoryError": MemoryError, "RuntimeError": RuntimeError}[config["kind"]](
+            config["text"]
+        )
+    while True:
+        time.sleep(0.05)
+
+
+def busy_on(config):
+    """A slice whose devices are held by another process."""
+    say(config, os.environ["TPU_NAME"])
+    if os.environ["TPU_NAME"] == config["bad"] and host_index() == 1:
+        raise RuntimeError("Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by process 1.")
+    return place()
+'''
