@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware import Resources, slice_type
 from marin_resources.output import Holder
 from marin_resources.ray_tpu.companion import start_companion
 from marin_resources.ray_tpu.environment.extras import check_environment, environment_lacks, met_here
@@ -51,6 +51,12 @@ OBJECT_STORE_BYTES = 80_000_000
 STARTS = 4
 TIMED_OUT = "timed out during startup"
 """In the message of Ray's error."""
+
+SEVERAL_HOSTS = Lack(
+    verb="requests",
+    what="a slice of several hosts, and a Ray of the run's own has one",
+    remedy="Run it on a cluster: set MARIN_CLUSTER, or rehearse it with marin cluster local up --fake.",
+)
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +95,8 @@ class LocalBackend:
         return met_here(required, self._all_cpus)
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
-        found = {**package_lacks(required), **environment_lacks(required)}
+        several = {one.step: SEVERAL_HOSTS for one in required if _hosts(one.resources) > 1}
+        found = {**package_lacks(required), **environment_lacks(required), **several}
         of_ray = [one for one in required if one.step not in found and self._asks_ray(one.resources)]
         nodes = alive_nodes(self._ray()) if of_ray else []
         short = {one.step: lack for one in of_ray if (lack := node_lack(one.resources, nodes))}
@@ -122,6 +129,8 @@ class LocalBackend:
                     f"Step {task.output.label!r} cannot run: the Ray of this run has died. Run again; complete outputs "
                     "are reused."
                 )
+            if _hosts(task.resources) > 1:
+                raise UnmeetableError(f"Step {task.output.label!r} {SEVERAL_HOSTS.phrase}")
             refuse_unmeetable(f"Step {task.output.label!r}", task.resources, nodes)
             fresh = needs_fresh_process(task)
             options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}
@@ -233,6 +242,10 @@ def _kill_ray(processes: Iterable[Any]) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             if any("/ray/" in word for word in process.cmdline()):
                 process.kill()
+
+
+def _hosts(resources: Resources) -> int:
+    return resources.slices * slice_type(resources.tpu.kind).hosts if resources.tpu else 1
 
 
 def _retrieve_error(future: asyncio.Future[Any]) -> None:

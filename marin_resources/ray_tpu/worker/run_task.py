@@ -136,7 +136,7 @@ def run(task: Task, placement: Placement) -> Outcome:
 
 @dataclass(kw_only=True)
 class _Attempt:
-    """One try at an output whose lease this process holds."""
+    """The work at an output whose lease this process holds."""
 
     task: Task
     placement: Placement

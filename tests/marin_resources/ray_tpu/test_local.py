@@ -10,7 +10,10 @@ import psutil
 import pytest
 from running import alive, wait_until
 
+from marin_resources.hardware import tpu
 from marin_resources.ray_tpu.leftovers_of_ray import rays_processes
+from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.requirements import Requirements
 
 START = """
 import sys
@@ -100,3 +103,12 @@ def test_a_process_that_has_shut_its_ray_down_lives_on() -> None:
 def _agents(session: str, owner: int) -> list[psutil.Process]:
     found = [process for process in rays_processes(session, owner) if "Agent" in str(process.cmdline())]
     return found if len(found) == 2 else []
+
+
+def test_a_slice_of_several_hosts_is_refused_with_what_to_do() -> None:
+    required = Requirements(step="checkpoints/x", resources=tpu("v4-16"))
+    (lack,) = LocalBackend(cpus=1).lacks([required]).values()
+    assert lack.phrase == (
+        "requests a slice of several hosts, and a Ray of the run's own has one. Run it on a cluster: set "
+        "MARIN_CLUSTER, or rehearse it with marin cluster local up --fake."
+    )

@@ -225,10 +225,10 @@ def test_a_step_for_a_device_is_handed_on_with_its_note(disk_prefix: str, tmp_pa
     handed = (
         "import types, json\n"
         "from marin_resources.wire.outcome import End, Outcome\n"
-        "fake = types.ModuleType('on_device')\n"
-        "fake.run_on_device = lambda note: Outcome(\n"
+        "fake = types.ModuleType('on_hosts')\n"
+        "fake.run_on_hosts = lambda note: Outcome(\n"
         '    end=End.LOST, error=f"{note.task.resources.gpu.count} GPU, {note.submission_id}")\n'
-        "sys.modules['marin_resources.ray_tpu.job.on_device'] = fake\n"
+        "sys.modules['marin_resources.ray_tpu.job.on_hosts'] = fake\n"
     )
     assert job.run(handed)[0] == 1
     assert job.outcome()["end"] == "lost"
