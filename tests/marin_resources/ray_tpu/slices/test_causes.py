@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from ray.exceptions import NodeDiedError, OutOfMemoryError, WorkerCrashedError
+
+from marin_resources.ray_tpu.slices.causes import Cause, failure_of
+from marin_resources.ray_tpu.slices.ends import Cancelled, Lost, Raised, Returned
+from marin_resources.ray_tpu.slices.reservation import Host
+
+HOSTS = [
+    Host(index=i, slice_index=0, slice_name="a", node_id=f"node-{i}", address=f"10.0.0.{i}", group=None, bundle=i)
+    for i in range(3)
+]
+GLOO = Raised(host=HOSTS[0], error="XlaRuntimeError: Gloo all-reduce failed: Connection closed by peer", traceback="T0")
+
+
+def raised(index: int, error: str) -> Raised:
+    return Raised(host=HOSTS[index], error=error, traceback=f"traceback of {index}")
+
+
+def cause_of(*ends: Returned | Raised | Lost | Cancelled, dead: str | None = None) -> tuple[Cause, int]:
+    failure = failure_of(ends, lambda node: node != dead)
+    assert failure is not None
+    return failure.cause, failure.host.index
+
+
+def test_what_has_returned_everywhere_has_not_failed() -> None:
+    assert failure_of([Returned(host=host, result=1) for host in HOSTS], lambda node: False) is None
+
+
+def test_a_lost_host_explains_the_errors_of_its_peers() -> None:
+    assert cause_of(GLOO, Lost(host=HOSTS[1], error=WorkerCrashedError())) == (Cause.LOST_WORKER, 1)
+    assert cause_of(GLOO, Lost(host=HOSTS[2], error=NodeDiedError("gone"))) == (Cause.PREEMPTED, 2)
+    assert cause_of(GLOO, Cancelled(host=HOSTS[1]), dead="node-1") == (Cause.PREEMPTED, 1)
+
+
+def test_a_dead_node_comes_before_a_dead_process() -> None:
+    crashed = [Lost(host=host, error=WorkerCrashedError()) for host in HOSTS]
+    assert cause_of(*crashed, dead="node-2") == (Cause.PREEMPTED, 2)
+
+
+def test_of_errors_the_first_counts() -> None:
+    assert cause_of(raised(1, "ValueError: no"), GLOO) == (Cause.ERROR, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        ("RuntimeError: Unable to initialize backend 'tpu': UNKNOWN: TPU initialization failed", Cause.BAD_HOST),
+        ("RuntimeError: open(/dev/accel0): Device or resource busy", Cause.BAD_HOST),
+        ("XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes", Cause.OUT_OF_MEMORY),
+        ("MemoryError: Unable to allocate 8 GiB", Cause.OUT_OF_MEMORY),
+        ("OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", Cause.OUT_OF_MEMORY),
+        ("ValueError: 'MemoryError' is not a name", Cause.ERROR),
+        ("FileNotFoundError: gs://b/memory", Cause.ERROR),
+    ],
+)
+def test_the_error_tells_what_a_host_lacks(error: str, cause: Cause) -> None:
+    assert cause_of(GLOO, raised(1, error)) == ((cause, 1) if cause is not Cause.ERROR else (Cause.ERROR, 0))
+    assert cause_of(raised(2, error)) == (cause, 2)
+
+
+def test_a_process_that_ray_has_killed_for_its_memory_was_not_preempted() -> None:
+    assert cause_of(GLOO, Lost(host=HOSTS[1], error=OutOfMemoryError("the node"))) == (Cause.OUT_OF_MEMORY, 1)
