@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 
@@ -66,20 +67,21 @@ def is_up(host: FakeHost) -> bool:
 
 
 def _start(cluster: LocalCluster, name: str, kind: str) -> tuple[FakeHost, ...]:
-    hosts: list[FakeHost] = []
-    for worker in range(slice_type(kind).hosts):  # one after the other: two raylets may choose the same sockets
-        before = nodes_alive(cluster)
-        process = _start_host(cluster, name, kind, worker)
-        hosts.append(FakeHost(slice=name, kind=kind, worker=worker, pid=process.pid, started=_began_s(process.pid)))
-        until_s = time.monotonic() + START_TIMEOUT_S
-        while not nodes_alive(cluster) - before:
-            if time.monotonic() > until_s or process.poll() is not None:
-                tail = log_tail(cluster)
-                kill_slice(hosts)
-                error = _HostTimedOutError if TIMED_OUT in tail else LocalClusterError
-                raise error(f"The fake slice {name!r} did not join {cluster.address}. The log ends with:\n{tail}")
-            time.sleep(POLL_S)
-    return tuple(hosts)
+    before = nodes_alive(cluster)
+    processes = [_start_host(cluster, name, kind, worker) for worker in range(slice_type(kind).hosts)]
+    hosts = tuple(
+        FakeHost(slice=name, kind=kind, worker=worker, pid=process.pid, started=_began_s(process.pid))
+        for worker, process in enumerate(processes)
+    )
+    until_s = time.monotonic() + START_TIMEOUT_S
+    while len(nodes_alive(cluster) - before) < len(hosts):
+        if time.monotonic() > until_s or any(process.poll() is not None for process in processes):
+            tail = log_tail(cluster)
+            kill_slice(hosts)
+            error = _HostTimedOutError if TIMED_OUT in tail else LocalClusterError
+            raise error(f"The fake slice {name!r} did not join {cluster.address}. The log ends with:\n{tail}")
+        time.sleep(POLL_S)
+    return hosts
 
 
 def _start_host(cluster: LocalCluster, name: str, kind: str, worker: int) -> subprocess.Popen[bytes]:
@@ -91,8 +93,11 @@ def _start_host(cluster: LocalCluster, name: str, kind: str, worker: int) -> sub
         "TPU_TOPOLOGY": known.topology,
         FAKE_VARIABLE: "1",
     }
+    # A folder of its own, as machines have: nodes that share one choose the same sockets, and remove each other's code.
+    folder = tempfile.mkdtemp(prefix="h", dir=cluster.temp_dir)
     return start_ray(
         cluster,
+        f"--temp-dir={folder}",
         f"--address=127.0.0.1:{cluster.gcs_port}",
         f"--num-cpus={cluster.cpus}",
         f"--resources={json.dumps({'TPU': known.chips_per_host})}",
