@@ -31,7 +31,9 @@ def run(options: argparse.Namespace) -> int:
         raise OptionError(f"marin cluster local: --fake is {options.fake!r}, expected for up alone.")
     try:
         return {"up": _up, "down": _down, "status": _status}[options.what](options)
-    except (LocalClusterError, ResourceError) as error:
+    except ResourceError as error:
+        raise OptionError(f"marin cluster local: --fake: {error}") from None
+    except LocalClusterError as error:
         print_stderr(str(error))
         return 1
 

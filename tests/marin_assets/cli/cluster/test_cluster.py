@@ -24,12 +24,18 @@ def closed_port() -> int:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "marin cluster: got no verb, expected one of 'local', 'jobs', 'logs', 'stop-job', 'submit'."),
+        ([], "marin cluster: got no verb, expected one of 'local', 'preempt', 'jobs', 'logs', 'stop-job', 'submit'."),
         (["stop"], "marin cluster: got 'stop' as the verb, expected one of 'local', "),
         (["local"], "marin cluster local: the following arguments are required: what."),
         (["local", "start"], "marin cluster local: argument what: invalid choice: 'start'"),
         (["local", "up", "--cpus", "0"], "--cpus is 0, expected 1 or more"),
         (["local", "down", "--cpus", "2"], "--cpus is 2, expected 1 or more, and for up alone."),
+        (["local", "down", "--fake", "v4-16"], "marin cluster local: --fake is 'v4-16', expected for up alone."),
+        (
+            ["local", "up", "--fake", "v4-16,v4-15"],
+            "marin cluster local: --fake: The catalogue has no TPU 'v4-15'; near it are 'v4-8', 'v4-16', 'v4-32'.",
+        ),
+        (["preempt"], "marin cluster preempt: the following arguments are required: SLICE."),
         (["logs"], "marin cluster logs: the following arguments are required: job."),
         (["stop-job", "a", "b"], "marin cluster stop-job: unrecognized arguments: b."),
         (["jobs"], "No cluster is selected. Set MARIN_CLUSTER, or pass --cluster"),

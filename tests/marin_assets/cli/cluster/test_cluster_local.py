@@ -37,3 +37,8 @@ def test_where_there_is_none(marin: Marin, tmp_path: Path, monkeypatch: pytest.M
         "No local cluster is up. Start it: marin cluster local up\n",
     )
     assert marin("cluster", "local", "down")[:2] == (0, "No local cluster was up.\n")
+    assert marin("cluster", "preempt", "pod-1") == (
+        1,
+        "",
+        "The local cluster has no fake slice 'pod-1' that is up. Start one: marin cluster local up --fake v4-16\n",
+    )
