@@ -1,42 +1,33 @@
-"""Dagster's SQLite event log with open connections, and without a race. What it stores, and where, does not change.
+"""Dagster's SQLite event log with open connections. What it stores, and where, does not change.
 
 As published (1.13.27) Dagster creates a SQLAlchemy engine for every event: it reuses no compiled statement, and closing
 the last connection writes the whole log to disk. Measured on 2 cores, 100 complete steps take 8 to 14 s to report; with
 open connections, and one fsync per checkpoint in place of one per event, 2 s. Events survive the death of the process
 as before. A power failure can lose the last events of a run, never an output.
-
-Dagster stores the event that a run has failed, and marks the run as failed afterwards. Its daemon, which launches lost
-runs again, may read the event in between: it then takes the run for one that goes on, and never looks at it again. This
-happens when a machine is started again, as the daemon's threads begin together. Here the event is read when the run is
-marked.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from dagster import DagsterEventType, EventLogEntry
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, create_engine, event
 
 from marin_resources.orchestrator.databases import OPTIONAL_BASE_DIR, ensure_database, is_complete
+from marin_resources.orchestrator.marked_failures import FailuresWhenMarked
 
-MARKED_S = 60.0
-"""An event that is older is read in any case: what stored it may have died before it marked the run."""
 KEPT = 8
 """Open databases: one for each run, and the index. A web server reads more runs than this, one after the other."""
 
 
-class KeptSqliteEventLogStorage(SqliteEventLogStorage):
+class KeptSqliteEventLogStorage(FailuresWhenMarked, SqliteEventLogStorage):
     """`event_log_storage` of a dagster.yaml. Without `base_dir`, where Dagster has it: DAGSTER_HOME/history/runs."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
@@ -52,23 +43,6 @@ class KeptSqliteEventLogStorage(SqliteEventLogStorage):
         base_dir = config_value.get("base_dir") or os.path.join(os.environ["DAGSTER_HOME"], "history", "runs")
         ensure_database("SqliteEventLogStorage", base_dir)
         return cls(base_dir, inst_data)
-
-    def get_logs_for_all_runs_by_log_id(
-        self,
-        after_cursor: int = -1,
-        dagster_event_type: DagsterEventType | set[DagsterEventType] | None = None,
-        limit: int | None = None,
-    ) -> Mapping[int, EventLogEntry]:
-        """The events after the cursor, up to the first that a run has failed which is not yet marked as ended."""
-        found = super().get_logs_for_all_runs_by_log_id(after_cursor, dagster_event_type, limit)
-        return dict(takewhile(lambda item: not self._awaits_mark(item[1]), found.items()))
-
-    def _awaits_mark(self, entry: EventLogEntry) -> bool:
-        is_end = entry.dagster_event is not None and entry.dagster_event.event_type is DagsterEventType.RUN_FAILURE
-        if not is_end or entry.timestamp < time.time() - MARKED_S:
-            return False
-        run = self._instance.get_run_by_id(entry.run_id)
-        return run is not None and not run.is_finished
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
