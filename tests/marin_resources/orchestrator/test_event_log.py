@@ -74,5 +74,5 @@ def test_the_failure_of_a_run_is_read_when_the_run_is_marked(tmp_path: Path, mon
         monkeypatch.setattr(instance.run_storage, "handle_run_event", lambda *_: None)
         unmarked = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
         instance.report_run_failed(unmarked)
-        monkeypatch.setattr(f"{MODULE}.MARKED_S", 0.0)
+        monkeypatch.setattr("marin_resources.orchestrator.marked_failures.MARKED_S", 0.0)
         assert len(log.get_logs_for_all_runs_by_log_id(-1, {dg.DagsterEventType.RUN_FAILURE})) == 3
