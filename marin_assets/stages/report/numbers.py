@@ -7,6 +7,7 @@ and the text, which must equal that value to the last digit shown.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from html import escape
@@ -95,7 +96,7 @@ def is_shown_by(text: str, value: float) -> bool:
         number, tolerance = parse_number(text)
     except ValueError:
         return False
-    return abs(number - value) <= tolerance * (1 + 1e-6)
+    return abs(number - value) <= tolerance * (1 + 1e-6) + 4 * math.ulp(value)
 
 
 class TaggedNumbers(HTMLParser):
