@@ -52,6 +52,9 @@ class Resources:
     gpu: Gpu | None = None
     tpu: Tpu | None = None
     slices: int = 1
+    """The fewest slices."""
+    more_slices: tuple[int, ...] = ()
+    """Further numbers of slices that it may take, each more than `slices`."""
 
     def __post_init__(self) -> None:
         _require_positive("cpus", self.cpus)
@@ -72,7 +75,7 @@ class Resources:
 
     @property
     def devices(self) -> int:
-        """GPUs, or chips of TPUs in all slices; 0 without a device."""
+        """GPUs, or chips of TPUs in the fewest slices; 0 without a device."""
         if self.tpu is not None:
             return self.slices * slice_type(self.tpu.kind).chips
         return self.gpu.count if self.gpu is not None else 0
@@ -85,7 +88,8 @@ class Resources:
         if self.gpu:
             parts.append(f"{self.gpu.count} {self.gpu.kind or ''} GPU".replace("  ", " "))
         if self.tpu:
-            parts.append(f"{self.slices} slice(s) of TPU {self.tpu.kind}")
+            slices = " or ".join(map(str, (self.slices, *self.more_slices)))
+            parts.append(f"{slices} slice(s) of TPU {self.tpu.kind}")
         return ", ".join(parts)
 
 
@@ -106,13 +110,27 @@ def gpu(kind: str | None = None, count: int = 1, *, cpus: float = 1, memory_gib:
     return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), gpu=Gpu(count=count, kind=kind))
 
 
-def tpu(kind: str, *, slices: int = 1, cpus: float = 1, memory_gib: float | None = None) -> Resources:
+def tpu(kind: str, *, slices: int | Sequence[int] = 1, cpus: float = 1, memory_gib: float | None = None) -> Resources:
     """Whole slices of TPU pods, for example `tpu("v5p-32", slices=2)`. The CPUs and the memory are those of each host.
+
+    With several numbers, as in `slices=(1, 2, 4)`, the step takes the most that are free, and at least the smallest
+    number. When more get free later, it goes on with them from its next checkpoint.
 
     Raises ResourceError for a name that is not in the catalogue.
     """
     known = Tpu(kind=slice_type(kind).kind)
-    return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), tpu=known, slices=slices)
+    fewest, *more = _slice_counts(slices)
+    return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), tpu=known, slices=fewest, more_slices=tuple(more))
+
+
+def _slice_counts(slices: int | Sequence[int]) -> list[int]:
+    """The numbers of slices, smallest first."""
+    counts = list(slices) if isinstance(slices, Sequence) and not isinstance(slices, str) else [slices]
+    if not counts or any(isinstance(count, bool) or not isinstance(count, int) or count < 1 for count in counts):
+        raise ResourceError(
+            f"Resources got slices={slices!r}, expected a positive number of whole slices, or several: (1, 2, 4)."
+        )
+    return sorted(set(counts))
 
 
 def slice_type(kind: str) -> SliceType:

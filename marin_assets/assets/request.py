@@ -53,6 +53,7 @@ def build_task(
         env=tuple(step.env),
         packages=tuple(step.packages),
         timeout_s=step.timeout_s,
+        progress_timeout_s=step.progress_timeout_s,
         own_job=(True if took_long() else None) if step.own_job is None else step.own_job,
         submitted_at=datetime.now(UTC).isoformat(),
         attempt=attempt,

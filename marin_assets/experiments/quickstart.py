@@ -3,6 +3,7 @@
 python -m marin_assets.experiments.quickstart            about two minutes on two cores; a second run computes nothing
 python -m marin_assets.experiments.quickstart --dry-run
 python -m marin_assets.experiments.quickstart --scale tiny    the same steps on a few pages; about a minute
+MARIN_CLUSTER=… python -m marin_assets.experiments.quickstart --tpu v4-16     the training on a slice of a TPU pod
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
+from marin_resources.hardware import ResourceError, Resources, tpu
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
 
@@ -89,13 +91,13 @@ TINY = Scale(
 SCALES = {"full": FULL, "tiny": TINY}
 
 
-def steps(scale: str = "full") -> list[Step]:
-    """Return all steps at a scale, "full" or "tiny"."""
+def steps(scale: str = "full", *, train_on: Resources | None = None) -> list[Step]:
+    """Return all steps at a scale, "full" or "tiny". `train_on`: resources of the training; a CPU if None."""
     size = SCALES[scale]
     name = "quickstart" if scale == "full" else f"quickstart-{scale}"
     by_label = document_steps(name, size)
     by_label |= curation_steps(name, by_label["documents"], by_label["tokenizer"], size)
-    by_label |= model_steps(name, by_label["clean"], by_label["tokenizer"], by_label["held-out set"], size)
+    by_label |= model_steps(name, by_label["clean"], by_label["tokenizer"], by_label["held-out set"], size, train_on)
     return [*by_label.values(), report(name, by_label)]
 
 
@@ -279,7 +281,9 @@ def find_questions(name: str, kind: str, documents: Step, held_out: Step, **fiel
     )
 
 
-def model_steps(name: str, documents: Step, tokenizer: Step, held_out: Step, size: Scale) -> dict[str, Step]:
+def model_steps(
+    name: str, documents: Step, tokenizer: Step, held_out: Step, size: Scale, train_on: Resources | None
+) -> dict[str, Step]:
     """Return the steps of tokens, model, scores and generated text."""
     tokens = default_tokenize(
         name,
@@ -299,6 +303,7 @@ def model_steps(name: str, documents: Step, tokenizer: Step, held_out: Step, siz
             steps_per_checkpoint=max(size.train_steps // 8, 1),
             steps_per_eval=max(size.train_steps // 4, 1),
         ),
+        resources=train_on,
         expectations=[expect("loss_ratio", at_most=size.at_most_loss_ratio), expect("head_dim", at_least=32)],
     )
     scores = default_eval(
@@ -333,16 +338,20 @@ def report(name: str, by_label: dict[str, Step]) -> Step:
     )
 
 
-def take_scale() -> str:
-    """Take `--scale` off the command line; the rest is that of executor_main."""
+def take_options() -> list[Step]:
+    """Take `--scale` and `--tpu` off the command line, and return the steps; the rest is that of executor_main."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--scale", choices=SCALES, default="full")
+    parser.add_argument("--tpu", metavar="TYPE")
     options, sys.argv[1:] = parser.parse_known_args()
-    return str(options.scale)
+    try:
+        return steps(options.scale, train_on=None if options.tpu is None else tpu(options.tpu))
+    except ResourceError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":
-    paths = executor_main(steps(take_scale()))
+    paths = executor_main(take_options())
     page = join(next((path for name, path in paths.items() if name.startswith("report/")), ""), "report.html")
     if exists(page):  # False with --dry-run or --run-only
         print(f"report: {page}")

@@ -46,6 +46,9 @@ class Step(StepMarker):
     """Requirements that the function needs beyond the extras, for example ("lxml>=5",)."""
     timeout_s: float | None = None
     """Time limit of the function in seconds; None: no limit."""
+    progress_timeout_s: float | None = None
+    """Time limit between two reports of progress (`marin_resources.progress`), also from the function's call to the
+    first, in seconds; None: no limit. It must cover a compilation, an evaluation and a checkpoint."""
     key: Sequence[str] | None = None
     """Asset key in Dagster. None: derived from the name, "tokenized/fineweb" is the asset fineweb/tokenized."""
     own_job: bool | None = None
@@ -83,8 +86,9 @@ class Step(StepMarker):
             require_override(self.override_output_path, self.name)
         if any(isinstance(names, str) for names in (self.extras, self.env, self.packages)):
             raise ConfigError(f"Step {self.name!r} has a text for extras, env or packages, expected a tuple of names.")
-        if self.timeout_s is not None and not self.timeout_s > 0:
-            raise ConfigError(f"Step {self.name!r} has timeout_s={self.timeout_s!r}, expected seconds above 0 or None.")
+        for name, seconds in (("timeout_s", self.timeout_s), ("progress_timeout_s", self.progress_timeout_s)):
+            if seconds is not None and not seconds > 0:
+                raise ConfigError(f"Step {self.name!r} has {name}={seconds!r}, expected seconds above 0 or None.")
         if self.own_job not in (None, True, False):
             raise ConfigError(f"Step {self.name!r} has own_job={self.own_job!r}, expected True, False or None.")
         if not isinstance(self.resources, Resources):

@@ -35,6 +35,8 @@ class Task:
     """Requirements beyond the extras, such as "lxml>=5"."""
     timeout_s: float | None = None
     """Time limit of the function. None: no limit."""
+    progress_timeout_s: float | None = None
+    """Time limit between two steps that the function reports. None: no limit."""
     own_job: bool | None = None
     """Whether the task is a job of its own on a cluster; None leaves that to the back end."""
     attempt: int = 1

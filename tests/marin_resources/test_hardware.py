@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from marin_resources.hardware import GIB, Gpu, ResourceError, Resources, Tpu, cpu, gpu, tpu
+from marin_resources.wire.config_json import decode, encode
 
 
 def test_resources_are_described_in_one_phrase() -> None:
@@ -14,6 +15,7 @@ def test_resources_are_described_in_one_phrase() -> None:
     assert gpu(count=2).describe() == "1 CPU, 2 GPU"
     assert gpu("H100", cpus=8).describe() == "8 CPU, 1 H100 GPU"
     assert tpu("v5p-32", slices=2).describe() == "1 CPU, 2 slice(s) of TPU v5p-32"
+    assert tpu("v5p-32", slices=(1, 2, 4)).describe() == "1 CPU, 1 or 2 or 4 slice(s) of TPU v5p-32"
 
 
 def test_memory_is_given_in_gib_and_stored_in_bytes() -> None:
@@ -24,6 +26,8 @@ def test_memory_is_given_in_gib_and_stored_in_bytes() -> None:
 def test_gpu_and_tpu_fill_in_their_parts() -> None:
     assert gpu("A100", 2) == Resources(gpu=Gpu(count=2, kind="A100"))
     assert tpu("v4-8", slices=3) == Resources(tpu=Tpu(kind="v4-8"), slices=3)
+    assert tpu("v4-8", slices=[4, 1, 2]) == Resources(tpu=Tpu(kind="v4-8"), slices=1, more_slices=(2, 4))
+    assert decode(encode(tpu("v4-8", slices=(1, 2)))) == tpu("v4-8", slices=(1, 2))
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "2", True, None], ids=repr)
@@ -34,6 +38,12 @@ def test_a_value_that_is_not_positive_is_refused_in_one_sentence(value: Any) -> 
         tpu("v4-8", slices=value)
     with pytest.raises(ResourceError, match=r"Resources got gpu count=.* expected a positive number"):
         gpu(count=value)
+
+
+@pytest.mark.parametrize("value", [(), (1, 0), (1, "2"), (True, 2), 1.5], ids=repr)
+def test_numbers_of_slices_that_are_none_are_refused(value: Any) -> None:
+    with pytest.raises(ResourceError, match=r"Resources got slices=.* expected a positive number of whole slices, or"):
+        tpu("v4-8", slices=value)
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "2", True], ids=repr)

@@ -5,6 +5,7 @@ import json, os, time
 from pathlib import Path
 
 from marin_resources.hosts import coordinator_address, host_count, host_index, slice_count, slice_index
+from marin_resources.progress import checkpoint_requested, report_checkpoint, report_resumed, report_step
 
 
 def place():
@@ -12,6 +13,7 @@ def place():
         "index": host_index(), "count": host_count(), "coordinator": coordinator_address(),
         "slice": os.environ["TPU_NAME"], "worker": int(os.environ["TPU_WORKER_ID"]), "pid": os.getpid(),
         "slices": slice_count(), "of": slice_index(),
+        "megascale": {name: value for name, value in os.environ.items() if name.startswith("MEGASCALE_")},
     }
 
 
@@ -57,6 +59,61 @@ def fail_on(config):
             config["text"]
         )
     while True:
+        time.sleep(0.05)
+
+
+def hang_on(config):
+    """The first time, one host does a step less than the others, and all of them wait for it."""
+    report_resumed(None)
+    report_step(1)
+    if (Path(config["told"]) / "again").exists():
+        return place()
+    if host_index() != config["host"]:
+        report_step(2)
+    say(config, "first")
+    wait_for(config, "never")
+
+
+def save_when_asked(config):
+    """Work step by step, and save when that is requested. The second time, return where it went on from."""
+    saved = Path(config["output_path"], "saved")
+    found = int(saved.read_text()) if saved.exists() else None
+    report_resumed(found)
+    step = found or 0
+    while True:
+        step += 1
+        report_step(step)
+        if found is not None:
+            return {"found": found, **place()}
+        if step == 2:
+            say(config, "first")
+        if host_index() == 0 and checkpoint_requested() and not saved.exists():
+            beside = saved.with_suffix(".new")
+            beside.write_text(str(step))
+            beside.rename(saved)
+            report_checkpoint(step)
+        time.sleep(0.05)
+
+
+def take_more(config):
+    """Work step by step, with a checkpoint after the third and when one is asked for, until there are two slices."""
+    saved = Path(config["output_path"], "saved")
+    found = int(saved.read_text()) if saved.exists() else None
+    report_resumed(found)
+    if slice_count() == 2:
+        return {"found": found, **place()}
+    step, answered = found or 0, False
+    while True:
+        step += 1
+        report_step(step)
+        requested = checkpoint_requested()
+        if host_index() == 0 and (step == 3 or (requested and not answered)):
+            beside = saved.with_suffix(".new")
+            beside.write_text(str(step))
+            beside.rename(saved)
+            report_checkpoint(step)
+            answered = requested
+            say(config, "saved")
         time.sleep(0.05)
 
 

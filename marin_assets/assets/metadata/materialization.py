@@ -12,6 +12,8 @@ import dagster as dg
 
 from marin_assets.assets.metadata.curves import curves_of
 from marin_assets.assets.metadata.files import plots_of, report_of
+from marin_assets.assets.metadata.ledger import NAMES as LEDGER
+from marin_assets.assets.metadata.ledger import ledger_of
 from marin_assets.assets.metadata.tables import config_table, table, tables_of
 from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
@@ -26,6 +28,7 @@ TAKEN = frozenset(
         *("path", "report", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by", "made_in"),
         *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
         *("damaged", "transfers_unknown"),
+        *LEDGER,
         *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
     }
 )
@@ -53,6 +56,7 @@ def materialization_metadata(
     shown |= {
         **_sizes(record),
         **_timing(record),
+        **ledger_of(record),
         **{key: value for key, value in transfers.items() if key != "transfers"},
     }
     if transfers.get("transfers"):

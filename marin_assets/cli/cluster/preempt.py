@@ -1,5 +1,7 @@
 """Kill a slice as a cloud does that takes it back, to rehearse it: on the cluster of this machine, and its fake slices.
 
+With `--notice`, its hosts are told before, as Google tells a spot machine 30 s before its end: a training saves then.
+
 The steps that run there go on with another slice, from their last checkpoint. `marin cluster local up --fake …` brings
 the slice back.
 """
@@ -7,21 +9,36 @@ the slice back.
 from __future__ import annotations
 
 import argparse
+import math
 
 from marin_assets.cli.output import print_line, print_stderr
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("slice", metavar="SLICE", help="its name, as `marin cluster local status` shows it")
+    parser.add_argument(
+        "--notice", type=seconds, default=0.0, metavar="SECONDS", help="tell its hosts so long before (default: 0)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     from marin_resources.ray_tpu.cluster.local.local_cluster import LocalClusterError, preempt
 
     try:
-        hosts = preempt(options.slice)
+        hosts = preempt(options.slice, notice_s=options.notice)
     except LocalClusterError as error:
         print_stderr(str(error))
         return 1
     print_line(f"The slice {options.slice!r} is preempted: its {len(hosts)} hosts are killed.")
     return 0
+
+
+def seconds(text: str) -> float:
+    """Seconds of at least 0, from a command line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected seconds of at least 0, such as 30")
+    return value

@@ -10,6 +10,7 @@ from typing import Any
 
 from marin_resources.storage.files import exists, read_json
 from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.output.ledger import tries_of
 from marin_resources.storage.paths import join
 
 RECORD = ".executor_info"
@@ -38,6 +39,11 @@ class StepRecord:
     @property
     def result(self) -> Mapping[str, Any]:
         return self.record.get("result") or {}
+
+    @property
+    def tries(self) -> list[Mapping[str, Any]]:
+        """Of a step that ran on slices."""
+        return tries_of(self.record)
 
     @property
     def dependencies(self) -> list[str]:

@@ -29,6 +29,7 @@ from marin_assets.stages.report.charts import draw_losses, draw_score_bars
 from marin_assets.stages.report.dag import DagNode, draw_dag
 from marin_assets.stages.report.numbers import ALL, check_numbers, tagged
 from marin_assets.stages.report.records import ReportError, StepRecord, flat_numbers, parents_of, read_records
+from marin_assets.stages.report.timeline import draw_tries
 from marin_assets.stages.report.waterfall import rejected_documents, waterfall_charts
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -141,6 +142,7 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         shares=shares_of_time(records),
         waterfalls=[(labels, Markup(chart)) for labels, chart in waterfall_charts(records)],
         rejected={label: rejected_documents(step, config.sample_rejected) for label, step in records.items()},
+        timelines={label: Markup(draw_tries(tries)) for label, step in records.items() if (tries := step.tries)},
         losses={label: Markup(chart) for label, chart in loss_charts(records).items()},
         scores={
             label: [(task, Markup(chart)) for task, chart in score_charts(step, records)]

@@ -13,8 +13,8 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -51,6 +51,7 @@ from marin_assets.stages.train.metrics import (
     Progress,
     finite_numbers,
 )
+from marin_resources.progress import checkpoint_requested, report_checkpoint, report_resumed, report_step
 from marin_resources.storage.paths import BUCKET_SCHEMES, join
 
 JAX_CONFIG = {
@@ -87,7 +88,7 @@ def run(
     progress = Progress(config.num_train_steps, config.train_batch_size * config.model.max_seq_len)
     tracker = MetricsTracker(metrics, progress, finished=resumed_at == config.num_train_steps - 1)
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
-    levanter_config.adapter = ExportAndEvaluate(levanter_config, config, evaluate_untrained=resumed_at is None)
+    levanter_config.adapter = ExportAndEvaluate(levanter_config, config, resumed_at=resumed_at)
     with _logging_preserved(), listings_cache_disabled(), evaluation_on_many_devices(), warnings.catch_warnings():
         # For a second run in one process: Levanter cannot remove the tracker of the first.
         warnings.filterwarnings("ignore", message="Global tracker is already set")
@@ -164,9 +165,13 @@ class LateCheckpointerConfig(CheckpointerConfig):
         self.created: Checkpointer = super().create(run_id)
         save = self.created.save_checkpoint
 
-        def save_after_metrics(*args: Any, **kwargs: Any) -> None:
+        def save_after_metrics(*args: Any, step: int, commit_callback: Callable[[], None], **kwargs: Any) -> None:
+            def committed() -> None:
+                commit_callback()
+                report_checkpoint(step)
+
             self.before_each()
-            save(*args, **kwargs)
+            save(*args, step=step, commit_callback=committed, **kwargs)
 
         self.created.save_checkpoint = save_after_metrics  # type: ignore[method-assign]
         return NoCheckpointer()
@@ -229,16 +234,20 @@ class MetricsTrackerConfig(TrackerConfig):
 class ExportAndEvaluate(NoAdaptorConfig):
     """Add hooks for checkpoints, the export and the first evaluation. Adapts nothing: all parameters are trained."""
 
-    def __init__(self, config: train_lm.TrainLmConfig, own: TrainLmConfig, *, evaluate_untrained: bool) -> None:
-        self.config, self.own, self.evaluate_untrained = config, own, evaluate_untrained
+    def __init__(self, config: train_lm.TrainLmConfig, own: TrainLmConfig, *, resumed_at: int | None) -> None:
+        self.config, self.own, self.resumed_at = config, own, resumed_at
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
-        if self.evaluate_untrained:
+        if self.resumed_at is None:
             _evaluate_untrained(self.config, trainer, tokenizer)
+
+        reports = StepReports(self.resumed_at)
 
         def checkpoint(info: Any, force: bool = False) -> None:
             checkpointer = self.config.trainer.checkpointer.created
-            checkpointer.on_step(tree=info.state.saveable_state, step=info.step, force=force)
+            reports.step(int(info.step))
+            with _due_now(checkpointer) if reports.is_checkpoint_due() else nullcontext():
+                checkpointer.on_step(tree=info.state.saveable_state, step=info.step, force=force)
 
         def save(info: Any, path: str) -> None:
             converter.save_pretrained(info.eval_model, path, generation_config=export.generation_config)
@@ -259,6 +268,38 @@ class ExportAndEvaluate(NoAdaptorConfig):
             trainer.add_hook(export_at_a_step, every=self.own.steps_per_hf_export)
         trainer.add_hook(checkpoint, every=1)  # the checkpointer decides which steps to save
         trainer.add_hook(export_at_the_end, every=trainer.num_train_steps + 1)
+
+
+class StepReports:
+    """Reports each training step on its host, and heeds a request for a checkpoint once."""
+
+    def __init__(self, resumed_at: int | None) -> None:
+        self._resumed_at = resumed_at
+        self._has_begun = self._is_answered = False
+
+    def step(self, step: int) -> None:
+        if not self._has_begun:  # what was before the end of the first step is compilation, for the most part
+            self._has_begun = True
+            report_resumed(self._resumed_at)
+        report_step(step)
+
+    def is_checkpoint_due(self) -> bool:
+        """Whether one was requested now. Host 0 decides for all: Levanter broadcasts its decision."""
+        if self._is_answered or jax.process_index() > 0 or not checkpoint_requested():
+            return False
+        self._is_answered = True
+        log.info("saving a checkpoint at once: a host of this training is about to be taken away")
+        return True
+
+
+@contextmanager
+def _due_now(checkpointer: Checkpointer) -> Iterator[None]:
+    """Let the next temporary checkpoint be due, while the block runs."""
+    interval, checkpointer.save_interval = checkpointer.save_interval, timedelta(0)
+    try:
+        yield
+    finally:
+        checkpointer.save_interval = interval
 
 
 def _evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any) -> None:

@@ -9,15 +9,20 @@ can give it back only by its end.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import socket
+import sys
+import time
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from marin_resources import hosts
 from marin_resources.hardware import Resources
+from marin_resources.progress import reports_to
 from marin_resources.ray_tpu.cluster.settings import FAKE_VARIABLE
 from marin_resources.ray_tpu.job.local_code import has_vanished
 from marin_resources.ray_tpu.job.process_setup import SETUP_ERRORS, set_up_process
@@ -25,34 +30,44 @@ from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, ShardRequirements, reserve
 from marin_resources.ray_tpu.shards.worker_context import activate
 from marin_resources.ray_tpu.slices.ends import report_of_error, report_of_missing_code, report_of_result
+from marin_resources.ray_tpu.slices.host_progress import Notes, ProgressOnHost
+from marin_resources.ray_tpu.slices.place import megascale
+from marin_resources.ray_tpu.slices.preemption_notice import HOST_VARIABLE, drain_this_node, watched
+from marin_resources.ray_tpu.slices.tpu_machine import prepare_for_tpu
+from marin_resources.ray_tpu.worker.deadline import deadline
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
 from marin_resources.ray_tpu.worker.run_task import below_file, jsonable, register_mirrors
 from marin_resources.storage.output.job_notes import JobNote
 from marin_resources.wire.config_json import decode
 from marin_resources.wire.reference import load
 
+PEERS_HANG_S = 5.0
+"""How long a process that hangs waits for its end: its peers hang with it, and print their stacks in these seconds."""
 
-def host_task(note: JobNote, place: Mapping[str, str], context: Mapping[str, Any]) -> Iterator[Any]:
+
+def host_task(note: JobNote, place: Mapping[str, str], context: Mapping[str, Any], notes: str) -> Iterator[Any]:
     """Yield "address:port" of this host, with a port that is free, then the report of the function's end.
 
-    `place`: the variables of `marin_resources.hosts`. `context`: see `shards/worker_context.py`.
+    `place`: the variables of `marin_resources.hosts`. `context`: see `shards/worker_context.py`. `notes`: the name of
+    the notes of the hosts' progress.
     """
     import ray  # late, for its weight
 
     address = f"{ray.util.get_node_ip_address()}:{_free_port()}"
     yield address
     coordinator = {hosts.COORDINATOR: address} if int(place[hosts.COUNT]) > 1 else {}
-    os.environ.update({**coordinator, **place, **_accelerator(note.task.resources)})
-    yield _run(note, context)
+    known = {**coordinator, **place}
+    os.environ.update({**known, **megascale(known), **_accelerator(note.task.resources)})
+    yield _run(note, context, ProgressOnHost(Notes(notes), hosts.host_index()))
 
 
-def _run(note: JobNote, context: Mapping[str, Any]) -> dict[str, Any]:
+def _run(note: JobNote, context: Mapping[str, Any], progress: ProgressOnHost) -> dict[str, Any]:
     if note.code.get("image_root"):
         os.chdir(note.code["image_root"])  # as a job's own process; Ray enters a shipped directory by itself
     adopt_orphans()
     with activate(context):
         try:
-            return report_of_result(_call(note))
+            return report_of_result(_call(note, progress))
         except SETUP_ERRORS as error:
             return report_of_error(str(error), "")
         except BaseException as error:  # also SystemExit: the job must learn of it
@@ -64,7 +79,7 @@ def _run(note: JobNote, context: Mapping[str, Any]) -> dict[str, Any]:
             return report_of_error(redactor.text(f"{type(error).__name__}: {error}"), text)
 
 
-def _call(note: JobNote) -> Any:
+def _call(note: JobNote, progress: ProgressOnHost) -> Any:
     """The function's result as JSON, on host 0; nothing of it on the others."""
     task, resources = set_up_process(note), note.task.resources
     if "mirror://" in json.dumps(task.config):
@@ -73,18 +88,42 @@ def _call(note: JobNote) -> Any:
     with reserve(allocation, ShardRequirements(env=task.env, packages=task.packages)):
         function, config = load(task.fn), decode(task.config)
         before = children()
-        try:
-            result = function(config)
-        finally:
-            kill_descendants(but=before)
+        with _heard(progress, task.progress_timeout_s), _notices(resources):
+            try:
+                result = function(config)
+            finally:
+                kill_descendants(but=before)
     return Redactor(secrets_of(task.env)).json(jsonable(result)) if hosts.host_index() == 0 else None
 
 
+@contextmanager
+def _heard(progress: ProgressOnHost, limit_s: float | None) -> Iterator[None]:
+    """Listen to the function. If it reports no step for too long: print all stacks, note it, end the process."""
+
+    def on_expired(_: str) -> None:
+        assert limit_s is not None
+        progress.hangs(limit_s)
+        print(f"no progress for {limit_s:g} s; the stacks of all threads:", file=sys.stderr, flush=True)
+        faulthandler.dump_traceback(file=2, all_threads=True)
+        time.sleep(PEERS_HANG_S)
+
+    with deadline(limit_s, on_expired) as renew, reports_to(progress):
+        progress.renew = renew
+        yield
+
+
+def _notices(resources: Resources) -> AbstractContextManager[None]:
+    """Listen to the cloud, on a machine of one."""
+    has_cloud = resources.tpu is not None and not os.environ.get(FAKE_VARIABLE)
+    return watched(drain_this_node) if has_cloud or os.environ.get(HOST_VARIABLE) else nullcontext()
+
+
 def _accelerator(resources: Resources) -> dict[str, str]:
-    """The variable that names what jax must find here; none on a host that only pretends to have it."""
+    """Prepare for the devices. Return the variable that names what jax must find: none on a host that pretends."""
     if os.environ.get(FAKE_VARIABLE):
         return {}
     if resources.tpu:
+        prepare_for_tpu()
         return {hosts.ACCELERATOR: "tpu"}
     return {hosts.ACCELERATOR: "gpu"} if resources.gpu else {}
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from marin_resources import hosts as place
 from marin_resources.ray_tpu.cluster.settings import (
     DEFAULT_START_TIMEOUT_S,
     NODE_TYPES_VARIABLE,
@@ -31,12 +30,15 @@ from marin_resources.ray_tpu.shards.job_allocation import RAY_OUTPUT_VARIABLES
 from marin_resources.ray_tpu.shards.worker_context import worker_context
 from marin_resources.ray_tpu.slices.bad_hosts import avoidable, bad_hosts, report_bad_host
 from marin_resources.ray_tpu.slices.bundles import group_of, task_options
+from marin_resources.ray_tpu.slices.growth import slice_count
+from marin_resources.ray_tpu.slices.place import place_of
 from marin_resources.ray_tpu.slices.reservation import Host, reserve
 from marin_resources.ray_tpu.slices.run_hosts import Start
 from marin_resources.ray_tpu.slices.tries import Tries, TriesFailedError
 from marin_resources.ray_tpu.worker.run_task import ElsewhereHooks, ReportedError, run
-from marin_resources.storage.output.attempts import add_facts
+from marin_resources.storage.output.attempts import add_facts, earlier_tries
 from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.storage.output.ledger import ledger_of
 from marin_resources.storage.upload.writer import Writer
 from marin_resources.wire.outcome import End, Outcome
 
@@ -66,19 +68,29 @@ class _Job:
         """For them."""
         self.release_first: Callable[[], None] = lambda: None
         self._tries: Tries | None = None
+        self._earlier: list[dict[str, Any]] = []
 
     def facts(self) -> dict[str, Any]:
-        """What the record holds about the tries."""
-        return {"tries": [dataclasses.asdict(each) for each in self._tries.ledger] if self._tries else []}
+        """What the record holds about the tries: those of earlier attempts at this output too."""
+        tries = [*self._earlier, *self._own()]
+        return {"tries": tries, "ledger": ledger_of(tries)}
+
+    def _own(self) -> list[dict[str, Any]]:
+        """The tries of this attempt, for its mark."""
+        return [each.to_dict() for each in self._tries.ledger] if self._tries else []
 
     def call(self, attempt: ElsewhereHooks) -> Any:
         """The function's result, from host 0."""
+        self._earlier = earlier_tries(self._task.path, self._task.attempt)
         self._tries = Tries(
             ray=self._ray,
+            resources=self._task.resources,
+            attempt=self._task.attempt,
+            name=self._note.submission_id,
             reserve=self._next_hosts,
             began=attempt.began,
             begin=lambda number: self._starter(attempt.begin_again(number) if number > 1 else None),
-            changed=lambda: add_facts(self._task.path, self._task.attempt, self.facts()),
+            changed=lambda: add_facts(self._task.path, self._task.attempt, {"tries": self._own()}),
             log=_print,
             waited_s=self.waited_s,
             on_bad_host=lambda host, error: report_bad_host(host.node_id, error),
@@ -111,7 +123,7 @@ class _Job:
         with reserve(self._ray, resources, avoid=avoid, on_wait=watch.check) as hosts:
             yield hosts
 
-    def _starter(self, writer: Writer | None) -> Callable[[Sequence[Host]], Start]:
+    def _starter(self, writer: Writer | None) -> Callable[[Sequence[Host], str], Start]:
         """What starts the function on the hosts of a try, which write as `writer`; None: as this process does."""
         context = worker_context() if writer is None else {**worker_context(), "writer": str(writer)}
         resources = self._task.resources
@@ -119,12 +131,12 @@ class _Job:
         options |= {"max_retries": 0, "num_returns": "streaming"}
         remote = self._ray.remote(max_calls=1)(host_task)
 
-        def starter(hosts: Sequence[Host]) -> Start:
+        def starter(hosts: Sequence[Host], notes: str) -> Start:
             def start(host: Host, coordinator: str | None) -> Any:
-                where = _place(host, len(hosts), resources.slices, coordinator)
+                where = place_of(host, len(hosts), slice_count(hosts), coordinator)
                 name = f"{self._task.id} host {host.index}"
                 here = remote.options(scheduling_strategy=host.scheduling(), name=name, **options)
-                return here.remote(self._note, where, context)
+                return here.remote(self._note, where, context, notes)
 
             return start
 
@@ -133,18 +145,6 @@ class _Job:
 
 def _print(line: str) -> None:
     print(line, flush=True)
-
-
-def _place(host: Host, hosts: int, slices: int, coordinator: str | None) -> dict[str, str]:
-    """The variables of a host; host 0 makes its coordinator's address itself."""
-    known = {} if coordinator is None else {place.COORDINATOR: coordinator}
-    return {
-        place.INDEX: str(host.index),
-        place.COUNT: str(hosts),
-        place.SLICE_INDEX: str(host.slice_index),
-        place.SLICE_COUNT: str(slices),
-        **known,
-    }
 
 
 class _Wait:

@@ -1,8 +1,10 @@
 """Why a try on a slice failed, from the ends of its hosts and what Ray knows of their nodes.
 
+more slices    the step may have more of them than the try had (`growth.py`)
 preempted      a node of the slice died, or is being drained
 lost worker    a process was killed, and its node lives
 bad host       a host could not use its devices
+hang           a host reported no step for too long
 out of memory  Ray or the function said so
 error          the function raised, for reasons of its own
 """
@@ -14,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from marin_resources.ray_tpu.slices.ends import End, Lost, Raised, Returned, first_line
+from marin_resources.ray_tpu.slices.ends import End, Hung, Lost, Raised, Returned, first_line
 from marin_resources.ray_tpu.slices.reservation import Host
 
 
@@ -22,6 +24,8 @@ class Cause(enum.StrEnum):
     PREEMPTED = "preempted"
     LOST_WORKER = "lost worker"
     BAD_HOST = "bad host"
+    HANG = "hang"
+    MORE_SLICES = "more slices"
     OUT_OF_MEMORY = "out of memory"
     ERROR = "error"
 
@@ -36,6 +40,8 @@ class Failure:
     error: str
     """One sentence."""
     traceback: str = ""
+    avoid: tuple[Host, ...] = ()
+    """The hosts that no step is to be placed on for a while."""
 
 
 BAD_HOST = re.compile(
@@ -66,15 +72,25 @@ def failure_of(ends: Sequence[End], is_alive: Callable[[str], bool]) -> Failure 
     for end in ends:
         if _node_died(end) or (not isinstance(end, Returned) and not is_alive(end.host.node_id)):
             return Failure(cause=Cause.PREEMPTED, host=end.host, error="its node died")
+    if hung := [end for end in ends if isinstance(end, Hung)]:
+        return _hang(hung)
     for gone in lost:
         return Failure(cause=Cause.LOST_WORKER, host=gone.host, error=f"its process died ({first_line(gone.error)})")
     for pattern, cause in ((BAD_HOST, Cause.BAD_HOST), (OUT_OF_MEMORY, Cause.OUT_OF_MEMORY)):
         for one in raised:
             if pattern.search(one.error) or pattern.search(one.traceback):
-                return Failure(cause=cause, host=one.host, error=one.error, traceback=one.traceback)
+                avoid = (one.host,) if cause is Cause.BAD_HOST else ()
+                return Failure(cause=cause, host=one.host, error=one.error, traceback=one.traceback, avoid=avoid)
     for one in raised:
         return Failure(cause=Cause.ERROR, host=one.host, error=one.error, traceback=one.traceback)
     return None
+
+
+def _hang(hung: Sequence[Hung]) -> Failure:
+    """Those that are the fewest steps on hold up the others; where all are equal, any of them may."""
+    fewest = min(-1 if end.step is None else end.step for end in hung)
+    last = [end for end in hung if (-1 if end.step is None else end.step) == fewest]
+    return Failure(cause=Cause.HANG, host=last[0].host, error=last[0].error, avoid=tuple(end.host for end in last))
 
 
 def _node_died(end: End) -> bool:

@@ -38,13 +38,24 @@ class Lost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hung:
+    """The function reported no step for too long. Its process has printed its stacks, and is gone."""
+
+    host: Host
+    error: str
+    """One sentence."""
+    step: int | None
+    """The last step that it reported."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cancelled:
     """It was stopped, as another host had raised or was lost."""
 
     host: Host
 
 
-End = Returned | Raised | Lost | Cancelled
+End = Returned | Raised | Lost | Hung | Cancelled
 
 
 def first_line(error: BaseException) -> str:

@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.hardware import Resources
-from marin_resources.ray_tpu.slices.bundles import SLICE, group_of
+from marin_resources.ray_tpu.slices.bundles import SLICE, Group, group_of
 
 POLL_S = 0.5
 """Signals are handled between two polls."""
 HOLD_S = (10.0, 20.0)
 """How long some of several slices are held while the others are waited for; drawn, so that two steps that wait for each
 other's slices do not meet again."""
+FREE_S = 2.0
+"""Ray places a group in milliseconds if its hosts are free. What is not there after this time is taken."""
 PAUSE_S = (1.0, 10.0)
 """How long they are then left to others."""
 
@@ -64,6 +66,7 @@ def reserve(
 ) -> Iterator[tuple[Host, ...]]:
     """Wait for all hosts of the step, on none of the nodes `avoid`; release them at the end of the block.
 
+    Of a step with `more_slices`: the most slices that are free now, or wait for the fewest.
     `on_wait` is called twice a second while it waits, and may raise.
     """
     groups: list[Any] = []
@@ -71,28 +74,33 @@ def reserve(
         _acquire(resources, avoid, on_wait, groups)
         yield _hosts(ray, groups)
     finally:
-        _release(groups)
+        release(groups)
 
 
 def _acquire(resources: Resources, avoid: Collection[str], on_wait: Callable[[], None], groups: list[Any]) -> None:
     """Request a group for each slice until all are there at once. `groups` always holds what is requested."""
-    from ray.util import placement_group  # late, for its weight
-
-    wanted = group_of(resources, avoid).options()
+    wanted = group_of(resources, avoid)
+    for count in sorted(resources.more_slices, reverse=True):
+        groups.extend(request(wanted, count))
+        if _all_there(groups, FREE_S):
+            return
+        release(groups)
     while True:
-        groups.extend(placement_group(**wanted) for _ in range(resources.slices))
+        groups.extend(request(wanted, resources.slices))
         hold_s = random.uniform(*HOLD_S)
         held_since_s: float | None = None
+        pauses = _growing_pauses()
         while held_since_s is None or time.monotonic() - held_since_s < hold_s:
-            missing = [group for group in groups if not group.wait(0)]
-            if not missing:
+            there = sum(map(is_there, groups))
+            if there == len(groups):
                 return
-            if missing[0].wait(POLL_S):
-                continue
-            on_wait()
-            if held_since_s is None and len(missing) < len(groups):
+            pause_s = next(pauses)
+            time.sleep(pause_s)
+            if pause_s == POLL_S:
+                on_wait()
+            if held_since_s is None and there:
                 held_since_s = time.monotonic()
-        _release(groups)
+        release(groups)
         _pause(random.uniform(*PAUSE_S), on_wait)
 
 
@@ -103,7 +111,42 @@ def _pause(seconds: float, on_wait: Callable[[], None]) -> None:
         on_wait()
 
 
-def _release(groups: list[Any]) -> None:
+def request(group: Group, count: int) -> list[Any]:
+    """Request so many groups of Ray. They belong to the job."""
+    from ray.util import placement_group  # late, for its weight
+
+    return [placement_group(**group.options()) for _ in range(count)]
+
+
+def is_there(group: Any) -> bool:
+    """Whether Ray has placed the group.
+
+    By its table, not by `group.wait()`: until the group is placed, Ray's head (2.60) keeps every question of that kind
+    in its memory, and asks itself anew for each, so that a step that waits for minutes costs it gigabytes.
+    """
+    from ray.util import placement_group_table  # late, for its weight
+
+    return bool(placement_group_table(group).get("state") == "CREATED")
+
+
+def _all_there(groups: list[Any], timeout_s: float) -> bool:
+    until_s, pauses = time.monotonic() + timeout_s, _growing_pauses()
+    while not all(map(is_there, groups)):
+        if time.monotonic() >= until_s:
+            return False
+        time.sleep(next(pauses))
+    return True
+
+
+def _growing_pauses() -> Iterator[float]:
+    """Pauses from 10 ms to POLL_S: a group that can be placed is, in milliseconds."""
+    pause_s = 0.01
+    while True:
+        yield min(pause_s, POLL_S)
+        pause_s *= 2
+
+
+def release(groups: list[Any]) -> None:
     """Return the hosts to Ray, which ends what still runs in the groups."""
     from ray.util import remove_placement_group  # late, for its weight
 

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from marin_resources.ray_tpu.slices.ends import Cancelled, End, Lost, Raised, end_of_report, first_line
+from marin_resources.ray_tpu.slices.ends import Cancelled, End, Hung, Lost, Raised, end_of_report, first_line
+from marin_resources.ray_tpu.slices.host_progress import Notes
 from marin_resources.ray_tpu.slices.reservation import POLL_S, Host
 
 PEERS_S = 30.0
@@ -23,9 +24,20 @@ CANCEL_S = 5.0
 Start = Callable[[Host, str | None], Any]
 
 
-def run_hosts(ray: Any, hosts: Sequence[Host], start: Start, on_start: Callable[[Host], None]) -> list[End]:
-    """Return the end on each host, in the order in which they came. `on_start` is called when a host's process runs."""
-    calls = _Calls(ray, on_start)
+def run_hosts(
+    ray: Any,
+    hosts: Sequence[Host],
+    start: Start,
+    *,
+    notes: Notes,
+    on_start: Callable[[Host], None],
+    leave: Callable[[], bool],
+) -> list[End]:
+    """Return the end on each host, in the order in which they came. `on_start` is called when a host's process runs.
+
+    `notes`: where the hosts note their progress. `leave` is called twice a second, and tells whether to stop all hosts.
+    """
+    calls = _Calls(ray, notes, on_start)
     try:
         calls.begin(hosts[0], start(hosts[0], None))
         while hosts[0].index not in calls.addresses and not calls.ends:
@@ -33,17 +45,18 @@ def run_hosts(ray: Any, hosts: Sequence[Host], start: Start, on_start: Callable[
         if not calls.ends:
             for host in hosts[1:]:
                 calls.begin(host, start(host, calls.addresses[hosts[0].index]))
-        while calls.running and not calls.failed:
+        while calls.running and not calls.failed and not leave():
             calls.poll()
-        calls.await_peers()
+        if calls.failed:
+            calls.await_peers()
     finally:
         calls.cancel()
     return [*calls.ends.values(), *(Cancelled(host=host) for host in hosts if host.index not in calls.ends)]
 
 
 class _Calls:
-    def __init__(self, ray: Any, on_start: Callable[[Host], None]) -> None:
-        self._ray, self._on_start = ray, on_start
+    def __init__(self, ray: Any, notes: Notes, on_start: Callable[[Host], None]) -> None:
+        self._ray, self._notes, self._on_start = ray, notes, on_start
         self.running: dict[Any, Host] = {}
         """Ray's generator -> the host it runs on."""
         self.addresses: dict[int, str] = {}
@@ -51,7 +64,7 @@ class _Calls:
 
     @property
     def failed(self) -> bool:
-        return any(isinstance(end, Raised | Lost) for end in self.ends.values())
+        return any(isinstance(end, Raised | Lost | Hung) for end in self.ends.values())
 
     @property
     def lost(self) -> bool:
@@ -66,7 +79,7 @@ class _Calls:
             self._take(generator)
 
     def await_peers(self) -> None:
-        """After a host has raised: wait until the others have ended, or one of them is lost."""
+        """After a host has raised, or hangs: wait until the others have ended, or one of them is lost."""
         until_s = time.monotonic() + PEERS_S
         while self.running and not self.lost and time.monotonic() < until_s:
             self.poll()
@@ -87,13 +100,20 @@ class _Calls:
         except (errors.RayTaskError, errors.RuntimeEnvSetupError) as error:  # the task itself, before the function
             self._end(generator, Raised(host=host, error=first_line(error), traceback=str(error)))
         except errors.RayError as error:
-            self._end(generator, Lost(host=host, error=error))
+            self._end(generator, self._gone(host, error))
         else:
             if host.index in self.addresses:
                 self._end(generator, end_of_report(host, value))
             else:
                 self.addresses[host.index] = value
                 self._on_start(host)
+
+    def _gone(self, host: Host, error: Exception) -> Lost | Hung:
+        """A process that noted that it hangs has killed itself."""
+        noted = self._notes.get(host.index)
+        if noted.hangs is None:
+            return Lost(host=host, error=error)
+        return Hung(host=host, error=noted.hangs, step=noted.step)
 
     def _end(self, generator: Any, end: End) -> None:
         del self.running[generator]

@@ -13,26 +13,34 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.slices.causes import Cause, Failure, failure_of
-from marin_resources.ray_tpu.slices.ends import End, Returned
+from marin_resources.ray_tpu.slices.departure import Departure
+from marin_resources.ray_tpu.slices.ends import Cancelled, End, Returned
+from marin_resources.ray_tpu.slices.growth import Growth
+from marin_resources.ray_tpu.slices.host_progress import Notes
+from marin_resources.ray_tpu.slices.ledger import Try
 from marin_resources.ray_tpu.slices.reservation import Host
 from marin_resources.ray_tpu.slices.run_hosts import Start, run_hosts
 
 BUDGETS = {
     Cause.PREEMPTED: 10_000,
+    Cause.MORE_SLICES: 10_000,
     Cause.BAD_HOST: 10,
+    Cause.HANG: 10,
     Cause.LOST_WORKER: 10,
     Cause.OUT_OF_MEMORY: 0,
     Cause.ERROR: 0,
 }
 """How many times a try that failed so is repeated. The first two are Levanter's (infra/ray_tpu.py)."""
-PAUSE_S = {Cause.BAD_HOST: 1.0, Cause.LOST_WORKER: 0.5}
+PAUSE_S = {Cause.BAD_HOST: 1.0, Cause.HANG: 1.0, Cause.LOST_WORKER: 0.5}
 """Before the first repeat; twice as long before each further one, up to LONGEST_PAUSE_S. A preempted step waits for a
 slice anyway."""
 LONGEST_PAUSE_S = 60.0
 ADVICE = {
     Cause.OUT_OF_MEMORY: "Use a smaller batch, more hosts, or hosts with more memory.",
     Cause.BAD_HOST: "Look at these hosts: other processes may hold their devices.",
+    Cause.HANG: "Look at the stacks in the log, and whether progress_timeout_s covers a compilation and a checkpoint.",
 }
 
 
@@ -45,34 +53,19 @@ class TriesFailedError(Exception):
 
 
 @dataclass(kw_only=True)
-class Try:
-    """One try, as the ledger of the attempt has it. Times are in seconds."""
-
-    number: int
-    slices: list[str]
-    hosts: list[str]
-    """Their addresses."""
-    waited_s: float
-    """For the hosts."""
-    started_at: str
-    """ISO 8601, UTC."""
-    ran_s: float | None = None
-    cause: str | None = None
-    """None while it runs, and if the function returned."""
-    host: int | None = None
-    """The index of the host with the cause."""
-    error: str | None = None
-
-
-@dataclass(kw_only=True)
 class Tries:
     """The tries of one attempt."""
 
     ray: Any
+    resources: Resources
+    attempt: int
+    name: str
+    """Of the task and its attempt, in the cluster."""
     reserve: Callable[[Collection[str]], AbstractContextManager[tuple[Host, ...]]]
     """Reserves the hosts of the next try, on none of the nodes with these ids."""
-    begin: Callable[[int], Callable[[Sequence[Host]], Start]]
-    """Called with the number of a try when its hosts are there; returns what starts the function on them."""
+    begin: Callable[[int], Callable[[Sequence[Host], str], Start]]
+    """Called with the number of a try when its hosts are there; returns what starts the function on them, given the
+    name of the notes of its progress."""
     began: Callable[[], None]
     """Called when the function begins for the first time."""
     changed: Callable[[], None]
@@ -90,9 +83,7 @@ class Tries:
     def run(self) -> Any:
         """The result of host 0, as JSON. Raises TriesFailedError, and what `reserve` raises."""
         while True:
-            ends = self._try()
-            failure = failure_of(ends, self._is_alive)
-            self._note(failure)
+            ends, failure = self._try()
             if failure is None:
                 return next(end.result for end in ends if isinstance(end, Returned) and end.host.index == 0)
             times = self.failures[failure.cause] = self.failures.get(failure.cause, 0) + 1
@@ -100,41 +91,68 @@ class Tries:
                 raise self._given_up(failure, times)
             if failure.cause is Cause.PREEMPTED:
                 self.dead.add(failure.host.node_id)
-            if failure.cause is Cause.BAD_HOST:
-                self.on_bad_host(failure.host, failure.error)
+            for host in failure.avoid:
+                self.on_bad_host(host, failure.error)
             pause_s = min(PAUSE_S.get(failure.cause, 0.0) * 2 ** (times - 1), LONGEST_PAUSE_S)
             after = f" in {pause_s:g} s" if pause_s else ""
-            self.log(f"{_what(failure)}; trying again{after} ({times} of {BUDGETS[failure.cause]})")
+            again = f"; trying again{after} ({times} of {BUDGETS[failure.cause]})"
+            self.log(f"{_what(failure)}{again}" if failure.cause is not Cause.MORE_SLICES else failure.error)
             time.sleep(pause_s)
 
-    def _try(self) -> list[End]:
+    def _try(self) -> tuple[list[End], Failure | None]:
         number, began_s = len(self.ledger) + 1, time.monotonic()
         with self.reserve(self.dead) as hosts:
             starter = self.begin(number)
-            self.ledger.append(_new_try(number, hosts, self.waited_s + time.monotonic() - began_s))
+            self.ledger.append(self._new_try(number, hosts, self.waited_s + time.monotonic() - began_s))
             self.waited_s = 0.0
             self.changed()
             where = ", ".join(host.describe() for host in hosts)
             self.log(f"try {number} runs on {where}")
-            ran_since_s = time.monotonic()
+            notes = Notes(f"{self.name}-{number}")
             try:
-                return run_hosts(self.ray, hosts, starter(hosts), self._on_start)
+                return self._run(hosts, starter(hosts, notes.name), notes)
             finally:
-                self.ledger[-1].ran_s = round(time.monotonic() - ran_since_s, 3)
+                notes.remove()
 
-    def _on_start(self, host: Host) -> None:
-        if host.index == 0 and not self.has_begun:
-            self.has_begun = True
-            self.began()
+    def _run(self, hosts: Sequence[Host], start: Start, notes: Notes) -> tuple[list[End], Failure | None]:
+        departure = Departure(self.ray, hosts, notes, Growth(self.resources, hosts, self.dead))
+        since_s, called_s = time.monotonic(), 0.0
 
-    def _is_alive(self, node_id: str) -> bool:
-        return any(node["NodeID"] == node_id and node["Alive"] for node in self.ray.nodes())
+        def on_start(host: Host) -> None:
+            nonlocal called_s
+            if host.index == 0:
+                called_s = time.monotonic() - since_s
+                if not self.has_begun:
+                    self.has_begun = True
+                    self.began()
 
-    def _note(self, failure: Failure | None) -> None:
-        entry = self.ledger[-1]
+        entry, succeeded = self.ledger[-1], False
+        try:
+            ends = run_hosts(self.ray, hosts, start, notes=notes, on_start=on_start, leave=departure.is_due)
+            failure = failure_of(ends, self._is_alive)
+            if failure is None and any(isinstance(end, Cancelled) for end in ends):
+                failure = departure.why
+            succeeded = failure is None
+        finally:  # also when the step is stopped
+            departure.end()
+            entry.end(time.monotonic() - since_s, called_s, notes.get(0), succeeded=succeeded)
         if failure is not None:
             entry.cause, entry.host, entry.error = failure.cause.value, failure.host.index, failure.error
         self.changed()
+        return ends, failure
+
+    def _new_try(self, number: int, hosts: Sequence[Host], waited_s: float) -> Try:
+        return Try(
+            attempt=self.attempt,
+            number=number,
+            slices=list(dict.fromkeys(host.slice_name for host in hosts if host.slice_name)),
+            hosts=[host.address for host in hosts],
+            waited_s=round(waited_s, 3),
+            started_at=datetime.now(UTC).isoformat(),
+        )
+
+    def _is_alive(self, node_id: str) -> bool:
+        return any(node["NodeID"] == node_id and node["Alive"] for node in self.ray.nodes())
 
     def _given_up(self, failure: Failure, times: int) -> TriesFailedError:
         if failure.cause is Cause.ERROR:
@@ -146,13 +164,3 @@ class Tries:
 
 def _what(failure: Failure) -> str:
     return f"{failure.cause} on host {failure.host.index}, {failure.host.describe()}: {failure.error}"
-
-
-def _new_try(number: int, hosts: Sequence[Host], waited_s: float) -> Try:
-    return Try(
-        number=number,
-        slices=list(dict.fromkeys(host.slice_name for host in hosts if host.slice_name)),
-        hosts=[host.address for host in hosts],
-        waited_s=round(waited_s, 3),
-        started_at=datetime.now(UTC).isoformat(),
-    )

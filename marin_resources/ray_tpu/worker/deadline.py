@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,44 +22,74 @@ REPORT_TIMEOUT_S = 20.0
 BACKSTOP_S = 10.0
 """This much later the process ends even if none of its threads can run, because C code holds the interpreter's lock (a
 regular expression does while it searches)."""
+RENEW_BACKSTOP_S = 1.0
+"""A renewed limit sets its backstop anew at most so often: that starts a thread."""
 
 
 @contextmanager
-def deadline(timeout_s: float | None, on_expired: Callable[[str], None]) -> Iterator[None]:
+def deadline(
+    timeout_s: float | None, on_expired: Callable[[str], None], *, backstop: bool = True
+) -> Iterator[Callable[[], None]]:
     """Kill this process if the block takes longer than `timeout_s`; None: no limit.
 
     Before that, call `on_expired` in another thread with a traceback of the block. From then on the block cannot end:
-    its thread waits for the end of the process. A process may have one deadline at a time.
+    its thread waits for the end of the process. Yields a function that renews the limit: it begins anew. A process may
+    have one deadline with a `backstop` at a time.
     """
     if timeout_s is None:
-        yield
+        yield lambda: None
         return
-    guard = _Guard(threading.get_ident(), sys._getframe(2), on_expired)
-    timer = threading.Timer(timeout_s, guard.expire)
-    timer.daemon = True
-    timer.start()
-    faulthandler.dump_traceback_later(timeout_s + REPORT_TIMEOUT_S + BACKSTOP_S, exit=True, file=2)
+    guard = _Guard(timeout_s, sys._getframe(2), on_expired, backstop=backstop)
+    guard.start()
     try:
-        yield
+        yield guard.renew
     finally:
         guard.finish()
-        timer.cancel()
-        faulthandler.cancel_dump_traceback_later()
 
 
 class _Guard:
     """Lets either the block finish or the deadline expire, never both."""
 
-    def __init__(self, thread: int, block: FrameType, on_expired: Callable[[str], None]) -> None:
-        self._thread, self._block, self._on_expired = thread, block, on_expired
+    def __init__(
+        self, timeout_s: float, block: FrameType, on_expired: Callable[[str], None], *, backstop: bool
+    ) -> None:
+        self._timeout_s, self._block, self._on_expired = timeout_s, block, on_expired
+        self._backstop = backstop
+        self._thread = threading.get_ident()
         self._decided = threading.Lock()
         """Acquired by the first of the two and never released."""
+        self._finished = threading.Event()
+        self._began_s = self._armed_s = time.monotonic()
+
+    def start(self) -> None:
+        self._arm()
+        threading.Thread(target=self._watch, name="deadline", daemon=True).start()
+
+    def renew(self) -> None:
+        """The limit begins anew."""
+        self._began_s = time.monotonic()
+        if self._began_s - self._armed_s >= RENEW_BACKSTOP_S:
+            self._arm()
 
     def finish(self) -> None:
         """The block has ended. Does not return if the deadline expired first."""
         self._decided.acquire()
+        self._finished.set()
+        if self._backstop:
+            faulthandler.cancel_dump_traceback_later()
 
-    def expire(self) -> None:
+    def _arm(self) -> None:
+        self._armed_s = time.monotonic()
+        if self._backstop:
+            faulthandler.dump_traceback_later(self._timeout_s + REPORT_TIMEOUT_S + BACKSTOP_S, exit=True, file=2)
+
+    def _watch(self) -> None:
+        while (left_s := self._began_s + self._timeout_s - time.monotonic()) > 0:
+            if self._finished.wait(left_s):
+                return
+        self._expire()
+
+    def _expire(self) -> None:
         """The time limit is over. Returns only if the block finished first."""
         if self._decided.acquire(blocking=False):
             text = self._traceback()

@@ -21,6 +21,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Protocol
 
+from marin_resources.progress import Renewing, reports_to
 from marin_resources.ray_tpu.environment.packages import PackagesError, install_packages
 from marin_resources.ray_tpu.log.attempt_log import redirect_output
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
@@ -212,7 +213,9 @@ class _Attempt:
 
         def call_here() -> Any:
             self.began()
-            return function(config)
+            limit_s = self.task.progress_timeout_s
+            with deadline(limit_s, self._on_no_progress, backstop=False) as renew, reports_to(Renewing(renew)):
+                return function(config)
 
         return call_here
 
@@ -281,8 +284,15 @@ class _Attempt:
 
     def _on_timeout(self, text: str) -> None:
         """Record that the function exceeded its time limit. The process ends afterwards."""
+        self._expired(f"the function took longer than its {self.task.timeout_s:g} s", text)
+
+    def _on_no_progress(self, text: str) -> None:
+        """Record that the function hangs. The process ends afterwards."""
+        self._expired(f"the function reported no step for {self.task.progress_timeout_s:g} s", text)
+
+    def _expired(self, sentence: str, text: str) -> None:
         self.compute_s = time.monotonic() - self.call_started_s
-        outcome = self._record_failure(f"the function took longer than its {self.task.timeout_s:g} s", text)
+        outcome = self._record_failure(sentence, text)
         self.placement.report(outcome)
         upload_spool(log_path(self.claim.path, self.claim.attempt))
 

@@ -83,6 +83,23 @@ def failures_in_a_row(output_path: str, most: int) -> int:
     return failures
 
 
+def earlier_tries(output_path: str, attempt: int) -> list[dict[str, Any]]:
+    """The tries on slices of the attempts before this one, back to the last that succeeded; oldest first."""
+    found: list[dict[str, Any]] = []
+    for number in range(attempt - 1, 0, -1):
+        try:
+            mark = read_attempt(output_path, number)
+        except FileNotFoundError:
+            continue  # the number of a job that never began
+        except ControlFileError as error:
+            log.warning("the tries of attempt %d are not known: %s", number, error)
+            continue
+        if mark.get("outcome") == "success":
+            break
+        found[:0] = mark.get("tries", [])
+    return found
+
+
 def latest_identity(output_path: str, latest: int) -> str | None:
     """The identity that the newest marked attempt computed. A mark is written when the folder is ready."""
     for attempt in range(latest, 0, -1):

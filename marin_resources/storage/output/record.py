@@ -42,6 +42,8 @@ SHAPE = {
     },
     "environment": {"lock_digest": str, "python": str},
     "timing": {ANY: float},
+    "tries": [dict],
+    "ledger": {ANY: float},
     "job": {"id": Required(str), "dashboard": Required(str)},
 }
 """The fields that this software reads again. A config has the shape that its step gave it."""

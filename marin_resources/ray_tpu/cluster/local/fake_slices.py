@@ -9,10 +9,11 @@ MARIN_FAKE_TPU=1   set on these nodes, so that a step may run there without chip
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import psutil
 
@@ -23,12 +24,15 @@ from marin_resources.ray_tpu.cluster.local.head import (
     STARTS,
     TIMED_OUT,
     log_tail,
+    nodes,
     nodes_alive,
+    run_ray,
     start_ray,
 )
 from marin_resources.ray_tpu.cluster.local.processes import is_alive, kill, with_children
 from marin_resources.ray_tpu.cluster.local.state import FakeHost, LocalCluster, LocalClusterError
 from marin_resources.ray_tpu.cluster.settings import FAKE_VARIABLE
+from marin_resources.ray_tpu.slices.bundles import SLICE, WORKER
 
 
 class _HostTimedOutError(RuntimeError):
@@ -61,27 +65,50 @@ def kill_slice(hosts: Sequence[FakeHost]) -> None:
         _kill(host)
 
 
+def drain_slice(cluster: LocalCluster, hosts: Sequence[FakeHost], notice_s: float) -> None:
+    """Tell Ray that these hosts are gone in so many seconds, as the notice of a cloud does."""
+    ids = {(node["labels"].get(SLICE), node["labels"].get(WORKER)): node["node_id"] for node in nodes(cluster)}
+    for host in hosts:
+        run_ray(
+            cluster,
+            "drain-node",
+            f"--address=127.0.0.1:{cluster.gcs_port}",
+            f"--node-id={ids[host.slice, str(host.worker)]}",
+            "--reason=DRAIN_NODE_REASON_PREEMPTION",
+            "--reason-message=a rehearsed preemption",
+            f"--deadline-remaining-seconds={math.ceil(notice_s)}",
+        )
+
+
 def is_up(host: FakeHost) -> bool:
     """Whether the process of the host is alive."""
     return is_alive(host.pid, host.started)
 
 
 def _start(cluster: LocalCluster, name: str, kind: str) -> tuple[FakeHost, ...]:
-    before = nodes_alive(cluster)
-    processes = [_start_host(cluster, name, kind, worker) for worker in range(slice_type(kind).hosts)]
-    hosts = tuple(
-        FakeHost(slice=name, kind=kind, worker=worker, pid=process.pid, started=_began_s(process.pid))
-        for worker, process in enumerate(processes)
-    )
+    """Start the hosts, one after the other: Ray gives the daemons of each half a minute."""
+    hosts: list[FakeHost] = []
+    try:
+        for worker in range(slice_type(kind).hosts):
+            before = nodes_alive(cluster)
+            process = _start_host(cluster, name, kind, worker)
+            hosts.append(FakeHost(slice=name, kind=kind, worker=worker, pid=process.pid, started=_began_s(process.pid)))
+            _await_host(cluster, name, process, before)
+    except BaseException:
+        kill_slice(hosts)
+        raise
+    return tuple(hosts)
+
+
+def _await_host(cluster: LocalCluster, name: str, process: subprocess.Popen[bytes], before: Collection[str]) -> None:
+    """Wait until the cluster knows a node that it did not before. Raises _HostTimedOutError and LocalClusterError."""
     until_s = time.monotonic() + START_TIMEOUT_S
-    while len(nodes_alive(cluster) - before) < len(hosts):
-        if time.monotonic() > until_s or any(process.poll() is not None for process in processes):
+    while not nodes_alive(cluster) - frozenset(before):
+        if time.monotonic() > until_s or process.poll() is not None:
             tail = log_tail(cluster)
-            kill_slice(hosts)
             error = _HostTimedOutError if TIMED_OUT in tail else LocalClusterError
             raise error(f"The fake slice {name!r} did not join {cluster.address}. The log ends with:\n{tail}")
         time.sleep(POLL_S)
-    return hosts
 
 
 def _start_host(cluster: LocalCluster, name: str, kind: str, worker: int) -> subprocess.Popen[bytes]:

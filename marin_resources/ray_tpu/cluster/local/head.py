@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from marin_resources.ray_tpu.cluster.local.processes import ID_VARIABLE, is_alive
 from marin_resources.ray_tpu.cluster.local.state import LocalCluster, LocalClusterError
@@ -25,6 +26,8 @@ OBJECT_STORE_BYTES = 80_000_000
 """Ray's smallest. Data passes through the filesystem, never through Ray."""
 RECONNECT_TIMEOUT_S = 600
 """How long a node waits for its head. Ray's default of 60 s is shorter than the restart of a machine."""
+AGENT_TIMEOUT_MS = 120_000
+"""How long a node waits for its agent. After Ray's default of 30 s, which a busy machine exceeds, it kills itself."""
 START_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 5.0
 POLL_S = 0.1
@@ -77,9 +80,6 @@ def start_ray(
     cluster: LocalCluster, *arguments: str, environ: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
     """Run `ray start` with these arguments, and further variables: a head or a node. It outlives this process."""
-    ray = Path(sys.executable).with_name("ray")
-    if not ray.exists():
-        raise LocalClusterError(f"The command {str(ray)!r} does not exist. Install Ray beside this Python: uv sync.")
     always = [
         "--block",
         "--disable-usage-stats",
@@ -90,7 +90,7 @@ def start_ray(
     agents = ["--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0"]  # 0: any free port
     with open(cluster.log_path, "ab") as log:
         return subprocess.Popen(
-            [sys.executable, str(ray), "start", *always, *agents, *arguments],
+            [sys.executable, str(_ray()), "start", *always, *agents, *arguments],
             env=_environment(cluster, {**os.environ, **(environ or {})}),
             cwd=cluster.temp_dir,
             stdin=subprocess.DEVNULL,
@@ -98,6 +98,13 @@ def start_ray(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+
+
+def _ray() -> Path:
+    ray = Path(sys.executable).with_name("ray")
+    if not ray.exists():
+        raise LocalClusterError(f"The command {str(ray)!r} does not exist. Install Ray beside this Python: uv sync.")
+    return ray
 
 
 def await_head(cluster: LocalCluster) -> None:
@@ -127,17 +134,38 @@ def nodes_alive(cluster: LocalCluster) -> frozenset[str]:
 
     Ray takes half a minute to know of a node's death.
     """
+    return frozenset(node["node_id"] for node in nodes(cluster))
+
+
+def nodes(cluster: LocalCluster) -> list[dict[str, Any]]:
+    """Those nodes as the dashboard describes them, with their labels."""
     token = Path(cluster.token_path).read_text()
     request = urllib.request.Request(
-        f"{cluster.address}/api/v0/nodes?limit=10000", headers={"Authorization": f"Bearer {token}"}
+        f"{cluster.address}/api/v0/nodes?limit=10000&detail=1", headers={"Authorization": f"Bearer {token}"}
     )
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through HTTP_PROXY
     try:
         with direct.open(request, timeout=ANSWER_TIMEOUT_S) as response:
-            nodes = json.load(response)["data"]["result"]["result"]
+            found = json.load(response)["data"]["result"]["result"]
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):  # not up, or not complete yet
-        return frozenset()
-    return frozenset(node["node_id"] for node in nodes if node["state"] == "ALIVE")
+        return []
+    return [node for node in found if node["state"] == "ALIVE"]
+
+
+def run_ray(cluster: LocalCluster, *arguments: str) -> None:
+    """Run a command of Ray at the cluster to its end. Raises LocalClusterError with what it printed."""
+    ended = subprocess.run(
+        [sys.executable, str(_ray()), *arguments],
+        env=_environment(cluster, os.environ),
+        cwd=cluster.temp_dir,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if ended.returncode != 0:
+        raise LocalClusterError(f"`ray {arguments[0]}` failed: {ended.stdout.strip()}")
 
 
 def log_tail(cluster: LocalCluster) -> str:
@@ -157,6 +185,7 @@ def _environment(cluster: LocalCluster, environ: Mapping[str, str]) -> dict[str,
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": cluster.token_path,
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_agent_register_timeout_ms": str(AGENT_TIMEOUT_MS),
         "RAY_gcs_rpc_server_reconnect_timeout_s": str(RECONNECT_TIMEOUT_S),
         "DASHBOARD_METRIC_PORT": "0",  # Ray's default is the same for all clusters of a machine
     }

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,8 +20,9 @@ from pathlib import Path
 
 import psutil
 
-from marin_resources.ray_tpu.cluster.local.fake_slices import is_up, kill_slice, names_of, start_slice
+from marin_resources.ray_tpu.cluster.local.fake_slices import drain_slice, is_up, kill_slice, names_of, start_slice
 from marin_resources.ray_tpu.cluster.local.head import (
+    POLL_S,
     STARTS,
     HeadEndedError,
     HeadTimedOutError,
@@ -125,19 +127,38 @@ def _with_slices(folder: Path, cluster: LocalCluster, names: Mapping[str, str]) 
     return cluster
 
 
-def preempt(name: str, *, state: Path | None = None) -> tuple[FakeHost, ...]:
-    """Kill all hosts of a fake slice, without a notice. Return them. Raises LocalClusterError if there is no such."""
+def preempt(name: str, *, notice_s: float = 0, state: Path | None = None) -> tuple[FakeHost, ...]:
+    """Kill all hosts of a fake slice, `notice_s` after a notice, or without one. Return them.
+
+    Raises LocalClusterError if there is no such slice.
+    """
     folder = state_folder(state)
-    with exclusive(folder):
-        known = read_cluster(folder)
-        fake_hosts = known.fake_hosts if known is not None else ()
-        hosts = tuple(host for host in fake_hosts if host.slice == name and is_up(host))
-        if not hosts:
-            there = sorted({repr(host.slice) for host in fake_hosts if is_up(host)})
-            what = f"It has {', '.join(there)}." if there else "Start one: marin cluster local up --fake v4-16"
-            raise LocalClusterError(f"The local cluster has no fake slice {name!r} that is up. {what}")
+    if notice_s:
+        with exclusive(folder):
+            cluster, hosts = _fake_slice(folder, name)
+            drain_slice(cluster, hosts, notice_s)
+        log.info("the hosts of %s are told; they are killed in %g s", name, notice_s)
+        until_s = time.monotonic() + notice_s
+        while any(map(is_up, hosts)) and time.monotonic() < until_s:  # Ray ends an idle host that is drained
+            time.sleep(POLL_S)
         kill_slice(hosts)
         return hosts
+    with exclusive(folder):
+        _, hosts = _fake_slice(folder, name)
+        kill_slice(hosts)
+        return hosts
+
+
+def _fake_slice(folder: Path, name: str) -> tuple[LocalCluster, tuple[FakeHost, ...]]:
+    """The cluster, and the hosts of the slice that are up."""
+    known = read_cluster(folder)
+    fake_hosts = known.fake_hosts if known is not None else ()
+    hosts = tuple(host for host in fake_hosts if host.slice == name and is_up(host))
+    if known is None or not hosts:
+        there = sorted({repr(host.slice) for host in fake_hosts if is_up(host)})
+        what = f"It has {', '.join(there)}." if there else "Start one: marin cluster local up --fake v4-16"
+        raise LocalClusterError(f"The local cluster has no fake slice {name!r} that is up. {what}")
+    return known, hosts
 
 
 def _up_already(known: LocalCluster, cpus: int | None) -> LocalCluster:

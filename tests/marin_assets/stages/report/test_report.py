@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marin_assets.stages.report.dag import NODE_HEIGHT, DagNode, depths, draw_dag, lay_out
-from marin_assets.stages.report.numbers import check_numbers, format_number, parse_number
+from marin_assets.stages.report.numbers import check_numbers, format_number, is_shown_by, parse_number
 from marin_assets.stages.report.records import ReportError, flat_numbers, parents_of, read_records
 from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.step.expectation import expect
@@ -274,8 +274,11 @@ def test_missing_inputs_are_an_error(outputs: dict[str, str], tmp_path: Path) ->
     metric=st.sampled_from(["result.count", "manifest.bytes", "duration_s"]),
 )
 def test_a_shown_number_equals_the_value_to_the_last_digit(value: float, metric: str) -> None:
-    number, tolerance = parse_number(format_number(value, metric))
-    assert abs(number - value) <= tolerance * (1 + 1e-6)
+    shown = format_number(value, metric)
+    assert is_shown_by(shown, value)
+    number, tolerance = parse_number(shown)
+    assert not is_shown_by(shown, value + 3 * tolerance + 1)
+    assert number == pytest.approx(value, abs=tolerance, rel=1e-12)
 
 
 @pytest.mark.parametrize(

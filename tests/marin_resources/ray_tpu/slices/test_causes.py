@@ -4,7 +4,7 @@ import pytest
 from ray.exceptions import NodeDiedError, OutOfMemoryError, WorkerCrashedError
 
 from marin_resources.ray_tpu.slices.causes import Cause, failure_of
-from marin_resources.ray_tpu.slices.ends import Cancelled, Lost, Raised, Returned
+from marin_resources.ray_tpu.slices.ends import Cancelled, Hung, Lost, Raised, Returned
 from marin_resources.ray_tpu.slices.reservation import Host
 
 HOSTS = [
@@ -32,6 +32,27 @@ def test_a_lost_host_explains_the_errors_of_its_peers() -> None:
     assert cause_of(GLOO, Lost(host=HOSTS[1], error=WorkerCrashedError())) == (Cause.LOST_WORKER, 1)
     assert cause_of(GLOO, Lost(host=HOSTS[2], error=NodeDiedError("gone"))) == (Cause.PREEMPTED, 2)
     assert cause_of(GLOO, Cancelled(host=HOSTS[1]), dead="node-1") == (Cause.PREEMPTED, 1)
+
+
+def hung(index: int, step: int | None) -> Hung:
+    return Hung(host=HOSTS[index], error=f"host {index} hangs", step=step)
+
+
+def test_of_hosts_that_hang_those_that_are_behind_are_avoided_or_all() -> None:
+    behind = failure_of([hung(0, 7), hung(1, 7), hung(2, 6)], lambda node: True)
+    assert behind is not None
+    assert (behind.cause, behind.host, behind.avoid) == (Cause.HANG, HOSTS[2], (HOSTS[2],))
+    equal = failure_of([hung(0, 7), hung(1, 7), Cancelled(host=HOSTS[2])], lambda node: True)
+    assert equal is not None
+    assert equal.avoid == (HOSTS[0], HOSTS[1])
+    first_step = failure_of([hung(0, 1), hung(1, None)], lambda node: True)
+    assert first_step is not None
+    assert first_step.host == HOSTS[1]
+
+
+def test_a_hang_explains_the_errors_of_the_peers_and_a_dead_node_explains_a_hang() -> None:
+    assert cause_of(GLOO, hung(1, 3), Lost(host=HOSTS[2], error=WorkerCrashedError())) == (Cause.HANG, 1)
+    assert cause_of(hung(0, 3), Cancelled(host=HOSTS[1]), dead="node-1") == (Cause.PREEMPTED, 1)
 
 
 def test_a_dead_node_comes_before_a_dead_process() -> None:

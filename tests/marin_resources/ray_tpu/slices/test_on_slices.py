@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from job_process import new_job
+from metadata_server import MetadataServer
 from placement_groups import placement_groups
 from ray_cluster import Cluster
 from running import alive, wait_until
@@ -20,6 +21,7 @@ from submitted_jobs import Submitted, submit
 from marin_resources.hardware import tpu
 from marin_resources.output import Status
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
+from marin_resources.ray_tpu.cluster.local import fake_slices
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
@@ -65,13 +67,24 @@ def pod(whole_pod: Pod) -> Pod:
 class Step:
     """A step on a slice, and what its hosts tell."""
 
-    def __init__(self, pod: Pod, prefix: str, folder: Path, fn: str, config: dict[str, Any], **task: Any) -> None:
+    def __init__(
+        self,
+        pod: Pod,
+        prefix: str,
+        folder: Path,
+        fn: str,
+        config: dict[str, Any],
+        *,
+        driver_cpus: float = DRIVER_CPUS,
+        environ: dict[str, str] | None = None,
+        **task: Any,
+    ) -> None:
         self.told = folder / "told"
         self.told.mkdir(parents=True)
-        config = {"told": str(self.told), **config}
-        job = new_job(prefix, folder / "code", STEPS, fn, resources=tpu(KIND), config=config, **task)
+        task = {"resources": tpu(KIND), "config": {"told": str(self.told), **config}, **task}
+        job = new_job(prefix, folder / "code", STEPS, fn, **task)
         self.output_path = job.output_path
-        self.job = submit(pod.cluster, job, cpus=DRIVER_CPUS)
+        self.job = submit(pod.cluster, job, cpus=driver_cpus, environ=environ)
 
     def hear(self, name: str) -> dict[str, Any]:
         path = self.told / name
@@ -105,6 +118,16 @@ def start(pod: Pod, disk_prefix: str, tmp_path: Path) -> Iterator[Callable[..., 
             step.job.stop()
             step.job.ended()
     wait_until(lambda: placement_groups(pod.cluster) == [], "all slices to be released", 30)
+
+
+@pytest.fixture
+def drained(pod: Pod) -> Callable[[str], None]:
+    """Tells Ray that the hosts of a slice are about to go."""
+
+    def drain_slice(name: str) -> None:
+        fake_slices.drain_slice(pod.cluster.local, pod.hosts[name], notice_s=30)
+
+    return drain_slice
 
 
 def succeeded(job: Submitted) -> None:
@@ -206,6 +229,110 @@ def test_a_host_whose_devices_are_busy_is_avoided(start: Callable[..., Step]) ->
         assert [each["cause"] for each in after.record()["tries"]] == [None]
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_function_that_hangs_is_called_elsewhere_and_its_stacks_are_in_the_log(
+    start: Callable[..., Step], pod: Pod, index: int
+) -> None:
+    step = start("hang_on", {"host": index}, progress_timeout_s=3)
+    first = [step.hear(f"first-{each}") for each in (0, 1)]
+    step.let_second_try_end()
+    succeeded(step.job)
+    record = step.record()
+    lost, last = record["tries"]
+    assert (lost["cause"], lost["host"], lost["error"]) == ("hang", index, "no step was reported for 3 s after step 1")
+    assert last["cause"] is None
+    assert last["slices"] != lost["slices"]
+    assert (lost["kept_s"], lost["resumed_from"]) == (0, None)
+    assert lost["lost_s"] > 3
+    log = step.log()
+    assert log.count("no progress for 3 s; the stacks of all threads:") == 2
+    assert log.count("in wait_for") == 2
+    pod.kill(first[0]["slice"], 0, 1)  # the cluster remembers its host for half an hour
+
+
+def test_a_function_saves_before_its_hosts_are_taken_away_and_goes_on_elsewhere(
+    start: Callable[..., Step], pod: Pod, drained: Callable[[str], None]
+) -> None:
+    step = start("save_when_asked", resumable=True)
+    first = step.hear("first-0")
+    drained(first["slice"])
+    succeeded(step.job)
+    record = step.record()
+    lost, last = record["tries"]
+    assert (lost["cause"], lost["error"]) == ("preempted", "its node is being drained")
+    assert last["slices"] != lost["slices"]
+    assert record["result"]["found"] == lost["saved_step"] == last["resumed_from"]
+    assert lost["kept_s"] > 0
+    assert lost["lost_s"] < 5
+    pod.kill(first["slice"], 0, 1)
+
+
+def test_the_notice_of_a_metadata_server_is_one_too(start: Callable[..., Step], pod: Pod) -> None:
+    with MetadataServer() as server:
+        step = start("save_when_asked", resumable=True, environ={"GCE_METADATA_HOST": server.address})
+        first = step.hear("first-0")
+        server.preempt()
+        succeeded(step.job)
+    record = step.record()
+    assert [each["error"] for each in record["tries"]] == ["its node is being drained", None]
+    assert record["result"]["found"] == record["tries"][0]["saved_step"]
+    pod.kill(first["slice"], 0, 1)
+
+
+def test_several_slices_are_told_how_to_find_each_other(start: Callable[..., Step]) -> None:
+    step = start("report", resources=tpu(KIND, slices=2))
+    succeeded(step.job)
+    hosts = [step.hear(f"here-{index}") for index in range(4)]
+    assert [(host["index"], host["count"], host["worker"]) for host in hosts] == [
+        (0, 4, 0),
+        (1, 4, 1),
+        (2, 4, 0),
+        (3, 4, 1),
+    ]
+    assert [host["of"] for host in hosts] == [0, 0, 1, 1]
+    assert {host["slice"] for host in hosts} == set(SLICES)
+    assert len({host["coordinator"] for host in hosts}) == 1
+    address = hosts[0]["coordinator"].rpartition(":")[0]
+    for host in hosts:
+        assert host["megascale"] == {
+            "MEGASCALE_COORDINATOR_ADDRESS": address,
+            "MEGASCALE_PORT": "8081",
+            "MEGASCALE_NUM_SLICES": "2",
+            "MEGASCALE_SLICE_ID": str(host["of"]),
+        }
+
+
+def test_a_step_takes_what_is_there_and_more_at_its_next_checkpoint(start: Callable[..., Step], pod: Pod) -> None:
+    other = start("work")
+    taken = other.hear("first-0")["slice"]
+    step = start("take_more", resources=tpu(KIND, slices=(1, 2)), resumable=True)
+    step.hear("saved-0")
+    other.job.stop()
+    succeeded(step.job)
+    record = step.record()
+    smaller, bigger = record["tries"]
+    assert (smaller["cause"], smaller["error"]) == ("more slices", "2 slices are there now")
+    assert taken not in smaller["slices"]
+    assert sorted(bigger["slices"]) == sorted(SLICES)
+    assert record["result"]["found"] == smaller["saved_step"] == bigger["resumed_from"]
+    assert record["result"]["count"] == 4
+
+
+def test_a_step_that_needs_two_slices_holds_none_while_one_is_missing(start: Callable[..., Step], pod: Pod) -> None:
+    first = start("work")
+    where = first.hear("first-0")["slice"]
+    both = start("report", resources=tpu(KIND, slices=2))
+    both.job.await_log("waiting for")
+    other = start("report")  # takes the one that is left, when the step that waits for both has given it back
+    succeeded(other.job)
+    assert other.record()["tries"][0]["slices"] != [where]
+    first.let_second_try_end()
+    pod.kill(where, 0)
+    pod.mend()
+    succeeded(first.job)
+    succeeded(both.job)
+
+
 @pytest.mark.parametrize("how", ["stopped", "driver killed"])
 def test_no_slice_stays_reserved(start: Callable[..., Step], pod: Pod, how: str) -> None:
     step = start("work")
@@ -220,8 +347,22 @@ def test_no_slice_stays_reserved(start: Callable[..., Step], pod: Pod, how: str)
     step.job.ended()
 
 
-def test_four_steps_share_two_slices_and_none_holds_a_part_of_one(start: Callable[..., Step]) -> None:
-    steps = [start("report") for _ in range(4)]
+@pytest.mark.timeout(1200)
+def test_the_slice_is_released_when_the_node_of_the_driver_dies(start: Callable[..., Step], pod: Pod) -> None:
+    node = pod.cluster.add_node(cpus=4)
+    step = start("work", driver_cpus=3)  # more than the other nodes have
+    first = [step.hear(f"first-{index}") for index in (0, 1)]
+    assert len(placement_groups(pod.cluster)) == 1
+    pod.cluster.kill_node(node)
+    wait_until(lambda: placement_groups(pod.cluster) == [], "the slice to be released", 120)
+    wait_until(lambda: not any(alive(host["pid"]) for host in first), "the end of the hosts' processes", 30)
+    after = start("report")
+    succeeded(after.job)
+
+
+@pytest.mark.timeout(1200)
+def test_twenty_steps_share_two_slices_and_none_holds_a_part_of_one(start: Callable[..., Step]) -> None:
+    steps = [start("report") for _ in range(20)]
     for step in steps:
         succeeded(step.job)
         hosts = [step.hear(f"here-{index}") for index in (0, 1)]

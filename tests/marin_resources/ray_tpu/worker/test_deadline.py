@@ -35,7 +35,7 @@ def on_expired(text):
     (told / "text").write_text(text)
     {report}
 
-with deadline(0.2, on_expired):
+with deadline(0.2, on_expired) as renew:
     hang_there()
 (told / "over").touch()
 """
@@ -104,6 +104,22 @@ def test_a_block_that_ends_in_time_is_left_alone(timeout_s: float | None) -> Non
         timer.join(10)
     assert not any(timer.is_alive() for timer in timers)
     assert len(timers) == (1 if timeout_s else 0)
+
+
+def test_a_limit_that_is_renewed_in_time_does_not_expire_and_then_does(
+    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    renewed = """
+    began_s = time.monotonic()
+    while time.monotonic() - began_s < 0.6:
+        renew()
+        time.sleep(0.01)
+    (told / "renewed").touch()
+    time.sleep(600)
+"""
+    assert run(renewed).returncode == -signal.SIGKILL
+    assert (tmp_path / "renewed").exists()
+    assert (tmp_path / "text").exists()
 
 
 def test_an_error_of_the_block_is_its_own() -> None:

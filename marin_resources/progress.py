@@ -1,0 +1,92 @@
+"""What a long function says of its progress. A step's function, or a stage, calls:
+
+    report_resumed(120)       once, before its first step of work: the checkpoint that it goes on from, or None
+    report_step(121)          after each step of work; microseconds
+    report_checkpoint(150)    the checkpoint of step 150 is complete: another process could go on from it
+    checkpoint_requested()    between two steps: whether its host is about to be taken away, so that it saves now
+
+A `Step` with `progress_timeout_s` counts a function that reports no step for so long as one that hangs. On slices the
+record tells from the reports which part of the work was lost with a host. Elsewhere they do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Listener(Protocol):
+    """What the process of a step does with the reports of its function, which may come from any thread."""
+
+    def resumed(self, step: int | None) -> None: ...
+
+    def stepped(self, step: int) -> None: ...
+
+    def saved(self, step: int) -> None: ...
+
+    def save_requested(self) -> bool: ...
+
+
+class Unheard:
+    """No one listens."""
+
+    def resumed(self, step: int | None) -> None: ...
+
+    def stepped(self, step: int) -> None: ...
+
+    def saved(self, step: int) -> None: ...
+
+    def save_requested(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Renewing(Unheard):
+    """Each report renews a time limit."""
+
+    renew: Callable[[], None]
+
+    def resumed(self, step: int | None) -> None:
+        self.renew()
+
+    def stepped(self, step: int) -> None:
+        self.renew()
+
+
+_listener: Listener = Unheard()
+
+
+def report_resumed(step: int | None) -> None:
+    """The work goes on from the checkpoint of this step; None: from its beginning."""
+    _listener.resumed(step)
+
+
+def report_step(step: int) -> None:
+    """A step of work is done."""
+    _listener.stepped(step)
+
+
+def report_checkpoint(step: int) -> None:
+    """The checkpoint of a step is complete."""
+    _listener.saved(step)
+
+
+def checkpoint_requested() -> bool:
+    """Whether a checkpoint is to be made now: the host, or a peer of its slice, is taken away soon.
+
+    Ask on host 0, between two steps, and let the others follow it: their answers may come a step later.
+    """
+    return _listener.save_requested()
+
+
+@contextmanager
+def reports_to(listener: Listener) -> Iterator[None]:
+    """Pass on the reports of this process to `listener` while the block runs."""
+    global _listener
+    before, _listener = _listener, listener
+    try:
+        yield
+    finally:
+        _listener = before

@@ -1,0 +1,124 @@
+"""The progress of a function on one host: noted in the key-value store of Ray's head, read by the job.
+
+A host notes where its function began, each checkpoint, and that it hangs; steps it only counts. In the other direction
+the job notes that a checkpoint is wanted, and host 0 looks once a second.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+NAMESPACE = b"marin"
+LOOK_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostProgress:
+    """Times are in seconds since the function was called."""
+
+    step: int | None = None
+    """The last step that was reported when this was noted."""
+    began_s: float | None = None
+    """When it began, or went on from a checkpoint."""
+    resumed_from: int | None = None
+    saved_step: int | None = None
+    """Of the newest complete checkpoint."""
+    saved_s: float | None = None
+    """When that step was done."""
+    hangs: str | None = None
+    """One sentence, if the function reported no step for too long."""
+
+
+class Notes:
+    """The notes of one try. `name`: the task and the number of the try."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._prefix = f"progress/{name}/"
+
+    def put(self, host: int, progress: HostProgress) -> None:
+        self._put(str(host), json.dumps(dataclasses.asdict(progress)))
+
+    def get(self, host: int) -> HostProgress:
+        """What the host noted last; of a host that noted nothing, the beginning."""
+        data = self._get(str(host))
+        return HostProgress(**json.loads(data)) if data else HostProgress()
+
+    def request_checkpoint(self) -> None:
+        self._put("checkpoint", "requested")
+
+    def checkpoint_requested(self) -> bool:
+        return self._get("checkpoint") is not None
+
+    def remove(self) -> None:
+        from ray.experimental import internal_kv  # late, for its weight
+
+        internal_kv._internal_kv_del(self._prefix, del_by_prefix=True, namespace=NAMESPACE)
+
+    def _put(self, key: str, value: str) -> None:
+        from ray.experimental import internal_kv  # late, for its weight
+
+        internal_kv._internal_kv_put(self._prefix + key, value.encode(), overwrite=True, namespace=NAMESPACE)
+
+    def _get(self, key: str) -> bytes | None:
+        from ray.experimental import internal_kv  # late, for its weight
+
+        found: bytes | None = internal_kv._internal_kv_get(self._prefix + key, namespace=NAMESPACE)
+        return found
+
+
+class ProgressOnHost:
+    """Listens to the function in a host's process (see `marin_resources.progress`)."""
+
+    def __init__(self, notes: Notes, host: int) -> None:
+        self._notes, self._host = notes, host
+        self._called_s = time.monotonic()
+        self._now = HostProgress()
+        self._lock = threading.Lock()
+        self._done_s: dict[int, float] = {}
+        """Step -> when it was done, for those that no complete checkpoint has."""
+        self._requested, self._looked_s = False, 0.0
+        self.renew: Any = lambda: None
+        """Called at each report."""
+
+    def resumed(self, step: int | None) -> None:
+        with self._lock:
+            self._note(step=step, began_s=self._elapsed_s(), resumed_from=step)
+        self.renew()
+
+    def stepped(self, step: int) -> None:
+        with self._lock:
+            self._done_s[step] = self._elapsed_s()
+            self._now = dataclasses.replace(self._now, step=step)
+        self.renew()
+
+    def saved(self, step: int) -> None:
+        with self._lock:
+            done_s = self._done_s.get(step, self._elapsed_s())
+            self._done_s = {later: at_s for later, at_s in self._done_s.items() if later > step}
+            self._note(saved_step=step, saved_s=done_s)
+
+    def save_requested(self) -> bool:
+        """Asks the head once a second, until it says so."""
+        if not self._requested and time.monotonic() - self._looked_s >= LOOK_EVERY_S:
+            self._requested = self._notes.checkpoint_requested()
+            self._looked_s = time.monotonic()
+        return self._requested
+
+    def hangs(self, limit_s: float) -> None:
+        """Note that no step was reported for `limit_s`."""
+        with self._lock:
+            after = "" if self._now.step is None else f" after step {self._now.step}"
+            self._note(hangs=f"no step was reported for {limit_s:g} s{after}")
+
+    def _note(self, **changed: Any) -> None:
+        self._now = dataclasses.replace(self._now, **changed)
+        self._notes.put(self._host, self._now)
+
+    def _elapsed_s(self) -> float:
+        return round(time.monotonic() - self._called_s, 3)

@@ -1,0 +1,30 @@
+"""The ledger of a record: the tries of a step on slices, and how much of their time was kept.
+
+    waited_s    for the hosts
+    startup_s   until the function began its work, or went on with it: processes, imports, compilation, loading
+    kept_s      work that is in the output: up to the last checkpoint, or to the end of the try that succeeded
+    lost_s      work after the last checkpoint of a try that failed
+    goodput     kept_s over the sum of the four, between 0 and 1; None before any time was spent
+
+A function that reports no progress (`marin_resources.progress`) has no startup, and a failed try of it is lost whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+PARTS = ("waited_s", "startup_s", "kept_s", "lost_s")
+
+
+def ledger_of(tries: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None]:
+    """The sums over tries, of one record or of several. A try whose job was lost with it has its waiting alone."""
+    sums = {part: round(sum(each.get(part) or 0.0 for each in tries), 3) for part in PARTS}
+    spent_s = sum(sums.values())
+    goodput = round(sums["kept_s"] / spent_s, 4) if spent_s else None
+    return {"tries": len(tries), **sums, "goodput": goodput}
+
+
+def tries_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tries of a record, oldest first; none if its step did not run on slices, or the record is older than that."""
+    return list(record.get("tries") or [])

@@ -1,0 +1,59 @@
+"""What the tries of a step cost, and how much of their work is in its output."""
+
+from __future__ import annotations
+
+import pytest
+
+from marin_resources.ray_tpu.slices.host_progress import HostProgress
+from marin_resources.ray_tpu.slices.ledger import Try
+from marin_resources.storage.output.ledger import ledger_of, tries_of
+
+NOT_REPORTED = HostProgress()
+
+
+def ended(noted: HostProgress, *, succeeded: bool, ran_s: float = 100.0, called_s: float = 10.0) -> Try:
+    one = Try(attempt=1, number=1, slices=["a"], hosts=["10.0.0.1"], waited_s=5, started_at="2026-01-01T00:00:00+00:00")
+    one.end(ran_s, called_s, noted, succeeded=succeeded)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("noted", "succeeded", "expected"),
+    [
+        # began after 10 + 20 s, the last checkpoint has the state after 10 + 50 s
+        (HostProgress(began_s=20, saved_step=7, saved_s=50), False, (30, 30, 40)),
+        (HostProgress(began_s=20, saved_step=7, saved_s=50), True, (30, 70, 0)),
+        (HostProgress(began_s=20), False, (30, 0, 70)),
+        (HostProgress(began_s=20), True, (30, 70, 0)),
+        (NOT_REPORTED, True, (0, 100, 0)),
+        (NOT_REPORTED, False, (0, 0, 100)),
+        # a host's clock runs a little longer than the job's
+        (HostProgress(began_s=95, saved_step=7, saved_s=99), False, (100, 0, 0)),
+    ],
+)
+def test_the_time_of_a_try_is_startup_kept_or_lost(
+    noted: HostProgress, succeeded: bool, expected: tuple[float, float, float]
+) -> None:
+    one = ended(noted, succeeded=succeeded)
+    assert (one.startup_s, one.kept_s, one.lost_s) == expected
+    assert sum(expected) == one.ran_s == 100
+
+
+def test_the_ledger_sums_the_tries_and_one_that_was_lost_with_its_job_has_its_waiting_alone() -> None:
+    lost = ended(HostProgress(began_s=20, saved_step=7, saved_s=50), succeeded=False).to_dict()
+    last = ended(HostProgress(began_s=20, resumed_from=7), succeeded=True).to_dict()
+    unknown = {"attempt": 1, "number": 2, "waited_s": 3.0, "ran_s": None, "kept_s": None}
+    assert ledger_of([lost, unknown, last]) == {
+        "tries": 3,
+        "waited_s": 13.0,
+        "startup_s": 60.0,
+        "kept_s": 100.0,
+        "lost_s": 40.0,
+        "goodput": round(100 / 213, 4),
+    }
+    assert (lost["saved_step"], last["resumed_from"]) == (7, 7)
+
+
+def test_a_record_without_tries_has_an_empty_ledger() -> None:
+    assert tries_of({}) == []
+    assert ledger_of([])["goodput"] is None
