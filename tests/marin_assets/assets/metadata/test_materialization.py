@@ -127,3 +127,41 @@ def test_who_computed_an_output_with_which_commit_and_in_which_run(tmp_path: Pat
     assert page["made_in"] == dg.MetadataValue.dagster_run("5b4f0a77")
     assert page_of_record(tmp_path, git="damaged")["made_by"] == "someone on an unknown machine"
     assert page_of_record(tmp_path, git={"commit": 7}, dagster_run_id=7)["made_in"] == dg.MetadataValue.dagster_run("7")
+
+
+LOST = {
+    "attempt": 1,
+    "number": 1,
+    "slices": ["a"],
+    "hosts": ["10.0.0.1", "10.0.0.2"],
+    "waited_s": 5.0,
+    "ran_s": 100.0,
+    "startup_s": 30.0,
+    "kept_s": 50.0,
+    "lost_s": 20.0,
+    "resumed_from": None,
+    "saved_step": 7,
+    "cause": "preempted",
+    "error": "its node died",
+}
+LAST = {**LOST, "number": 2, "slices": ["b"], "lost_s": 0.0, "resumed_from": 7, "cause": None, "error": None}
+UNKNOWN = {**LOST, "number": 3, "ran_s": None, "startup_s": None, "kept_s": None, "lost_s": None}
+
+
+def test_the_tries_on_slices_are_a_table_with_their_sums(tmp_path: Path) -> None:
+    page = page_of_record(tmp_path, tries=[LOST, LAST, UNKNOWN])
+    assert (page["slices_waited_s"], page["startup_s"], page["kept_s"], page["lost_s"]) == (15.0, 60.0, 100.0, 20.0)
+    assert page["goodput"] == round(100 / 195, 4)
+    lost, last, unknown = (row.data for row in page["tries"].records)  # type: ignore[attr-defined]
+    assert (lost["try"], lost["end"], lost["from step"], lost["error"]) == (
+        "1.1",
+        "preempted",
+        "beginning",
+        "its node died",
+    )
+    assert (last["end"], last["from step"], last["slices"]) == ("returned", "7", "b")
+    assert (unknown["end"], unknown["kept s"]) == ("lost with its job", "?")
+
+
+def test_a_step_that_ran_on_no_slice_has_no_ledger(tmp_path: Path) -> None:
+    assert not {"goodput", "tries", "kept_s"} & page_of_record(tmp_path).keys()

@@ -42,3 +42,6 @@ def test_where_there_is_none(marin: Marin, tmp_path: Path, monkeypatch: pytest.M
         "",
         "The local cluster has no fake slice 'pod-1' that is up. Start one: marin cluster local up --fake v4-16\n",
     )
+    code, _, said = marin("cluster", "preempt", "pod-1", "--notice", "soon")
+    assert code == 2
+    assert "argument --notice: got 'soon', expected seconds of at least 0, such as 30" in said

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from job_process import new_job
 from metadata_server import MetadataServer
@@ -248,6 +250,17 @@ def test_a_function_that_hangs_is_called_elsewhere_and_its_stacks_are_in_the_log
     assert log.count("no progress for 3 s; the stacks of all threads:") == 2
     assert log.count("in wait_for") == 2
     pod.kill(first[0]["slice"], 0, 1)  # the cluster remembers its host for half an hour
+
+
+def test_a_step_that_waits_for_a_slice_costs_the_head_no_memory(start: Callable[..., Step], pod: Pod) -> None:
+    waiting = start("report", resources=tpu(KIND, slices=3))
+    waiting.job.await_log("waiting for")
+    head = psutil.Process(pod.cluster.head_pid)
+    (gcs,) = (each for each in head.children(recursive=True) if each.name() == "gcs_server")
+    before = gcs.memory_info().rss
+    time.sleep(20)  # it grew by 5 MB a second when it was asked to wait
+    assert gcs.memory_info().rss - before < 30e6
+    waiting.job.stop()
 
 
 def test_a_function_saves_before_its_hosts_are_taken_away_and_goes_on_elsewhere(
