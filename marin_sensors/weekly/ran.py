@@ -1,12 +1,12 @@
 """What ran in some days, by Dagster's history: materializations of each asset, runs that ended, runs that failed.
 
-A materialization is read for its metadata `reused` and `compute_s`. One without `reused`, as of an asset that is no
-step, counts as computed.
+A materialization is read for its metadata `reused` and `compute_s`, and for those of its tries on slices. One without
+`reused`, as of an asset that is no step, counts as computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -17,6 +17,8 @@ from marin_sensors.runs.failed import read_failed_run
 
 AT_ONCE = 1000
 """Materializations that one query reads."""
+TRIED = ("slices_waited_s", "startup_s", "kept_s", "lost_s")
+"""The metadata of a step on slices."""
 
 
 @dataclass(kw_only=True)
@@ -29,6 +31,15 @@ class Ran:
     """Times that its step failed in a run."""
     compute_s: float = 0.0
     """Of what was computed."""
+    kept_s: float = 0.0
+    """Of what was computed on slices: work that is in the outputs."""
+    tried_s: float = 0.0
+    """All that its tries took: also waiting, startup, and work that was lost."""
+
+    @property
+    def goodput(self) -> float | None:
+        """Of its tries on slices, between 0 and 1; None without any."""
+        return self.kept_s / self.tried_s if self.tried_s else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +107,17 @@ def _materialized(
 
 
 def _add(ran: Ran, event: dg.AssetMaterialization | None) -> None:
-    metadata = event.metadata if event is not None else {}
-    reused, took = metadata.get("reused"), metadata.get("compute_s")
+    metadata: Mapping[str, dg.MetadataValue] = event.metadata if event is not None else {}
+    reused = metadata.get("reused")
     if reused is not None and reused.value is True:
         ran.reused += 1
         return
     ran.computed += 1
-    if took is not None and isinstance(took.value, int | float):
-        ran.compute_s += took.value
+    ran.compute_s += _seconds(metadata, "compute_s")
+    ran.kept_s += _seconds(metadata, "kept_s")
+    ran.tried_s += sum(_seconds(metadata, name) for name in TRIED)
+
+
+def _seconds(metadata: Mapping[str, dg.MetadataValue], name: str) -> float:
+    found = metadata.get(name)
+    return float(found.value) if found is not None and isinstance(found.value, int | float) else 0.0

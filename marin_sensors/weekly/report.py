@@ -36,6 +36,8 @@ class Row:
     device_hours: float
     transferred_gb: float
     """From other regions."""
+    goodput: float | None
+    """Of its tries on slices; None if it ran on none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +123,7 @@ def _rows(week: Week, some: Iterable[Used], assets: Mapping[str, str]) -> list[R
             hours=ran.compute_s / 3600,
             device_hours=hours.get(name, 0.0),
             transferred_gb=moved.get(name, 0.0),
+            goodput=ran.goodput,
         )
         for name, ran in found.items()
     ]

@@ -50,7 +50,7 @@ def tables_of(report: Report) -> list[Table]:
     found = [
         Table(
             title="assets",
-            columns=("asset", "device hours", "hours", "computed", "reused", "failed", "GB transferred"),
+            columns=("asset", "device hours", "hours", "computed", "reused", "failed", "GB transferred", "goodput"),
             rows=[
                 (
                     row.asset,
@@ -60,6 +60,7 @@ def tables_of(report: Report) -> list[Table]:
                     row.reused,
                     row.failed,
                     round(row.transferred_gb, 2),
+                    "" if row.goodput is None else f"{100 * row.goodput:.0f} %",
                 )
                 for row in report.rows
             ],

@@ -110,6 +110,8 @@ def test_a_week_is_counted_and_told(instance: dg.DagsterInstance, disk_or_gcs_pr
     there.materialized("toy/a", 3, reused=False, compute_s=1800.0)
     there.materialized("toy/a", 2, reused=True, compute_s=1800.0)
     there.materialized("by/hand")
+    there.materialized("on/slices", 2, reused=False, slices_waited_s=10.0, startup_s=10, kept_s=75.0, lost_s=5.0)
+    there.materialized("on/slices", reused=True, slices_waited_s=10.0, startup_s=10, kept_s=75.0, lost_s=5.0)
     run_id = there.fail()
     lab = Lab(disk_or_gcs_prefix)
     lab.ran("toy/b[key]", gpu("H100", 2), now() - 3 * HOUR, 2)
@@ -119,19 +121,20 @@ def test_a_week_is_counted_and_told(instance: dg.DagsterInstance, disk_or_gcs_pr
     shown = there.make()
     assert list(shown)[:4] == ["summary", "report", "assets", "runs that failed"]
     assert rows(shown, "assets") == [
-        ("toy/b", 4.0, 0.0, 0, 0, 0, 0.0),
-        ("gone/step", 1.0, 0.0, 0, 0, 0, 5.0),
-        ("toy/a", 0.0, 1.5, 3, 2, 0, 0.0),
-        ("by/hand", 0.0, 0.0, 1, 0, 0, 0.0),
-        ("toy/broken", 0.0, 0.0, 0, 0, 1, 0.0),
+        ("toy/b", 4.0, 0.0, 0, 0, 0, 0.0, ""),
+        ("gone/step", 1.0, 0.0, 0, 0, 0, 5.0, ""),
+        ("toy/a", 0.0, 1.5, 3, 2, 0, 0.0, ""),
+        ("by/hand", 0.0, 0.0, 1, 0, 0, 0.0, ""),
+        ("on/slices", 0.0, 0.0, 2, 1, 0, 0.0, "75 %"),
+        ("toy/broken", 0.0, 0.0, 0, 0, 1, 0.0, ""),
     ]
     [failed] = rows(shown, "runs that failed")
     assert failed[1:] == (run_id[:8], "toy/broken", "The step 'toy/<broken>' failed: it leaks.")
     numbers = {
         "runs": 1,
         "failed_runs": 1,
-        "computed": 4,
-        "reused": 2,
+        "computed": 6,
+        "reused": 3,
         "failed": 1,
         "hours": 1.5,
         "transferred_gb": 5.0,
@@ -140,7 +143,7 @@ def test_a_week_is_counted_and_told(instance: dg.DagsterInstance, disk_or_gcs_pr
     assert {name: shown[name].value for name in numbers} == numbers
     summary = shown["summary"].value
     assert summary.endswith(
-        "1 run ended, 1 failed. 4 outputs computed in 1.5 h, 2 reused. 5.0 device hours (gpu_H100 5.0). 5.0 GB from "
+        "1 run ended, 1 failed. 6 outputs computed in 1.5 h, 3 reused. 5.0 device hours (gpu_H100 5.0). 5.0 GB from "
         "other regions. 0 assets outdated."
     )
     assert len(summary) < 1000
