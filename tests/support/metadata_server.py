@@ -9,11 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class MetadataServer:
-    """Answers `instance/preempted`. All machines that ask it are one; `preempt` preempts it."""
+    """Answers `instance/preempted`. `preempt` preempts the machines whose questions wait for an answer."""
 
     def __init__(self) -> None:
         self._preempted = threading.Event()
-        preempted = self._preempted
+        preempted, over = self._preempted, threading.Event()
+        self._over = over
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -24,9 +25,10 @@ class MetadataServer:
                     self.send_error(404)
                 else:
                     query = parse_qs(url.query)
+                    change = over if preempted.is_set() else preempted
                     if query.get("wait_for_change") == ["true"]:
-                        preempted.wait(float(query.get("timeout_sec", ["3600"])[0]))
-                    body = b"TRUE" if preempted.is_set() else b"FALSE"
+                        change.wait(float(query.get("timeout_sec", ["3600"])[0]))
+                    body = b"TRUE" if change is preempted and preempted.is_set() else b"FALSE"
                     self.send_response(200)
                     self.send_header("Metadata-Flavor", "Google")
                     self.send_header("Content-Length", str(len(body)))
@@ -48,5 +50,6 @@ class MetadataServer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._preempted.set()
+        self._over.set()
         self._server.shutdown()
         self._server.server_close()

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 NAMESPACE = b"marin"
 LOOK_EVERY_S = 1.0
@@ -35,7 +39,10 @@ class HostProgress:
 
 
 class Notes:
-    """The notes of one try. `name`: the task and the number of the try."""
+    """The notes of one try. `name`: the task and the number of the try.
+
+    A head that does not answer is logged: the work goes on without it. What it has not is the beginning, or nothing.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -58,18 +65,28 @@ class Notes:
     def remove(self) -> None:
         from ray.experimental import internal_kv  # late, for its weight
 
-        internal_kv._internal_kv_del(self._prefix, del_by_prefix=True, namespace=NAMESPACE)
+        self._ask(lambda: internal_kv._internal_kv_del(self._prefix, del_by_prefix=True, namespace=NAMESPACE))
 
     def _put(self, key: str, value: str) -> None:
         from ray.experimental import internal_kv  # late, for its weight
 
-        internal_kv._internal_kv_put(self._prefix + key, value.encode(), overwrite=True, namespace=NAMESPACE)
+        name, data = self._prefix + key, value.encode()
+        self._ask(lambda: internal_kv._internal_kv_put(name, data, overwrite=True, namespace=NAMESPACE))
 
     def _get(self, key: str) -> bytes | None:
         from ray.experimental import internal_kv  # late, for its weight
 
-        found: bytes | None = internal_kv._internal_kv_get(self._prefix + key, namespace=NAMESPACE)
+        found: bytes | None = self._ask(lambda: internal_kv._internal_kv_get(self._prefix + key, namespace=NAMESPACE))
         return found
+
+    def _ask(self, what: Callable[[], Any]) -> Any:
+        from ray.exceptions import RayError  # late, for its weight
+
+        try:
+            return what()
+        except RayError as error:
+            log.warning("the progress of %s is not noted or read, as Ray's head does not answer: %s", self.name, error)
+            return None
 
 
 class ProgressOnHost:

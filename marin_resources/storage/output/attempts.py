@@ -91,7 +91,7 @@ def earlier_tries(output_path: str, attempt: int) -> list[dict[str, Any]]:
             mark = read_attempt(output_path, number)
         except FileNotFoundError:
             continue  # the number of a job that never began
-        except ControlFileError as error:
+        except (ControlFileError, UnavailableError) as error:
             log.warning("the tries of attempt %d are not known: %s", number, error)
             continue
         if mark.get("outcome") == "success":
