@@ -86,7 +86,7 @@ class _Job:
             ray=self._ray,
             resources=self._task.resources,
             attempt=self._task.attempt,
-            name=self._note.submission_id,
+            name=f"{self._note.submission_id}-{self._ray.get_runtime_context().get_job_id()}",
             reserve=self._next_hosts,
             began=attempt.began,
             begin=lambda number: self._starter(attempt.begin_again(number) if number > 1 else None),

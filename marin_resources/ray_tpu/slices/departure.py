@@ -40,15 +40,9 @@ class Departure:
         self._looked_s = now_s
         noted = self._notes.get(0)
         self._look(noted)
-        return (
-            self.why is not None
-            and self._before is not None
-            and noted.saved_step
-            not in (
-                None,
-                self._before.saved_step,
-            )
-        )
+        if self.why is None or self._before is None:
+            return False
+        return noted.saved_step is not None and noted.saved_step != self._before.saved_step
 
     def end(self) -> None:
         """The try has ended."""

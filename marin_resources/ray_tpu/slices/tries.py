@@ -60,7 +60,7 @@ class Tries:
     resources: Resources
     attempt: int
     name: str
-    """Of the task and its attempt, in the cluster."""
+    """Of this attempt, and of no other in the cluster."""
     reserve: Callable[[Collection[str]], AbstractContextManager[tuple[Host, ...]]]
     """Reserves the hosts of the next try, on none of the nodes with these ids."""
     begin: Callable[[int], Callable[[Sequence[Host], str], Start]]
