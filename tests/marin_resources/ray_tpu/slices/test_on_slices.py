@@ -372,6 +372,7 @@ def test_the_slice_is_released_when_the_node_of_the_driver_dies(start: Callable[
     wait_until(lambda: not any(alive(host["pid"]) for host in first), "the end of the hosts' processes", 30)
     after = start("report")
     succeeded(after.job)
+    assert step.job.ended().status is JobStatus.FAILED
 
 
 @pytest.mark.timeout(1200)
