@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from marin_assets.assets.metadata.tables import table
+from marin_assets.assets.metadata.tables import MAX_ROWS, table
 from marin_resources.storage.output.ledger import ledger_of as ledger_sums
 from marin_resources.storage.output.ledger import tries_of
 
@@ -13,16 +13,16 @@ NAMES = ("goodput", "tries", "slices_waited_s", "startup_s", "kept_s", "lost_s")
 
 
 def ledger_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers, which Dagster plots over the materializations, and the table of the tries; nothing without tries."""
+    """Numbers, which Dagster plots over the materializations, and a table of the last tries; nothing without tries."""
     tries = tries_of(record)
     if not tries:
         return {}
-    sums = ledger_sums(tries)
+    sums = record.get("ledger") or ledger_sums(tries)
     return {
         **({} if sums["goodput"] is None else {"goodput": sums["goodput"]}),
         "slices_waited_s": sums["waited_s"],
         **{name: sums[name] for name in ("startup_s", "kept_s", "lost_s")},
-        "tries": table([_row(each) for each in tries]),
+        "tries": table([_row(each) for each in tries[-MAX_ROWS:]]),
     }
 
 

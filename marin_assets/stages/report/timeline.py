@@ -11,14 +11,16 @@ from marin_assets.stages.report.charts import ticks
 from marin_resources.storage.output.ledger import PARTS
 
 WIDTH, LEFT, RIGHT, ROW, LEGEND, AXIS = 860, 110, 12, 24, 26, 24
+MOST_ROWS = 40
 WORDS = {"waited_s": "waited", "startup_s": "startup", "kept_s": "kept", "lost_s": "lost"}
 
 
 def draw_tries(tries: Sequence[Mapping[str, Any]]) -> str:
-    """One row for each try; hours, minutes or seconds since the first began to wait for its hosts.
+    """One row for each of the last tries; hours, minutes or seconds since the first of them began to wait.
 
     A try whose end is not known, as its job was lost with it, has its waiting alone, and says so.
     """
+    tries = tries[-MOST_ROWS:]
     rows = [_spans(each) for each in tries]
     origin_s = min(spans[0][1] for spans in rows)
     end_s = max(max(end for _, _, end in spans) for spans in rows)
@@ -34,7 +36,7 @@ def draw_tries(tries: Sequence[Mapping[str, Any]]) -> str:
     axis = "".join(
         f'<line class="grid" x1="{x(origin_s + at * divisor):.1f}" x2="{x(origin_s + at * divisor):.1f}" y1="{LEGEND}" '
         f'y2="{height - AXIS}"/><text class="tick" x="{x(origin_s + at * divisor):.1f}" y="{height - 7}" '
-        f'text-anchor="middle">{at:g}{f" {unit}" if at == marks[-1] else ""}</text>'
+        f'text-anchor="{"end" if at == marks[-1] else "middle"}">{at:g}{f" {unit}" if at == marks[-1] else ""}</text>'
         for at in marks
     )
     legend = "".join(

@@ -38,7 +38,7 @@ from marin_resources.ray_tpu.slices.tries import Tries, TriesFailedError
 from marin_resources.ray_tpu.worker.run_task import ElsewhereHooks, ReportedError, run
 from marin_resources.storage.output.attempts import add_facts, earlier_tries
 from marin_resources.storage.output.job_notes import JobNote
-from marin_resources.storage.output.ledger import ledger_of
+from marin_resources.storage.output.ledger import facts_of
 from marin_resources.storage.upload.writer import Writer
 from marin_resources.wire.outcome import End, Outcome
 
@@ -72,11 +72,10 @@ class _Job:
 
     def facts(self) -> dict[str, Any]:
         """What the record holds about the tries: those of earlier attempts at this output too."""
-        tries = [*self._earlier, *self._own()]
-        return {"tries": tries, "ledger": ledger_of(tries)}
+        return facts_of(self._own(), self._earlier)
 
     def _own(self) -> list[dict[str, Any]]:
-        """The tries of this attempt, for its mark."""
+        """The tries of this attempt."""
         return [each.to_dict() for each in self._tries.ledger] if self._tries else []
 
     def call(self, attempt: ElsewhereHooks) -> Any:
@@ -90,7 +89,7 @@ class _Job:
             reserve=self._next_hosts,
             began=attempt.began,
             begin=lambda number: self._starter(attempt.begin_again(number) if number > 1 else None),
-            changed=lambda: add_facts(self._task.path, self._task.attempt, {"tries": self._own()}),
+            changed=lambda: add_facts(self._task.path, self._task.attempt, facts_of(self._own())),
             log=_print,
             waited_s=self.waited_s,
             on_bad_host=lambda host, error: report_bad_host(host.node_id, error),

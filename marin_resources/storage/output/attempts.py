@@ -32,7 +32,7 @@ FORMAT = VersionedJson(
     kind="mark of an attempt",
     newest=FORMAT_VERSION,
     error=AttemptError,
-    shape={"identity": str, "outcome": str, "error": str, "traceback": str, "tries": [dict]},
+    shape={"identity": str, "outcome": str, "error": str, "traceback": str, "tries": [dict], "ledger": dict},
 )
 
 
@@ -84,7 +84,8 @@ def failures_in_a_row(output_path: str, most: int) -> int:
 
 
 def earlier_tries(output_path: str, attempt: int) -> list[dict[str, Any]]:
-    """The tries on slices of the attempts before this one, back to the last that succeeded; oldest first."""
+    """The tries on slices of the attempts before this one, as `ledger.facts_of` has put them into their marks; back to
+    the last that succeeded, oldest first."""
     found: list[dict[str, Any]] = []
     for number in range(attempt - 1, 0, -1):
         try:
@@ -96,7 +97,8 @@ def earlier_tries(output_path: str, attempt: int) -> list[dict[str, Any]]:
             continue
         if mark.get("outcome") == "success":
             break
-        found[:0] = mark.get("tries", [])
+        if "tries" in mark:
+            found.insert(0, {name: mark[name] for name in ("tries", "ledger") if name in mark})
     return found
 
 

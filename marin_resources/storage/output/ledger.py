@@ -14,15 +14,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MOST_TRIES = 200
+"""Of the tries, mark and record hold the last ones. A step may be preempted ten thousand times."""
 PARTS = ("waited_s", "startup_s", "kept_s", "lost_s")
 
 
 def ledger_of(tries: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None]:
     """The sums over tries, of one record or of several. A try whose job was lost with it has its waiting alone."""
-    sums = {part: round(sum(each.get(part) or 0.0 for each in tries), 3) for part in PARTS}
+    return sum_of([{**each, "tries": 1} for each in tries])
+
+
+def sum_of(ledgers: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None]:
+    """The ledger of all of them together."""
+    sums = {part: round(sum(each.get(part) or 0.0 for each in ledgers), 3) for part in PARTS}
     spent_s = sum(sums.values())
     goodput = round(sums["kept_s"] / spent_s, 4) if spent_s else None
-    return {"tries": len(tries), **sums, "goodput": goodput}
+    return {"tries": sum(each["tries"] for each in ledgers), **sums, "goodput": goodput}
+
+
+def facts_of(tries: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """What a mark holds of its attempt's tries, and a record also of those in `earlier`, the same of other marks."""
+    known = [each for one in earlier for each in one.get("tries", [])]
+    before = [one.get("ledger") or ledger_of(one.get("tries", [])) for one in earlier]
+    return {"tries": [*known, *tries][-MOST_TRIES:], "ledger": sum_of([*before, ledger_of(tries)])}
 
 
 def tries_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:

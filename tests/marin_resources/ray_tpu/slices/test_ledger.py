@@ -6,7 +6,7 @@ import pytest
 
 from marin_resources.ray_tpu.slices.host_progress import HostProgress
 from marin_resources.ray_tpu.slices.ledger import Try
-from marin_resources.storage.output.ledger import ledger_of, tries_of
+from marin_resources.storage.output.ledger import MOST_TRIES, facts_of, ledger_of, tries_of
 
 NOT_REPORTED = HostProgress()
 
@@ -57,3 +57,20 @@ def test_the_ledger_sums_the_tries_and_one_that_was_lost_with_its_job_has_its_wa
 def test_a_record_without_tries_has_an_empty_ledger() -> None:
     assert tries_of({}) == []
     assert ledger_of([])["goodput"] is None
+
+
+def test_of_many_tries_the_last_are_held_and_all_are_counted() -> None:
+    one = ended(HostProgress(began_s=20, saved_step=7, saved_s=50), succeeded=False).to_dict()
+    many = [{**one, "number": number} for number in range(1, 301)]
+    mark = facts_of(many)
+    assert [each["number"] for each in mark["tries"]] == list(range(301 - MOST_TRIES, 301))
+    record = facts_of([{**one, "attempt": 2}], [mark])
+    assert len(record["tries"]) == MOST_TRIES
+    assert record["tries"][-1]["attempt"] == 2
+    assert (record["ledger"]["tries"], record["ledger"]["kept_s"]) == (301, 301 * 30.0)
+    assert record["ledger"]["goodput"] == ledger_of(many)["goodput"]
+
+
+def test_a_mark_without_a_ledger_counts_by_its_tries() -> None:
+    one = ended(HostProgress(began_s=20), succeeded=True).to_dict()
+    assert facts_of([one], [{"tries": [one]}])["ledger"] == ledger_of([one, one])
