@@ -1,4 +1,6 @@
-"""Kill a slice as a cloud does that takes it back, to rehearse it: on the cluster of this machine, and its fake slices.
+"""Take a slice away as a cloud does, to rehearse it: kill a fake slice of the cluster of this machine.
+
+A slice of another cluster is drained, if that cluster is named twice (`drain_slice.py`).
 
 With `--notice`, its hosts are told before, as Google tells a spot machine 30 s before its end: a training saves then.
 
@@ -10,12 +12,17 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 
+from marin_assets.cli.cluster.connection import add_cluster
+from marin_assets.cli.cluster.drain_slice import drain
 from marin_assets.cli.output import print_line, print_stderr
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("slice", metavar="SLICE", help="its name, as `marin cluster local status` shows it")
+    add_cluster(parser)
+    parser.add_argument("--really", metavar="URL", help="a cluster that is not this machine's own, a second time")
     parser.add_argument(
         "--notice", type=seconds, default=0.0, metavar="SECONDS", help="tell its hosts so long before (default: 0)"
     )
@@ -23,6 +30,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from marin_resources.ray_tpu.cluster.local.local_cluster import LocalClusterError, preempt
+    from marin_resources.ray_tpu.cluster.settings import LOCAL
+    from marin_resources.ray_tpu.cluster.settings_from_env import VARIABLE
+
+    if (options.cluster or os.environ.get(VARIABLE) or LOCAL).strip() != LOCAL:
+        return drain(options)
 
     try:
         hosts = preempt(options.slice, notice_s=options.notice)

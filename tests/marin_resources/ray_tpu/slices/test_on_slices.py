@@ -20,6 +20,7 @@ from running import alive, wait_until
 from slice_steps import STEPS
 from submitted_jobs import Submitted, submit
 
+from marin_assets.cli.main import main
 from marin_resources.hardware import tpu
 from marin_resources.output import Status
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
@@ -382,3 +383,22 @@ def test_twenty_steps_share_two_slices_and_none_holds_a_part_of_one(start: Calla
         succeeded(step.job)
         hosts = [step.hear(f"here-{index}") for index in (0, 1)]
         assert hosts[0]["slice"] == hosts[1]["slice"]
+
+
+def test_a_slice_of_a_cluster_that_is_named_twice_is_drained(
+    start: Callable[..., Step], pod: Pod, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", pod.cluster.token_path)
+    step = start("save_when_asked", resumable=True)
+    taken = step.hear("first-0")["slice"]
+    address = pod.cluster.address
+    assert main(["cluster", "preempt", taken, "--cluster", address]) == 2
+    assert f"name the cluster a second time: --really {address}" in capsys.readouterr().err
+    assert main(["cluster", "preempt", "c", "--cluster", address, "--really", address]) == 1
+    assert "The cluster has no slice 'c' that is up. It has ['a', 'b']." in capsys.readouterr().err
+    assert main(["cluster", "preempt", taken, "--cluster", address, "--really", address, "--notice", "30"]) == 0
+    assert f"The slice '{taken}' is drained" in capsys.readouterr().out
+    succeeded(step.job)
+    assert [each["error"] for each in step.record()["tries"]] == ["its node is being drained", None]
+    pod.kill(taken, 0, 1)
