@@ -68,16 +68,20 @@ class Resources:
     def pool(self) -> str | None:
         """A name for the devices, by which Dagster limits how many steps take them; None without a device."""
         if self.tpu is not None:
-            return _pool_name("tpu", self.tpu.kind)
+            return pool_name("tpu", self.tpu.kind)
         if self.gpu is not None:
-            return _pool_name("gpu", self.gpu.kind)
+            return pool_name("gpu", self.gpu.kind)
         return None
 
     @property
     def devices(self) -> int:
         """GPUs, or chips of TPUs in the fewest slices; 0 without a device."""
+        return self.devices_of(self.slices)
+
+    def devices_of(self, slices: int) -> int:
+        """GPUs, or chips of TPUs in so many slices; 0 without a device."""
         if self.tpu is not None:
-            return self.slices * slice_type(self.tpu.kind).chips
+            return slices * slice_type(self.tpu.kind).chips
         return self.gpu.count if self.gpu is not None else 0
 
     def describe(self) -> str:
@@ -147,8 +151,8 @@ def _unknown(what: str, kind: str, near: Sequence[str]) -> str:
     return f"The catalogue has no {what} {kind!r}; near it are {', '.join(map(repr, near))}. Correct the name."
 
 
-def _pool_name(device: str, kind: str | None) -> str:
-    """Dagster takes letters, digits, "_" and "/" in the name of a pool."""
+def pool_name(device: str, kind: str | None) -> str:
+    """The pool of a kind of "tpu" or "gpu". Dagster takes letters, digits, "_" and "/" in the name of a pool."""
     return device if kind is None else f"{device}_{re.sub(r'[^A-Za-z0-9]', '_', kind)}"
 
 

@@ -3,7 +3,7 @@
     from marin_sensors.budget import budget
 
     month = budget(
-        "month", every="month", device_hours={"tpu_v5p_32": 20_000, "gpu_H100": 500}, transferred_gb=5_000
+        "month", device_hours={"tpu_v5p_32": 20_000, "gpu_H100": 500}, dollars=80_000, transferred_gb=5_000
     )
 
 It adds up all attempts at outputs below the prefix, whichever deployment or script began them, whether they succeeded
@@ -21,9 +21,12 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from marin_resources.settings import default_prefix, normalize_prefix
+from marin_resources.storage.usage.prices import VARIABLE as PRICES
+from marin_resources.storage.usage.prices import Prices, declared_prices
 from marin_resources.storage.usage.usage import UsageReader, Used
+from marin_resources.storage.usage.usage import device_hours as hours_by_pool
 from marin_sensors.looks.errors import REPORTED
-from marin_sensors.looks.spending import TRANSFERS, Period, Spending, label_of, spending_of, start_of, unit_of
+from marin_sensors.looks.spending import DOLLARS, TRANSFERS, Period, Spending, label_of, spending_of, start_of, unit_of
 from marin_sensors.webhook.channel import WEBHOOK, Channel
 from marin_sensors.webhook.message import Message
 from marin_sensors.webhook.reported import Reported
@@ -36,6 +39,7 @@ def budget(
     *,
     every: Period = "month",
     device_hours: Mapping[str, float] | None = None,
+    dollars: float | None = None,
     transferred_gb: float | None = None,
     tell_at: Sequence[float] = (0.8, 1.0),
     webhook_env: str = WEBHOOK,
@@ -48,6 +52,7 @@ def budget(
     every            the period in which the limits hold: a calendar "day", "week" (from Monday) or "month", UTC
     device_hours     pool -> hours of one GPU, or of one chip of a TPU: "gpu_H100" is the pool of gpu("H100"),
                      "tpu_v5p_32" that of tpu("v5p-32")
+    dollars          of all device hours, at the prices of MARIN_DEVICE_PRICES
     transferred_gb   GB (10^9 bytes) that steps read from other regions
     tell_at          shares of a limit at which a message is sent: by default 80 % and the whole
     webhook_env      the variable with the webhook's address, which is a secret; without it nothing is sent
@@ -57,7 +62,7 @@ def budget(
 
     Raises ValueError for no limit, a limit or share that is no positive number, and another period.
     """
-    limits = _limits(name, device_hours or {}, transferred_gb)
+    limits = _limits(name, device_hours or {}, dollars, transferred_gb)
     if every not in ("day", "week", "month"):
         raise ValueError(f"The budget {name!r} has every={every!r}, expected 'day', 'week' or 'month'.")
     if not isinstance(tell_at, Sequence) or isinstance(tell_at, str) or not tell_at:
@@ -82,10 +87,10 @@ def budget(
         try:
             prefix = normalize_prefix(default_prefix())
             reader = readers.setdefault(prefix, UsageReader(prefix=prefix))
-            found = reader.used(began, now)
+            found, prices = reader.used(began, now), declared_prices()
         except REPORTED as error:
             return dg.SkipReason(str(error))
-        spendings = [spending_of(what, limit, found) for what, limit in limits.items()]
+        spendings = [spending_of(what, limit, found, prices) for what, limit in limits.items()]
         before = Reported.parse(context.cursor, context.log.warning)
         messages = list(_messages(name, every, began, spendings, tell_at, channel))
         for message in messages:
@@ -96,17 +101,22 @@ def budget(
         sent.require()
         parts = [f"{label_of(every, began)}: {'; '.join(each.describe() for each in spendings)}."]
         parts += [_unused(what, context, found) for what in limits]
+        parts.append(_unpriced(prices, found) if DOLLARS in limits else "")
         return dg.SkipReason(" ".join(filter(None, (*parts, reported.last and reported.sentence(), sent.sentence()))))
 
     return sensor
 
 
-def _limits(name: str, device_hours: Mapping[str, float], transferred_gb: float | None) -> dict[str, float]:
-    limits = dict(device_hours) if transferred_gb is None else {**device_hours, TRANSFERS: transferred_gb}
+def _limits(
+    name: str, device_hours: Mapping[str, float], dollars: float | None, transferred_gb: float | None
+) -> dict[str, float]:
+    others = {DOLLARS: dollars, TRANSFERS: transferred_gb}
+    limits = {**device_hours, **{what: limit for what, limit in others.items() if limit is not None}}
     if not limits:
         raise ValueError(f"The budget {name!r} has no limit. Give it device_hours={{'gpu_H100': 500}}, for example.")
     for what, limit in limits.items():
-        _require_positive(name, "transferred_gb" if what == TRANSFERS else f"device_hours[{what!r}]", limit)
+        argument = {TRANSFERS: "transferred_gb", DOLLARS: "dollars"}.get(what, f"device_hours[{what!r}]")
+        _require_positive(name, argument, limit)
     return limits
 
 
@@ -140,10 +150,17 @@ def _messages(
 
 def _unused(what: str, context: dg.SensorEvaluationContext, found: Sequence[Used]) -> str:
     """A sentence about a pool that nobody uses and no asset is in, which may be misspelled."""
-    if what == TRANSFERS or any(each.entry.pool == what for each in found) or context.repository_def is None:
+    if what in (TRANSFERS, DOLLARS) or any(each.entry.pool == what for each in found) or context.repository_def is None:
         return ""
     graph = context.repository_def.asset_graph
     known = sorted({pool for key in graph.materializable_asset_keys for pool in graph.get(key).pools or ()})
     if what in known:
         return ""
     return f"No asset is in the pool {what!r}: {f'the pools are {known}' if known else 'none has a device'}."
+
+
+def _unpriced(prices: Prices, found: Sequence[Used]) -> str:
+    """A sentence about hours that the limit in dollars does not count."""
+    if not (pools := prices.cost(hours_by_pool(found)).unpriced):
+        return ""
+    return f"No price is declared for {', '.join(pools)}: without {PRICES}, the dollars lack these hours."

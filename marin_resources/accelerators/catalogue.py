@@ -59,6 +59,11 @@ def find_gpu_type(kind: str) -> GpuType | None:
     return _gpu_types().get(kind)
 
 
+def find_generation(name: str) -> str | None:
+    """The generation of TPUs of that name or alias: "v5litepod" of "v5e"; None if it is not in the catalogue."""
+    return next((each for each, found in _read()["tpu"].items() if name in (each, *found.get("aliases", ()))), None)
+
+
 def near_slice_types(kind: str) -> list[str]:
     """Known names near this one: of the same generation the next sizes, or names that are spelled alike."""
     generation, _, number = kind.lower().partition("-")
@@ -73,6 +78,11 @@ def near_slice_types(kind: str) -> list[str]:
 def near_gpu_types(kind: str) -> list[str]:
     """Known names that are spelled like this one."""
     return _alike(kind, list(_gpu_types()))
+
+
+def near_devices(name: str) -> list[str]:
+    """Known generations of TPUs and models of GPUs that are spelled like this one."""
+    return _alike(name, [*_read()["tpu"], *_gpu_types()])
 
 
 def _alike(kind: str, known: Sequence[str]) -> list[str]:

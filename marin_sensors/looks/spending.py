@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from marin_resources.storage.usage.usage import Used
+from marin_resources.storage.usage.prices import Prices
+from marin_resources.storage.usage.usage import Used, device_hours
 
 GB = 10**9
-TRANSFERS = "transfers"
+TRANSFERS, DOLLARS = "transfers", "dollars"
 Period = Literal["day", "week", "month"]
 
 
@@ -19,7 +20,7 @@ class Spending:
     """What a limit counts, and how much of it is spent."""
 
     name: str
-    """A pool, or "transfers"."""
+    """A pool, "dollars" or "transfers"."""
     unit: str
     limit: float
     spent: float
@@ -32,6 +33,8 @@ class Spending:
 
     def describe(self) -> str:
         """As a phrase: "gpu_H100: 412.5 of 500 device hours"."""
+        if self.name == DOLLARS:
+            return f"{self.name}: {self.spent:,.2f} of {self.limit:,g}"
         return f"{self.name}: {self.spent:,.1f} of {self.limit:,g} {self.unit}"
 
 
@@ -50,15 +53,15 @@ def label_of(every: Period, began: datetime) -> str:
 
 def unit_of(what: str) -> str:
     """What the limit `what` is counted in."""
-    return "GB" if what == TRANSFERS else "device hours"
+    return {TRANSFERS: "GB", DOLLARS: "dollars"}.get(what, "device hours")
 
 
-def spending_of(what: str, limit: float, found: Sequence[Used]) -> Spending:
-    """What was spent of the limit of a pool, or of "transfers"."""
-    mine = [each for each in found if what in (TRANSFERS, each.entry.pool)]
+def spending_of(what: str, limit: float, found: Sequence[Used], prices: Prices) -> Spending:
+    """What was spent of the limit of a pool, of "dollars", or of "transfers"."""
+    mine = [each for each in found if what in (TRANSFERS, DOLLARS, each.entry.pool)]
     by_step: dict[str, float] = {}
     for each in mine:
-        by_step[each.entry.step] = by_step.get(each.entry.step, 0.0) + _amount(what, each)
+        by_step[each.entry.step] = by_step.get(each.entry.step, 0.0) + _amount(what, each, prices)
     steps = sorted(((step, amount) for step, amount in by_step.items() if amount), key=lambda pair: (-pair[1], pair[0]))
     runs = [each.entry.run_id for each in mine if steps and each.entry.step == steps[0][0] and each.entry.run_id]
     return Spending(
@@ -72,5 +75,7 @@ def spending_of(what: str, limit: float, found: Sequence[Used]) -> Spending:
     )
 
 
-def _amount(what: str, used: Used) -> float:
-    return used.moved_bytes / GB if what == TRANSFERS else used.hours
+def _amount(what: str, used: Used, prices: Prices) -> float:
+    if what == TRANSFERS:
+        return used.moved_bytes / GB
+    return prices.cost(device_hours([used])).dollars if what == DOLLARS else used.hours

@@ -38,7 +38,7 @@ def _table(table: Table, ui: str) -> str:
     body = ""
     for number, row in enumerate(table.rows):
         cells = [f"{value:,}" if isinstance(value, int | float) else escape(value) for value in row]
-        if ui:
+        if ui and table.links:
             place = table.columns.index("run") if "run" in table.columns else 0
             cells[place] = f'<a href="{escape(ui)}/{escape(table.links[number])}">{cells[place]}</a>'
         body += "<tr>" + "".join(f"<td{kind}>{cell}" for cell, kind in zip(cells, kinds, strict=True)) + "\n"

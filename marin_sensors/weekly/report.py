@@ -14,6 +14,7 @@ from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 
 from marin_resources.orchestrator.io_manager import NAME
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.usage.prices import Prices, declared_prices
 from marin_resources.storage.usage.usage import Used, device_hours, used
 from marin_resources.versioned_json import ControlFileError
 from marin_sensors.looks.materialized import steps_of
@@ -34,6 +35,8 @@ class Row:
     hours: float
     """Of computing, summed over its outputs."""
     device_hours: float
+    dollars: float
+    """Of the device hours whose price is declared."""
     transferred_gb: float
     """From other regions."""
     goodput: float | None
@@ -52,6 +55,8 @@ class Report:
     """At the time of the report; None if that is unknown."""
     pools: Mapping[str, float] | None
     """Pool -> device hours; None if they are unknown, and then transfers are too."""
+    prices: Prices
+    """Of device hours, as declared."""
     unknown: Sequence[str]
     """What could not be read, in sentences."""
 
@@ -68,6 +73,8 @@ class Report:
         if self.pools is not None:
             found["device_hours"] = round(sum(self.pools.values()), 3)
             found |= {f"device_hours_{pool}": round(hours, 3) for pool, hours in sorted(self.pools.items())}
+            if self.prices:
+                found["dollars"] = round(sum(row.dollars for row in self.rows), 2)
             found["transferred_gb"] = round(sum(row.transferred_gb for row in self.rows), 3)
         if self.outdated is not None:
             found["outdated"] = len(self.outdated)
@@ -82,14 +89,17 @@ def make_report(
     until: datetime,
     but: dg.AssetKey,
 ) -> Report:
-    """The report from `since` to `until`, without the asset that it is. Raises UnavailableError."""
-    week, unknown = read_week(instance, since, until, but), list[str]()
+    """The report from `since` to `until`, without the asset that it is. Raises UnavailableError, and SettingError."""
+    week, unknown, prices = read_week(instance, since, until, but), list[str](), declared_prices()
     some: list[Used] | None = None
     outdated: list[Outdated] | None = None
     try:
         some = used(store.prefix, since, until)
     except ControlFileError as error:
         unknown.append(f"Device hours and transfers are unknown: {error}")
+    pools = None if some is None else device_hours(some)
+    if prices and pools and (unpriced := prices.cost(pools).unpriced):
+        unknown.append(f"No price is declared for the device hours of {', '.join(unpriced)}: they are in no dollars.")
     try:
         outdated = find_outdated(graph, instance, store)
     except ControlFileError as error:
@@ -99,21 +109,19 @@ def make_report(
         until=until,
         runs=week.runs,
         failed_runs=week.failed,
-        rows=sorted(_rows(week, some or (), _assets_by_step(graph)), key=_expense),
+        rows=sorted(_rows(week, some or (), _assets_by_step(graph), prices), key=_expense),
         outdated=outdated,
-        pools=None if some is None else device_hours(some),
+        pools=pools,
+        prices=prices,
         unknown=unknown,
     )
 
 
-def _rows(week: Week, some: Iterable[Used], assets: Mapping[str, str]) -> list[Row]:
-    hours: dict[str, float] = {}
-    moved: dict[str, float] = {}
+def _rows(week: Week, some: Iterable[Used], assets: Mapping[str, str], prices: Prices) -> list[Row]:
+    by_asset: dict[str, list[Used]] = {}
     for each in some:
-        name = _asset_of(each.entry.step, assets)
-        hours[name] = hours.get(name, 0.0) + each.hours
-        moved[name] = moved.get(name, 0.0) + each.moved_bytes / GB
-    found = {**{name: Ran() for name in hours}, **week.assets}
+        by_asset.setdefault(_asset_of(each.entry.step, assets), []).append(each)
+    found = {**{name: Ran() for name in by_asset}, **week.assets}
     return [
         Row(
             asset=name,
@@ -121,11 +129,13 @@ def _rows(week: Week, some: Iterable[Used], assets: Mapping[str, str]) -> list[R
             reused=ran.reused,
             failed=ran.failed,
             hours=ran.compute_s / 3600,
-            device_hours=hours.get(name, 0.0),
-            transferred_gb=moved.get(name, 0.0),
+            device_hours=sum(hours.values()),
+            dollars=prices.cost(hours).dollars,
+            transferred_gb=sum(each.moved_bytes for each in by_asset.get(name, ())) / GB,
             goodput=ran.goodput,
         )
         for name, ran in found.items()
+        for hours in [device_hours(by_asset.get(name, ()))]
     ]
 
 

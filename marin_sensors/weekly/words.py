@@ -31,7 +31,8 @@ def summary_of(report: Report) -> str:
     ]
     if report.pools is not None:
         each = ", ".join(f"{pool} {hours:,.1f}" for pool, hours in sorted(report.pools.items())[:5])
-        said.append(f"{numbers['device_hours']:,.1f} device hours{f' ({each})' if each else ''}.")
+        cost = f" for ${numbers['dollars']:,.2f}" if "dollars" in numbers else ""
+        said.append(f"{numbers['device_hours']:,.1f} device hours{cost}{f' ({each})' if each else ''}.")
         said.append(f"{numbers['transferred_gb']:,.1f} GB from other regions.")
     if report.outdated is not None:
         said.append(f"{_count(len(report.outdated), 'asset')} outdated.")
@@ -45,16 +46,27 @@ def title_of(report: Report) -> str:
 
 
 def tables_of(report: Report) -> list[Table]:
-    """The assets, the runs that failed, what is outdated; without those that are empty."""
+    """The assets, the runs that failed, what is outdated, the prices; without those that are empty."""
     zone = report.until.tzinfo
     found = [
         Table(
             title="assets",
-            columns=("asset", "device hours", "hours", "computed", "reused", "failed", "GB transferred", "goodput"),
+            columns=(
+                "asset",
+                "device hours",
+                *(["dollars"] if report.prices else []),
+                "hours",
+                "computed",
+                "reused",
+                "failed",
+                "GB transferred",
+                "goodput",
+            ),
             rows=[
                 (
                     row.asset,
                     round(row.device_hours, 2),
+                    *([round(row.dollars, 2)] if report.prices else []),
                     round(row.hours, 2),
                     row.computed,
                     row.reused,
@@ -88,6 +100,11 @@ def tables_of(report: Report) -> list[Table]:
                 for each in report.outdated or ()
             ],
             links=[f"assets/{quote(each.key.to_user_string())}" for each in report.outdated or ()],
+        ),
+        Table(
+            title="prices",
+            columns=("device", "dollars an hour", "of the day"),
+            rows=[(price.device, price.dollars, price.on.isoformat()) for price in report.prices.all],
         ),
     ]
     return [table for table in found if table.rows]

@@ -89,6 +89,26 @@ def test_a_budget_that_is_overspent_is_one_message(
     assert not any(SECRET in text for text in webhook.texts)
 
 
+def test_a_budget_in_dollars_counts_the_hours_whose_price_is_declared(
+    lab: Lab, webhook: Webhook, instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = Deployment(instance, tmp_path / "calls", dollars=100)
+    lab.ran("train/a", gpu("H100", 2), NOON, 3)
+    assert deployment.tick() == (
+        "2026-01: dollars: 0.00 of 100. No price is declared for gpu_H100: without MARIN_DEVICE_PRICES, the dollars "
+        "lack these hours."
+    )
+    monkeypatch.setenv("MARIN_DEVICE_PRICES", "H100=3@2026-01-01,v4=2.5@2026-01-01")
+    lab.ran("train/b", tpu("v4-16"), NOON, 4)
+    assert deployment.tick().startswith("2026-01: dollars: 98.00 of 100.")
+    [text] = webhook.texts
+    assert text.startswith(
+        "*Budget 'lab': 98% of dollars spent*\n2026-01: dollars: 98.00 of 100. The largest: train/b 80.0, train/a 18.0."
+    )
+    monkeypatch.setenv("MARIN_DEVICE_PRICES", "H100=3")
+    assert deployment.tick().startswith("MARIN_DEVICE_PRICES has 'H100=3', expected device=dollars@day")
+
+
 def test_the_next_period_begins_anew(
     lab: Lab, webhook: Webhook, instance: dg.DagsterInstance, tmp_path: Path, clock: Clock
 ) -> None:

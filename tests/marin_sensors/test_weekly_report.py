@@ -104,6 +104,27 @@ def now() -> datetime.datetime:
     return found
 
 
+def test_what_hours_cost_is_told_where_prices_are_declared(
+    instance: dg.DagsterInstance, disk_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARIN_PREFIX", disk_prefix)
+    monkeypatch.setenv("MARIN_DEVICE_PRICES", "H100=2.5@2026-01-01")
+    there, lab = Deployment(instance, [toy("b")]), Lab(disk_prefix)
+    lab.ran("toy/b", gpu("H100", 2), now() - 3 * HOUR, 2)
+    lab.ran("toy/b", gpu("A100"), now() - 3 * HOUR, 1, attempt=2)
+    shown = there.make()
+    assert rows(shown, "assets")[0][:3] == ("toy/b", 5.0, 10.0)
+    assert rows(shown, "prices") == [("H100", 2.5, "2026-01-01")]
+    assert shown["dollars"].value == 10.0
+    assert "5.0 device hours for $10.00 (gpu_A100 1.0, gpu_H100 4.0)." in shown["summary"].value
+    assert "No price is declared for the device hours of gpu_A100" in shown["unknown"].value
+    page = read_bytes(join(disk_prefix, "reports/weekly", f"{shown['until'].value[:10]}.html")).decode()
+    assert "dollars an hour" in page
+    monkeypatch.setenv("MARIN_DEVICE_PRICES", "H200")
+    run = there.run("weekly_report_job")
+    assert failure(instance, run.run_id).startswith("MARIN_DEVICE_PRICES has 'H200', expected device=dollars@day")
+
+
 def test_a_week_is_counted_and_told(instance: dg.DagsterInstance, disk_or_gcs_prefix: str, monkeypatch: Any) -> None:
     monkeypatch.setenv("MARIN_PREFIX", disk_or_gcs_prefix)
     there = Deployment(instance, [toy("a"), toy("b")], ui="https://dagster.example.org/")

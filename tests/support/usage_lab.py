@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from marin_resources.hardware import Resources
 from marin_resources.storage.control import control
-from marin_resources.storage.output.attempts import begin_attempt, end_attempt, log_path
+from marin_resources.storage.output.attempts import add_facts, begin_attempt, end_attempt, log_path
 from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.transfer.ledger import Moved
 from marin_resources.storage.transfer.ledger_files import LedgerInFile
@@ -42,6 +42,20 @@ class Lab:
         path = self.begin(name, resources, started, attempt)
         self.end(path, started + hours * HOUR, attempt)
         return path
+
+    def tries(self, path: str, *tries: tuple[int, datetime, float | None], attempt: int = 1, first: int = 1) -> None:
+        """The mark of an attempt on slices: devices, start and hours of each try; None for one that runs."""
+        found = [
+            {
+                "attempt": attempt,
+                "number": first + place,
+                "devices": devices,
+                "started_at": started.isoformat(),
+                "ran_s": None if hours is None else hours * 3600,
+            }
+            for place, (devices, started, hours) in enumerate(tries)
+        ]
+        add_facts(path, attempt, {"tries": found})
 
     def log(self, path: str, at: datetime, attempt: int = 1) -> None:
         """The attempt's log, written last at this time."""

@@ -9,7 +9,7 @@ from marin_assets.assets.metadata.tables import MAX_ROWS, table
 from marin_resources.storage.output.ledger import ledger_of as ledger_sums
 from marin_resources.storage.output.ledger import tries_of
 
-NAMES = ("goodput", "tries", "slices_waited_s", "startup_s", "kept_s", "lost_s")
+NAMES = ("goodput", "tries", "slices_waited_s", "startup_s", "kept_s", "lost_s", "device_hours")
 
 
 def ledger_of(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,6 +22,7 @@ def ledger_of(record: Mapping[str, Any]) -> dict[str, Any]:
         **({} if sums["goodput"] is None else {"goodput": sums["goodput"]}),
         "slices_waited_s": sums["waited_s"],
         **{name: sums[name] for name in ("startup_s", "kept_s", "lost_s")},
+        **({"device_hours": sums["device_hours"]} if sums.get("device_hours") else {}),
         "tries": table([_row(each) for each in tries[-MAX_ROWS:]]),
     }
 

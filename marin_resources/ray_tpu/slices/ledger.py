@@ -18,6 +18,8 @@ class Try:
     slices: list[str]
     hosts: list[str]
     """Their addresses."""
+    devices: int
+    """GPUs, or chips of TPUs, of all hosts together."""
     waited_s: float
     started_at: str
     """ISO 8601, UTC: when its hosts were there."""

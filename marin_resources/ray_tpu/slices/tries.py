@@ -17,7 +17,7 @@ from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.slices.causes import Cause, Failure, failure_of
 from marin_resources.ray_tpu.slices.departure import Departure
 from marin_resources.ray_tpu.slices.ends import Cancelled, End, Returned
-from marin_resources.ray_tpu.slices.growth import Growth
+from marin_resources.ray_tpu.slices.growth import Growth, slice_count
 from marin_resources.ray_tpu.slices.host_progress import Notes
 from marin_resources.ray_tpu.slices.ledger import Try
 from marin_resources.ray_tpu.slices.reservation import Host
@@ -147,6 +147,7 @@ class Tries:
             number=number,
             slices=list(dict.fromkeys(host.slice_name for host in hosts if host.slice_name)),
             hosts=[host.address for host in hosts],
+            devices=self.resources.devices_of(slice_count(hosts)),
             waited_s=round(waited_s, 3),
             started_at=datetime.now(UTC).isoformat(),
         )

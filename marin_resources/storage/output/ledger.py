@@ -1,10 +1,11 @@
 """The ledger of a record: the tries of a step on slices, and how much of their time was kept.
 
-    waited_s    for the hosts
-    startup_s   until the function began its work, or went on with it: processes, imports, compilation, loading
-    kept_s      work that is in the output: up to the last checkpoint, or to the end of the try that succeeded
-    lost_s      work after the last checkpoint of a try that failed
-    goodput     kept_s over the sum of the four, between 0 and 1; None before any time was spent
+    waited_s        for the hosts
+    startup_s       until the function began its work, or went on with it: processes, imports, compilation, loading
+    kept_s          work that is in the output: up to the last checkpoint, or to the end of the try that succeeded
+    lost_s          work after the last checkpoint of a try that failed
+    goodput         kept_s over the sum of the four, between 0 and 1; None before any time was spent
+    device_hours    hours of one GPU, or of one chip of a TPU, that the tries held; waiting holds none
 
 A function that reports no progress (`marin_resources.progress`) has no startup, and a failed try of it is lost whole.
 """
@@ -21,7 +22,7 @@ PARTS = ("waited_s", "startup_s", "kept_s", "lost_s")
 
 def ledger_of(tries: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None]:
     """The sums over tries, of one record or of several. A try whose job was lost with it has its waiting alone."""
-    return sum_of([{**each, "tries": 1} for each in tries])
+    return sum_of([{**each, "tries": 1, "device_hours": _device_hours(each)} for each in tries])
 
 
 def sum_of(ledgers: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None]:
@@ -29,7 +30,8 @@ def sum_of(ledgers: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None
     sums = {part: round(sum(each.get(part) or 0.0 for each in ledgers), 3) for part in PARTS}
     spent_s = sum(sums.values())
     goodput = round(sums["kept_s"] / spent_s, 4) if spent_s else None
-    return {"tries": sum(each["tries"] for each in ledgers), **sums, "goodput": goodput}
+    hours = round(sum(each.get("device_hours") or 0.0 for each in ledgers), 4)
+    return {"tries": sum(each["tries"] for each in ledgers), **sums, "goodput": goodput, "device_hours": hours}
 
 
 def facts_of(tries: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
@@ -42,3 +44,7 @@ def facts_of(tries: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, 
 def tries_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The tries of a record, oldest first; none if its step did not run on slices, or the record is older than that."""
     return list(record.get("tries") or [])
+
+
+def _device_hours(one: Mapping[str, Any]) -> float:
+    return (one.get("devices") or 0) * (one.get("ran_s") or 0.0) / 3600

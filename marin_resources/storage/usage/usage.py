@@ -1,8 +1,4 @@
-"""What a time has cost: device hours of the attempts that held devices in it, and bytes from other regions.
-
-An attempt costs from its start to its end. One that is under way costs until now, in a bucket until the last renewal of
-its lease. One whose worker has died costs until the last sign of it: the renewal, or the last change of its log.
-"""
+"""What a time has cost: device hours of the attempts that held devices in it, and bytes from other regions."""
 
 from __future__ import annotations
 
@@ -11,11 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from marin_resources.storage.files import changed_at
-from marin_resources.storage.lease import lease
-from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.transfer.budget import moved_bytes
-from marin_resources.storage.usage.entries import THREADS, Entry, UsageError, entries, read_entry
+from marin_resources.storage.usage.entries import THREADS, Entry, entries, read_entry
+from marin_resources.storage.usage.held import Held, held_by
 
 LONGEST = timedelta(days=60)
 """An attempt that began longer before is not looked for."""
@@ -39,8 +33,8 @@ class UsageReader:
 
     prefix: str
     _entries: dict[str, Entry] = field(default_factory=dict)
-    _ended: dict[str, datetime] = field(default_factory=dict)
-    """Path of an entry -> when its attempt ended."""
+    _ended: dict[str, Held] = field(default_factory=dict)
+    """Path of an entry -> what its attempt has held, once that has ended."""
 
     def used(self, since: datetime, until: datetime) -> list[Used]:
         """What each attempt has cost from `since` to `until`; the oldest first. Both have a time zone.
@@ -52,10 +46,10 @@ class UsageReader:
         for gone in self._entries.keys() - set(found):  # of days that are over
             del self._entries[gone]
             self._ended.pop(gone, None)
-        wanted = [path for path in found if path not in self._ended or self._ended[path] >= since]
+        wanted = [path for path in found if path not in self._ended or self._ended[path].end >= since]
         with ThreadPoolExecutor(THREADS) as pool:
-            ends = dict(zip(wanted, pool.map(lambda path: self._end(path, until), wanted), strict=True))
-        within = [path for path, (end, _) in ends.items() if end >= since and self._entries[path].started < until]
+            held = dict(zip(wanted, pool.map(lambda path: self._held(path, until), wanted), strict=True))
+        within = [path for path, each in held.items() if each.end >= since and self._entries[path].started < until]
         within.sort(
             key=lambda path: (self._entries[path].started, self._entries[path].path, self._entries[path].attempt)
         )
@@ -63,24 +57,22 @@ class UsageReader:
         return [
             Used(
                 entry=self._entries[path],
-                hours=_hours(self._entries[path], since, min(until, ends[path][0])),
+                hours=held[path].hours(since, until),
                 moved_bytes=moved.pop(self._entries[path].path, 0),
-                ended=ends[path][1],
+                ended=held[path].ended,
             )
             for path in within
         ]
 
-    def _end(self, path: str, now: datetime) -> tuple[datetime, bool]:
-        """When the attempt ended, or was last seen, and whether it has ended."""
+    def _held(self, path: str, now: datetime) -> Held:
         if path not in self._entries:
             self._entries[path] = read_entry(path)
         if path in self._ended:
-            return self._ended[path], True
-        entry = self._entries[path]
-        if (finished := _finished(entry)) is not None:
-            self._ended[path] = finished
-            return finished, True
-        return _last_seen(entry, now), False
+            return self._ended[path]
+        held = held_by(self._entries[path], now)
+        if held.ended:
+            self._ended[path] = held
+        return held
 
 
 def used(prefix: str, since: datetime, until: datetime) -> list[Used]:
@@ -95,43 +87,6 @@ def device_hours(some: Iterable[Used]) -> dict[str, float]:
         if each.entry.pool is not None:
             hours[each.entry.pool] = hours.get(each.entry.pool, 0.0) + each.hours
     return hours
-
-
-def _finished(entry: Entry) -> datetime | None:
-    """The end in the mark of the attempt; None if it has none."""
-    try:
-        text = read_attempt(entry.path, entry.attempt).get("finished_at")
-    except FileNotFoundError:
-        return None  # somebody has removed the output
-    if text is None:
-        return None
-    try:
-        return max(entry.started, datetime.fromisoformat(text))
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"The mark of attempt {entry.attempt} at {entry.path!r} has finished_at={text!r}, expected a time such as "
-            "'2026-01-31T12:00:00+00:00'. Look at the file; move it aside if it is damaged."
-        ) from None
-
-
-def _last_seen(entry: Entry, now: datetime) -> datetime:
-    """The last sign of an attempt that has recorded no end."""
-    holder = lease.holder_of(entry.path)
-    if holder is not None and holder.attempt == entry.attempt:
-        return now if holder.ttl_s is None else _time(holder.heartbeat) or entry.started
-    return max(entry.started, changed_at(log_path(entry.path, entry.attempt)) or entry.started)
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None  # Marin's lease has none
-
-
-def _hours(entry: Entry, since: datetime, end: datetime) -> float:
-    held = end - max(since, entry.started)
-    return entry.devices * max(timedelta(0), held) / timedelta(hours=1)
 
 
 def _moved(some: Sequence[Entry]) -> dict[str, int]:

@@ -12,7 +12,15 @@ NOT_REPORTED = HostProgress()
 
 
 def ended(noted: HostProgress, *, succeeded: bool, ran_s: float = 100.0, called_s: float = 10.0) -> Try:
-    one = Try(attempt=1, number=1, slices=["a"], hosts=["10.0.0.1"], waited_s=5, started_at="2026-01-01T00:00:00+00:00")
+    one = Try(
+        attempt=1,
+        number=1,
+        slices=["a"],
+        hosts=["10.0.0.1"],
+        devices=9,
+        waited_s=5,
+        started_at="2026-01-01T00:00:00+00:00",
+    )
     one.end(ran_s, called_s, noted, succeeded=succeeded)
     return one
 
@@ -50,6 +58,7 @@ def test_the_ledger_sums_the_tries_and_one_that_was_lost_with_its_job_has_its_wa
         "kept_s": 100.0,
         "lost_s": 40.0,
         "goodput": round(100 / 213, 4),
+        "device_hours": 0.5,
     }
     assert (lost["saved_step"], last["resumed_from"]) == (7, 7)
 

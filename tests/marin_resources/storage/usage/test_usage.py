@@ -15,7 +15,7 @@ from usage_lab import HOUR, NOON, Lab, move
 
 from marin_resources.hardware import cpu, gpu, tpu
 from marin_resources.storage.control import control
-from marin_resources.storage.output.attempts import end_attempt, log_path
+from marin_resources.storage.output.attempts import add_facts, end_attempt, log_path
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.usage.entries import FOLDER, UsageError, enter, entries, entry_of
 from marin_resources.storage.usage.usage import UsageReader, device_hours, used
@@ -78,6 +78,40 @@ def test_what_runs_costs_until_now_and_what_was_killed_until_its_last_sign(lab: 
     assert lab.hours(started, started + 50 * HOUR)["gpu"] == pytest.approx(5, abs=0.05)
 
 
+def test_on_slices_each_try_costs_what_it_held_and_waiting_costs_nothing(lab: Lab) -> None:
+    path = lab.begin("train/a", tpu("v4-16", slices=(1, 2)), NOON)
+    lab.tries(path, (8, NOON, 1), (16, NOON + 5 * HOUR, 2))
+    lab.end(path, NOON + 8 * HOUR)
+    assert lab.hours(NOON, NOON + 9 * HOUR) == {"tpu_v4_16": 8 + 32}
+    assert lab.hours(NOON + 2 * HOUR, NOON + 5 * HOUR) == {"tpu_v4_16": 0}
+    assert lab.hours(NOON + 6 * HOUR, NOON + 6.5 * HOUR) == {"tpu_v4_16": 8}
+
+
+def test_a_try_under_way_costs_until_the_last_sign_of_the_attempt(disk_prefix: str) -> None:
+    lab = Lab(disk_prefix)
+    path = lab.begin("train/a", tpu("v4-16", slices=(1, 2)), NOON)
+    lab.tries(path, (8, NOON, 1), (16, NOON + 5 * HOUR, None))
+    lab.log(path, NOON + 6 * HOUR)
+    assert lab.hours(NOON, NOON + 9 * HOUR) == {"tpu_v4_16": 8 + 16}
+
+
+def test_tries_that_the_mark_no_longer_has_count_as_the_fewest_slices(lab: Lab) -> None:
+    path = lab.begin("train/a", tpu("v4-16", slices=(1, 2)), NOON)
+    lab.tries(path, (16, NOON + 2 * HOUR, 1), first=9)
+    lab.end(path, NOON + 3 * HOUR)
+    assert lab.hours(NOON, NOON + 9 * HOUR) == {"tpu_v4_16": 16 + 16}
+
+
+def test_the_tries_of_other_attempts_and_of_older_records_do_not_count(lab: Lab) -> None:
+    path = lab.begin("train/a", tpu("v4-16"), NOON)
+    lab.tries(path, (800, NOON, 1))
+    lab.end(path, NOON + HOUR)
+    path = lab.begin("train/b", tpu("v4-16"), NOON, attempt=2)
+    lab.tries(path, (0, NOON, 1), attempt=2)
+    lab.end(path, NOON + HOUR, attempt=2)
+    assert lab.hours(NOON, NOON + 9 * HOUR) == {"tpu_v4_16": 800 + 8}
+
+
 def test_what_was_removed_costs_nothing_more(disk_prefix: str) -> None:
     lab = Lab(disk_prefix)
     path = Path(lab.begin("train/a", gpu(), NOON))
@@ -124,6 +158,14 @@ def test_a_damaged_entry_is_one_sentence_with_its_path(disk_prefix: str, damage:
         lab.hours(NOON, NOON + HOUR)
     assert path in str(raised.value)
     assert expected in str(raised.value)
+
+
+def test_a_damaged_start_of_a_try_is_one_sentence(disk_prefix: str) -> None:
+    lab = Lab(disk_prefix)
+    path = lab.begin("train/a", tpu("v4-16"), NOON)
+    add_facts(path, 1, {"tries": [{"attempt": 1, "devices": 8, "started_at": "2026-01-31T12:00"}]})
+    with pytest.raises(UsageError, match=r"The mark of attempt 1 at '.*' has started_at of a try='2026-01-31T12:00'"):
+        lab.hours(NOON, NOON + HOUR)
 
 
 def test_a_damaged_end_is_one_sentence(disk_prefix: str) -> None:
