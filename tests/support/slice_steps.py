@@ -51,6 +51,17 @@ def work(config):
         time.sleep(0.05)
 
 
+def wake_late(config):
+    """The first time, write and return only when the test says so; the next time, at once."""
+    if (Path(config["told"]) / "again").exists():
+        Path(config["output_path"], "part").write_text("in time")
+        return place()
+    say(config, "first")
+    wait_for(config, "awake")
+    say(config, "late")
+    return {"late": True}
+
+
 def fail_on(config):
     """Raise on one host, while the others work."""
     say(config, "here")

@@ -13,6 +13,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from marin_resources.ray_tpu.log.daemon_lines import shown_lines
+
 NAMESPACE = "marin"
 
 
@@ -40,9 +42,26 @@ def thread_count(cpus: float) -> str:
 
 
 def _connect(ray: Any) -> None:
+    hide_daemon_lines()
     ray.init(
         address=os.environ.get("RAY_ADDRESS", "auto"),
         namespace=NAMESPACE,
         log_to_driver=True,
         logging_level=logging.ERROR,
     )
+
+
+def hide_daemon_lines() -> None:
+    """Let Ray print `shown_lines` alone, in this process. Call it before `ray.init`."""
+    from ray._private import worker  # late, for its weight
+
+    if getattr(worker.print_to_stdstream, "__module__", "") == __name__:
+        return
+    show = worker.print_to_stdstream
+
+    def print_shown(data: dict[str, Any], ignore_prefix: bool) -> None:
+        lines = shown_lines(data.get("pid"), data.get("lines", []))
+        if lines:
+            show({**data, "lines": lines}, ignore_prefix)
+
+    worker.print_to_stdstream = print_shown

@@ -6,7 +6,6 @@ function that makes no checkpoint works until its hosts are gone, and on the sli
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -14,11 +13,10 @@ from typing import Any
 from marin_resources.ray_tpu.slices.causes import Cause, Failure
 from marin_resources.ray_tpu.slices.growth import Growth
 from marin_resources.ray_tpu.slices.host_progress import HostProgress, Notes
+from marin_resources.ray_tpu.slices.nodes import draining_nodes
 from marin_resources.ray_tpu.slices.reservation import Host
 
 LOOK_EVERY_S = 1.0
-
-log = logging.getLogger(__name__)
 
 
 class Departure:
@@ -66,15 +64,3 @@ class Departure:
             return
         self._before = noted
         self._notes.request_checkpoint()
-
-
-def draining_nodes() -> frozenset[str]:
-    """The ids of the nodes that Ray was told to drain; none if its head does not answer, which is logged."""
-    from ray._private.state import state  # late, for its weight
-    from ray.exceptions import RayError
-
-    try:
-        return frozenset(state.get_draining_nodes())
-    except RayError as error:
-        log.warning("Ray's head does not say which nodes are drained: %s", error)
-        return frozenset()

@@ -69,6 +69,10 @@ class CodeGoneError(RuntimeError):
     """The code of the step is no longer on the host."""
 
 
+class SilentHostError(RuntimeError):
+    """Ray's head has declared the host dead, and nothing has come from its process."""
+
+
 def report_of_result(result: Any) -> dict[str, Any]:
     """What a host reports when the function has returned."""
     return {"result": result}

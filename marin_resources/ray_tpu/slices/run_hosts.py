@@ -11,13 +11,25 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from marin_resources.ray_tpu.slices.ends import Cancelled, End, Hung, Lost, Raised, end_of_report, first_line
+from marin_resources.ray_tpu.slices.ends import (
+    Cancelled,
+    End,
+    Hung,
+    Lost,
+    Raised,
+    SilentHostError,
+    end_of_report,
+    first_line,
+)
 from marin_resources.ray_tpu.slices.host_progress import Notes
+from marin_resources.ray_tpu.slices.nodes import dead_nodes
 from marin_resources.ray_tpu.slices.reservation import POLL_S, Host
 
 PEERS_S = 30.0
 """How long a host that raised waits for the end of the others. A peer's death makes a collective operation fail
 everywhere at once, and Ray reports a dead node seconds later: the others' ends tell which of the two came first."""
+LOOK_EVERY_S = 5.0
+"""How often Ray's head is asked which hosts are dead. It declares one dead that was silent for about a minute."""
 CANCEL_S = 5.0
 """Time limit for the end of a process that was told to stop. What still runs then ends with its reservation."""
 
@@ -61,6 +73,7 @@ class _Calls:
         """Ray's generator -> the host it runs on."""
         self.addresses: dict[int, str] = {}
         self.ends: dict[int, End] = {}
+        self._looked_s = time.monotonic()
 
     @property
     def failed(self) -> bool:
@@ -77,6 +90,9 @@ class _Calls:
         """Take what has arrived, or return after half a second."""
         for generator in self._ray.wait(list(self.running), timeout=POLL_S, fetch_local=False)[0]:
             self._take(generator)
+        if time.monotonic() - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = time.monotonic()
+            self._give_up_silent()
 
     def await_peers(self) -> None:
         """After a host has raised, or hangs: wait until the others have ended, or one of them is lost."""
@@ -107,6 +123,17 @@ class _Calls:
             else:
                 self.addresses[host.index] = value
                 self._on_start(host)
+
+    def _give_up_silent(self) -> None:
+        """End the calls on hosts that Ray's head has declared dead.
+
+        Ray itself waits until the connection to such a host breaks: at once if it was killed, seven minutes if its
+        network was cut or it stands still.
+        """
+        dead = dead_nodes(self._ray)
+        for generator, host in list(self.running.items()):
+            if host.node_id in dead:
+                self._end(generator, Lost(host=host, error=SilentHostError(f"{host.describe()} was silent for long")))
 
     def _gone(self, host: Host, error: Exception) -> Lost | Hung:
         """A process that noted that it hangs has killed itself."""

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from marin_resources.hardware import tpu
 from marin_resources.output import Status
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.ray_tpu.cluster.local import fake_slices
+from marin_resources.ray_tpu.cluster.local.processes import with_children
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
@@ -47,6 +49,19 @@ class Pod:
     def kill(self, name: str, *workers: int) -> None:
         for worker in workers:
             self.cluster.kill_host(self.hosts[name][worker])
+
+    @contextmanager
+    def frozen(self, name: str) -> Iterator[None]:
+        """All processes of the slice stand still in the block, as if its network was cut."""
+        found = with_children([psutil.Process(host.pid) for host in self.hosts[name]])
+        for process in found:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in found:
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def mend(self) -> None:
         for name in SLICES:
@@ -173,6 +188,7 @@ def test_when_a_host_dies_its_peer_is_stopped_and_the_function_is_called_on_anot
     lost, last = record["tries"]
     assert (lost["cause"], lost["host"], lost["error"]) == ("preempted", 1, "its node died")
     assert last["cause"] is None
+    assert_no_word_of_daemons(step.log())
     aside = Path(step.output_path, ".marin/aside/1-1")
     assert aside.exists() == (not resumable)
     assert read_attempt(step.output_path, 1)["tries"] == record["tries"]
@@ -252,6 +268,40 @@ def test_a_function_that_hangs_is_called_elsewhere_and_its_stacks_are_in_the_log
     assert log.count("no progress for 3 s; the stacks of all threads:") == 2
     assert log.count("in wait_for") == 2
     pod.kill(first[0]["slice"], 0, 1)  # as above
+
+
+def test_a_slice_that_was_frozen_and_wakes_up_after_the_publication_publishes_nothing(
+    start: Callable[..., Step], pod: Pod
+) -> None:
+    step = start("wake_late")
+    first = [step.hear(f"first-{index}") for index in (0, 1)]
+    taken = first[0]["slice"]
+    step.let_second_try_end()
+    with pod.frozen(taken):
+        succeeded(step.job)
+        record = step.record()
+        assert [each["cause"] for each in record["tries"]] == ["preempted", None]
+        assert record["result"]["slice"] != taken
+        assert_no_word_of_daemons(step.log())
+        before = files_of(step.output_path)
+        (step.told / "awake").touch()
+    wait_until(lambda: not any(alive(host["pid"]) for host in first), "the end of the hosts' processes", 60)
+    assert files_of(step.output_path) == before
+    assert read_status(step.output_path) is Status.SUCCESS
+    assert step.record() == record
+    pod.kill(taken, 0, 1)
+
+
+def assert_no_word_of_daemons(log: str) -> None:
+    """The job says what became of its hosts; the stacks of Ray's daemons say nothing more."""
+    assert "its node died; trying again" in log
+    for word in ("gcs_server", "StackTrace", "Raylet is terminated"):
+        assert word not in log, log
+
+
+def files_of(path: str) -> dict[str, bytes]:
+    """Name -> content of all files of an output, its control files too."""
+    return {str(each.relative_to(path)): each.read_bytes() for each in Path(path).rglob("*") if each.is_file()}
 
 
 def test_a_step_that_waits_for_a_slice_costs_the_head_no_memory(start: Callable[..., Step], pod: Pod) -> None:

@@ -1,0 +1,29 @@
+"""What Ray's head knows of the nodes of the cluster."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+def dead_nodes(ray: Any) -> frozenset[str]:
+    """The ids of the nodes that are declared dead; none if the head does not answer, which is logged."""
+    try:
+        return frozenset(node["NodeID"] for node in ray.nodes() if not node["Alive"])
+    except ray.exceptions.RayError as error:
+        log.warning("Ray's head does not say which nodes are dead: %s", error)
+        return frozenset()
+
+
+def draining_nodes() -> frozenset[str]:
+    """The ids of the nodes that Ray was told to drain; none if its head does not answer, which is logged."""
+    from ray._private.state import state  # late, for its weight
+    from ray.exceptions import RayError
+
+    try:
+        return frozenset(state.get_draining_nodes())
+    except RayError as error:
+        log.warning("Ray's head does not say which nodes are drained: %s", error)
+        return frozenset()
