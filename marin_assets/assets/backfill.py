@@ -9,13 +9,12 @@ import dagster as dg
 
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.factory import asset_key
+from marin_assets.assets.version_tags import DATA_VERSION
 from marin_assets.step.graph import Graph, Node
 from marin_resources.orchestrator.databases import open_instance
 from marin_resources.settings import ensure_dagster_home
 
 BACKFILL_DAEMON = "BACKFILL"
-DATA_VERSION = "dagster/data_version"
-"""The version of the step, for all of its partitions. Dagster looks this tag up by partition, and no code version."""
 
 
 def request_backfill(graph: Graph, nodes: Sequence[Node], keys: Sequence[str]) -> tuple[str, bool]:

@@ -24,6 +24,7 @@ from marin_assets.assets.materialize import (
     warn_if_empty,
 )
 from marin_assets.assets.metadata.materialization import materialization_metadata
+from marin_assets.assets.version_tags import version_tags
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
@@ -155,8 +156,7 @@ def _report(context: dg.AssetExecutionContext, node: Node, made: Mapping[str, _M
 
 def _show_complete(context: dg.AssetExecutionContext, node: Node, made: Mapping[str, _Made]) -> None:
     """Materializations of the complete partitions of a step that fails: Dagster records none for it by itself."""
-    version = node.version.hash
-    tags = {"dagster/code_version": version, "dagster/data_version": version}
+    tags = version_tags(node)
     for key, one in made.items():
         context.log_event(
             dg.AssetMaterialization(context.assets_def.key, partition=key, metadata=one.metadata, tags=tags)

@@ -28,6 +28,7 @@ VERBS = {
     "materialize": "compute the selected outputs, or reuse them",
     "partitions": "the partitions of a step: state, size, error",
     "status": "the state of the selected outputs",
+    "sync": "show Dagster the complete outputs that it does not know",
     "verify": "compare the files of complete outputs with their manifests",
 }
 """Name of the verb, and of its file -> its description."""

@@ -41,6 +41,8 @@ from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS, create_db_
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, NullPool, create_engine
 
+from marin_resources.orchestrator.startup_objects import freeze_startup_objects
+
 QUIET_S = 10
 """An incomplete database that nobody has written to for so long was left behind. Dagster's own code, which takes no
 lock, creates one in 1 to 3 s."""
@@ -81,6 +83,7 @@ class OnceCreatedRunStorage(_KeptEngine, SqliteRunStorage):
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> OnceCreatedRunStorage:
+        freeze_startup_objects()
         base_dir = config_value.get("base_dir") or os.path.join(os.environ["DAGSTER_HOME"], "history")
         ensure_database("SqliteRunStorage", base_dir)
         if is_complete(Path(base_dir, "runs.db"), "instance_info"):

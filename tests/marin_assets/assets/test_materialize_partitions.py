@@ -8,8 +8,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 from partition_steps import called, keys, part
 
+from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.run import RunResult, run_graph
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import static
@@ -76,6 +79,20 @@ def test_of_partitions_that_fail_the_others_are_complete_and_shown(
     assert (again.computed, again.reused, again.failures) == (2, 8, ())
     assert sorted(materializations(bad)) == sorted(KEYS.keys)
     assert called(calls) == sorted([*(f"a[{key}]" for key in KEYS.keys), "a[k0003]", "a[k0007]"])
+
+
+def test_the_complete_partitions_of_a_step_that_fails_are_not_outdated(
+    prefix: Path, dagster_home: Path, calls: Path
+) -> None:
+    two = static("good", "bad")
+    source = part("a", two, calls)
+    graph = build_graph([source, part("b", two, calls, reads=source, bad=("bad",))])
+    assert len(run(graph, two.keys).failures) == 1
+    with dg.DagsterInstance.get() as instance:
+        assets = definitions_of(graph, {}).resolve_asset_graph()
+        resolver = CachingStaleStatusResolver(instance, assets, LoadingContextForTest(instance))
+        found = {key: resolver.get_status(dg.AssetKey(["parts", "b"]), key).value for key in two.keys}
+    assert found == {"good": "FRESH", "bad": "MISSING"}
 
 
 def test_a_file_in_the_place_of_a_partition_is_one_sentence_and_the_others_are_made(

@@ -80,6 +80,32 @@ def requested() -> dict[str, list[str]]:
         }
 
 
+def test_sync_shows_dagster_the_outputs_that_it_does_not_know(
+    make: Callable[..., None], marin: Marin, dagster_home: Path, prefix: Path
+) -> None:
+    make("parts/drops", "2026-01", "a b/c")
+    make("parts/drops", "broken", fails=True)
+    make("parts/fixed", "b")
+    code, out, err = marin("sync", "--dry-run")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "parts/drops[2026-01]",
+        "parts/drops[a b/c]",
+        "parts/fixed[b]",
+        f"Dagster does not know 3 outputs at {prefix}",
+    ]
+    assert keys_in_dagster() == []
+    assert marin("sync", "parts/fixed") == (0, f"Dagster knows 1 output more at {prefix}\n", "")
+    code, out, err = marin("sync")
+    assert (code, out) == (0, f"Dagster knows 2 outputs more at {prefix}\n")
+    assert err.startswith("new in the set 'drops': 2 keys\n")
+    assert keys_in_dagster() == ["2026-01", "a b/c"]
+    assert marin("sync")[:2] == (0, f"Dagster knows 0 outputs more at {prefix}\n")
+    code, _, err = marin("sync", "parts/nothing")
+    assert code == 2
+    assert "parts/nothing" in err
+
+
 def test_keys_that_are_in_the_store_come_back_into_a_lost_instance(
     make: Callable[..., None], marin: Marin, dagster_home: Path
 ) -> None:

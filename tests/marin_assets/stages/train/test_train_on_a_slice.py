@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from job_process import Job, new_job
-from placement_groups import placement_groups
+from placement_groups import await_release
 from ray_cluster import Cluster
 from running import wait_until
 from submitted_jobs import Submitted, submit
@@ -142,6 +142,6 @@ def test_a_training_goes_on_after_a_kill_as_if_nothing_was(
     assert record["result"]["loss_end"] == pytest.approx(
         json.loads((undisturbed.path / ".executor_info").read_text())["result"]["loss_end"], abs=1e-5
     )
-    wait_until(lambda: placement_groups(cluster) == [], "the slice to be released", 30)
+    await_release(cluster)
     for host in hosts if kill is kill_worker else more:
         cluster.kill_host(host)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from job_process import new_job
 from metadata_server import MetadataServer
-from placement_groups import placement_groups
+from placement_groups import await_release, placement_groups
 from ray_cluster import Cluster
 from running import alive, wait_until
 from slice_steps import STEPS
@@ -135,7 +135,7 @@ def start(pod: Pod, disk_prefix: str, tmp_path: Path) -> Iterator[Callable[..., 
         if not step.job.info().status.is_terminal:
             step.job.stop()
             step.job.ended()
-    wait_until(lambda: placement_groups(pod.cluster) == [], "all slices to be released", 30)
+    await_release(pod.cluster)
 
 
 @pytest.fixture
@@ -407,7 +407,7 @@ def test_no_slice_stays_reserved(start: Callable[..., Step], pod: Pod, how: str)
         step.job.stop()
     else:
         os.kill(read_attempt(step.output_path, 1)["pid"], signal.SIGKILL)
-    wait_until(lambda: placement_groups(pod.cluster) == [], "the slice to be released", 30)
+    await_release(pod.cluster)
     wait_until(lambda: not any(alive(host["pid"]) for host in first), "the end of the hosts' processes", 30)
     step.job.ended()
 

@@ -1,0 +1,94 @@
+"""Bring Dagster's history in line with the store: a materialization for each complete output that it does not know.
+
+In:  nodes and their store.   Out: materializations without a run, inputs first.
+
+The store is the truth, and Dagster's database a view of it. So a database that is lost, new, or of another deployment
+shows again what is there: the same metadata, versions and partitions, but not the runs, ticks and older versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import dagster as dg
+
+from marin_assets.assets.factory import asset_key
+from marin_assets.assets.metadata.materialization import materialization_metadata
+from marin_assets.assets.version_tags import DATA_VERSION, version_tags
+from marin_assets.plan.partition_states import partition_states
+from marin_assets.step.graph import Node
+from marin_resources.orchestrator.produce import Produced
+from marin_resources.output import Observed
+from marin_resources.storage.output.states import State
+from marin_resources.storage.output.store import Store
+
+AT_ONCE = 500
+"""Outputs that are looked at together."""
+
+
+def find_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> tuple[list[Node], list[str]]:
+    """The nodes, and the nodes of partitions, that are complete in the store and unknown to Dagster; inputs first.
+
+    And a sentence for each output with a damaged control file. `nodes` are in the order of their graph. Raises
+    UnavailableError.
+    """
+    whole = [node for node in nodes if node.step.partitions is None]
+    looked = store.look([node.output for node in whole])
+    complete = [node for node in whole if looked[node.output].done]
+    known = _known_versions(instance, complete)
+    found: list[Node] = []
+    damaged = [damage for node in whole if (damage := looked[node.output].damage)]
+    for node in nodes:
+        if node.step.partitions is not None:
+            states = partition_states(node, store)
+            damaged += [each.error for each in states if each.state is State.BLOCKED]
+            found += _unknown_partitions(instance, node, [each.key for each in states if each.state is State.COMPLETE])
+        elif looked[node.output].done and known.get(node.name) != node.version.hash:
+            found.append(node)
+    return found, damaged
+
+
+def report_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Iterator[Node]:
+    """Report a materialization of each of these nodes, and yield it. Those that are no longer complete are left out."""
+    for begin in range(0, len(nodes), AT_ONCE):
+        some = nodes[begin : begin + AT_ONCE]
+        looked = store.look([node.output for node in some])
+        for node in some:
+            if looked[node.output].done:
+                instance.report_runless_asset_event(materialization_of(node, looked[node.output]))
+                yield node
+
+
+def materialization_of(node: Node, observed: Observed) -> dg.AssetMaterialization:
+    """The event of a complete output, as a run that reuses it would report it."""
+    metadata = {
+        **materialization_metadata(Produced(observed=observed, reused=True)),
+        "path": dg.MetadataValue.path(observed.path),
+        "synced": True,
+    }
+    return dg.AssetMaterialization(
+        asset_key(node),
+        partition=node.key,
+        metadata=metadata,
+        tags={**version_tags(node), "marin/reused": "true"},
+    )
+
+
+def _known_versions(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> Mapping[str, str | None]:
+    """Name of a node -> the version of its asset's newest materialization."""
+    names = {asset_key(node): node.name for node in nodes}
+    found: dict[str, str | None] = {}
+    for key, entry in instance.get_latest_materialization_events(list(names)).items():
+        materialization = entry.asset_materialization if entry is not None else None
+        found[names[key]] = (materialization.tags or {}).get(DATA_VERSION) if materialization is not None else None
+    return found
+
+
+def _unknown_partitions(instance: dg.DagsterInstance, node: Node, complete: Sequence[str]) -> list[Node]:
+    """Those of the complete partitions of a node that are not known to Dagster at this version."""
+    if not complete:
+        return []
+    tags = instance.event_log_storage.get_latest_tags_by_partition(
+        asset_key(node), dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION]
+    )
+    return [node.at(key) for key in complete if tags.get(key, {}).get(DATA_VERSION) != node.version.hash]
