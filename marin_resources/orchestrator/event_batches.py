@@ -1,0 +1,64 @@
+"""Events of many partitions are stored together: in one transaction of each SQLite database, in place of one each.
+
+A run of 10,000 partitions has 10,000 materializations, and as many events that they are planned. As published (1.13.27)
+Dagster's SQLite event log stores them one by one, in four transactions each; its Postgres event log stores batches, if
+the process has this variable:
+
+    DAGSTER_EVENT_BATCH_SIZE   events in one batch; set by this event log, if nothing has set it
+
+A process that dies in between loses the events of a batch, never an output: the next run reports it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from dagster import EventLogEntry
+from dagster._core.events import ASSET_EVENTS
+from dagster._core.storage.event_log import SqlEventLogStorage
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
+from sqlalchemy import Connection
+
+VARIABLE, BATCH_SIZE = "DAGSTER_EVENT_BATCH_SIZE", 500
+
+
+class StoredInBatches(SqlEventLogStorage):
+    """To be mixed into a SQLite event log, before Dagster's class."""
+
+    @staticmethod
+    def enable() -> None:
+        """Let Dagster collect the events of this process, and of its children, in batches."""
+        os.environ.setdefault(VARIABLE, str(BATCH_SIZE))
+
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        """Store the events. Those that are about no asset's data are stored one by one."""
+        together = [each for each in events if each.dagster_event_type in ASSET_EVENTS]
+        for run_id in dict.fromkeys(each.run_id for each in together):
+            self._store_together(run_id, [each for each in together if each.run_id == run_id])
+        for each in events:
+            if each.dagster_event_type not in ASSET_EVENTS:
+                self.store_event(each)
+
+    def _store_together(self, run_id: str, events: Sequence[EventLogEntry]) -> None:
+        with self.run_connection(run_id) as connection:
+            self._insert(connection, events)
+        with self.index_transaction() as connection:
+            ids = self._insert(connection, events)
+            self._store_asset_event_tags(connection, events, ids)
+            for number in _newest(events):
+                self._store_asset_event(connection, events[number], ids[number])
+
+    def _insert(self, connection: Connection, events: Sequence[EventLogEntry]) -> list[int]:
+        """Insert the events; return their ids."""
+        statement = SqlEventLogStorageTable.insert().returning(
+            SqlEventLogStorageTable.c.id, sort_by_parameter_order=True
+        )
+        rows = [self._event_to_row(each) for each in events]
+        return list(connection.execute(statement, rows).scalars())
+
+
+def _newest(events: Sequence[EventLogEntry]) -> list[int]:
+    """The places of the newest event of each type and asset, in order: an asset's row holds nothing of older ones."""
+    newest = {(each.dagster_event_type, each.get_dagster_event().asset_key): i for i, each in enumerate(events)}
+    return sorted(newest.values())

@@ -1,0 +1,137 @@
+"""Events of many partitions are stored together, as if they had been stored one by one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+
+from marin_resources.orchestrator.event_batches import VARIABLE
+from marin_resources.orchestrator.event_log import KeptSqliteEventLogStorage
+
+KEYS = [f"k{number:02}" for number in range(25)]
+ALL = dg.StaticPartitionsDefinition(KEYS)
+
+
+@dg.asset(
+    partitions_def=ALL,
+    code_version="1",
+    check_specs=[
+        dg.AssetCheckSpec("whole", asset="one"),
+    ],
+)
+def one(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+    for key in context.partition_keys:
+        context.add_asset_metadata({"key": key}, partition_key=key)
+    return dg.MaterializeResult(data_version=dg.DataVersion("v1"), check_results=[dg.AssetCheckResult(passed=True)])
+
+
+@dg.asset(partitions_def=ALL, deps=[one])
+def two(context: dg.AssetExecutionContext) -> None: ...
+
+
+@contextmanager
+def instance_in(home: Path) -> Iterator[dg.DagsterInstance]:
+    """An instance with our event log."""
+    log = KeptSqliteEventLogStorage
+    ours = {"module": log.__module__, "class": log.__name__, "config": {"base_dir": str(home)}}
+    with dg.instance_for_test(temp_dir=str(home), overrides={"event_log_storage": ours}) as instance:
+        yield instance
+
+
+@pytest.fixture
+def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with instance_in(tmp_path) as instance:
+        yield instance
+
+
+def run_all(instance: dg.DagsterInstance, first: str = KEYS[0]) -> dg.ExecuteInProcessResult:
+    job = dg.Definitions(assets=[one, two]).resolve_implicit_global_asset_job_def()
+    tags = {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: KEYS[-1]}
+    return job.execute_in_process(instance=instance, tags=tags)
+
+
+def seen(instance: dg.DagsterInstance, run_id: str) -> dict[str, Any]:
+    """What pages and daemons read of a run and its assets, but for times and ids."""
+    keys = [dg.AssetKey("one"), dg.AssetKey("two")]
+    storage = instance.event_log_storage
+    records = {
+        key.to_user_string(): instance.fetch_materializations(key, limit=1000, ascending=True).records for key in keys
+    }
+    for found in records.values():
+        assert [record.storage_id for record in found] == sorted(record.storage_id for record in found)
+    for record in instance.get_asset_records(keys):
+        newest = record.asset_entry.last_materialization_record
+        assert newest is not None
+        assert newest.storage_id == records[record.asset_entry.asset_key.to_user_string()][-1].storage_id
+    return {
+        "of the run": [(each.dagster_event_type, each.step_key) for each in instance.all_logs(run_id)],
+        "materialized": {key.to_user_string(): instance.get_materialized_partitions(key) for key in keys},
+        "in order": {name: [record.partition_key for record in found] for name, found in records.items()},
+        "metadata": [
+            record.asset_materialization.metadata["key"].value
+            for record in records["one"]
+            if record.asset_materialization
+        ],
+        "tags": storage.get_latest_tags_by_partition(
+            keys[0], dg.DagsterEventType.ASSET_MATERIALIZATION, ["dagster/data_version"]
+        ),
+        "planned": len(
+            storage.get_event_records(
+                dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED, asset_key=keys[1])
+            )
+        ),
+        "newest": instance.get_latest_materialization_event(keys[0]).asset_materialization.partition,  # type: ignore[union-attr]
+        "check": str(
+            instance.event_log_storage.get_latest_asset_check_execution_by_key([dg.AssetCheckKey(keys[0], "whole")])[
+                dg.AssetCheckKey(keys[0], "whole")
+            ].status
+        ),
+    }
+
+
+@pytest.mark.parametrize("size", ["7", "500"])
+def test_what_is_stored_is_what_is_stored_one_by_one(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    found = []
+    for batch in ("0", size):
+        monkeypatch.setenv(VARIABLE, batch)
+        home = tmp_path / batch
+        home.mkdir()
+        with instance_in(home) as instance:
+            assert isinstance(instance.event_log_storage, KeptSqliteEventLogStorage)
+            first, second = run_all(instance), run_all(instance, KEYS[20])
+            assert first.success
+            assert second.success
+            found.append((seen(instance, first.run_id), seen(instance, second.run_id)))
+    assert found[0] == found[1]
+    assert found[0][0]["materialized"]["two"] == set(KEYS)
+    assert found[0][0]["newest"] == KEYS[-1]
+
+
+def test_batches_save_transactions(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_by_one, stored = 0, SqliteEventLogStorage.store_event
+
+    def count(self: SqliteEventLogStorage, event: dg.EventLogEntry) -> None:
+        nonlocal one_by_one
+        one_by_one += 1
+        stored(self, event)
+
+    monkeypatch.setattr(SqliteEventLogStorage, "store_event", count)
+    assert run_all(instance).success
+    assert one_by_one < 2 * len(KEYS)
+
+
+def test_a_batch_that_cannot_be_stored_is_stored_one_by_one(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError("the disk is slow")
+
+    monkeypatch.setattr(KeptSqliteEventLogStorage, "store_event_batch", fail)
+    assert run_all(instance).success
+    assert instance.get_materialized_partitions(dg.AssetKey("two")) == set(KEYS)
