@@ -18,9 +18,9 @@ from dagster import EventLogEntry
 from dagster._core.events import ASSET_EVENTS
 from dagster._core.storage.event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
-from sqlalchemy import Connection
 
 VARIABLE, BATCH_SIZE = "DAGSTER_EVENT_BATCH_SIZE", 500
+INSERT = SqlEventLogStorageTable.insert().returning(SqlEventLogStorageTable.c.id, sort_by_parameter_order=True)
 
 
 class StoredInBatches(SqlEventLogStorage):
@@ -41,21 +41,14 @@ class StoredInBatches(SqlEventLogStorage):
                 self.store_event(each)
 
     def _store_together(self, run_id: str, events: Sequence[EventLogEntry]) -> None:
+        rows = [self._event_to_row(each) for each in events]
         with self.run_connection(run_id) as connection:
-            self._insert(connection, events)
+            connection.execute(SqlEventLogStorageTable.insert(), rows)
         with self.index_transaction() as connection:
-            ids = self._insert(connection, events)
+            ids = list(connection.execute(INSERT, rows).scalars())
             self._store_asset_event_tags(connection, events, ids)
             for number in _newest(events):
                 self._store_asset_event(connection, events[number], ids[number])
-
-    def _insert(self, connection: Connection, events: Sequence[EventLogEntry]) -> list[int]:
-        """Insert the events; return their ids."""
-        statement = SqlEventLogStorageTable.insert().returning(
-            SqlEventLogStorageTable.c.id, sort_by_parameter_order=True
-        )
-        rows = [self._event_to_row(each) for each in events]
-        return list(connection.execute(statement, rows).scalars())
 
 
 def _newest(events: Sequence[EventLogEntry]) -> list[int]:
