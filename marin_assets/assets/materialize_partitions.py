@@ -24,6 +24,7 @@ from marin_assets.assets.materialize import (
     warn_if_empty,
 )
 from marin_assets.assets.metadata.materialization import materialization_metadata
+from marin_assets.assets.metadata.of_partitions import add_partition_metadata
 from marin_assets.assets.version_tags import version_tags
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.step.graph import Graph, Node
@@ -143,8 +144,7 @@ def _made(one: Node, graph: Graph, store: Store, produced: Produced, state: RunS
 
 
 def _report(context: dg.AssetExecutionContext, node: Node, made: Mapping[str, _Made]) -> dg.MaterializeResult:
-    for key, one in made.items():
-        context.add_asset_metadata(one.metadata, partition_key=key)
+    add_partition_metadata(context, {key: one.metadata for key, one in made.items()})
     observed = {key: one.produced.observed for key, one in made.items()}
     return dg.MaterializeResult(
         value=observed,
