@@ -127,8 +127,8 @@ class _Calls:
     def _give_up_silent(self) -> None:
         """End the calls on hosts that Ray's head has declared dead.
 
-        Ray itself waits until the connection to such a host breaks: at once if it was killed, seven minutes if its
-        network was cut or it stands still.
+        Ray itself waits until the connection to such a host breaks: at once if it was killed; more than four minutes,
+        as measured with Ray 2.60, if it stands still.
         """
         dead = dead_nodes(self._ray)
         for generator, host in list(self.running.items()):
