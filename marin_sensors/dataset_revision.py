@@ -21,10 +21,11 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
+from marin_resources.webhook import WEBHOOK
 from marin_sensors.looks.revision import Revision, RevisionError, require_source, revision_of
 from marin_sensors.runs import lost
 from marin_sensors.runs import requests as run_requests
-from marin_sensors.webhook.channel import WEBHOOK, Channel
+from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.outbox import Told
 
 

@@ -20,8 +20,9 @@ import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG, WILL_RETRY_TAG
 
+from marin_resources.webhook import WEBHOOK
 from marin_sensors.runs.failed import read_failed_run
-from marin_sensors.webhook.channel import WEBHOOK, Channel
+from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.message import Message
 from marin_sensors.webhook.outbox import Told
 from marin_sensors.webhook.reported import Reported

@@ -27,8 +27,9 @@ from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 from marin_resources.orchestrator.run_jobs import jobs_of
 from marin_resources.orchestrator.run_launcher import is_over
 from marin_resources.settings import SettingError
+from marin_resources.webhook import WEBHOOK
 from marin_sensors.looks.orphans import Finding, Findings, Run, compare, is_a_step
-from marin_sensors.webhook.channel import WEBHOOK, Channel
+from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.reported import Reported
 
 if TYPE_CHECKING:

@@ -24,9 +24,10 @@ from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed, Output
 from marin_resources.storage.output.states import State, state_of
 from marin_resources.storage.output.store import Store
+from marin_resources.webhook import WEBHOOK
 from marin_sensors.looks.errors import REPORTED
 from marin_sensors.looks.materialized import steps_of, version_materialized
-from marin_sensors.webhook.channel import WEBHOOK, Channel
+from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.reported import Reported
 
 ENDING_S = 60.0

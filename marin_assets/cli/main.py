@@ -23,6 +23,7 @@ VERBS = {
     "backfill": "request a backfill of partitions from Dagster's daemon",
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
     "dev": "serve Dagster's UI on this machine",
+    "doctor": "look at the settings of this machine, and say what is wrong",
     "generate": "continue a text with a trained model",
     "list": "the selected steps and their paths",
     "materialize": "compute the selected outputs, or reuse them",

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
+from marin_resources.webhook import WEBHOOK, WebhookError, post
 from marin_sensors.webhook.message import Message, slack_json
 from marin_sensors.webhook.outbox import Told, send
-from marin_sensors.webhook.post import WebhookError, post
-
-WEBHOOK = "MARIN_WEBHOOK_URL"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from marin_resources.storage.control.protocol import ConflictError, Snapshot, Un
 from marin_resources.storage.filesystem import filesystem_of
 
 UNAVAILABLE = (
+    OSError,  # gcsfs raises it bare for 403
     HttpError,
     ChecksumError,
     aiohttp.ClientError,
@@ -38,7 +39,7 @@ class GcsControlFiles:
         except FileNotFoundError:
             return None
         except UNAVAILABLE as error:
-            raise UnavailableError(f"{path!r} cannot be read ({type(error).__name__}: {error}).") from error
+            raise UnavailableError(f"{path!r} cannot be read ({describe(error)}).") from error
         return Snapshot(bytes(data), headers["X-Goog-Generation"])
 
     def write(self, path: str, data: bytes, expected: str | None) -> str:
@@ -61,7 +62,7 @@ class GcsControlFiles:
                 f"{path!r} cannot be written: the bucket {bucket!r} does not exist. Create it, or correct MARIN_PREFIX."
             ) from None
         except UNAVAILABLE as error:
-            raise UnavailableError(f"{path!r} cannot be written ({type(error).__name__}: {error}).") from error
+            raise UnavailableError(f"{path!r} cannot be written ({describe(error)}).") from error
         return answer["generation"]
 
     def delete(self, path: str, expected: str) -> None:
@@ -71,7 +72,12 @@ class GcsControlFiles:
         except (FileExistsError, FileNotFoundError):
             raise ConflictError(path) from None
         except UNAVAILABLE as error:
-            raise UnavailableError(f"{path!r} cannot be removed ({type(error).__name__}: {error}).") from error
+            raise UnavailableError(f"{path!r} cannot be removed ({describe(error)}).") from error
+
+
+def describe(error: BaseException) -> str:
+    """One line: gcsfs puts Google's own message on a second one."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def object_at(path: str) -> tuple[Any, str, str]:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_resources.output import Holder
+from marin_resources.settings import SettingError
 from marin_resources.versioned_json import MAX_DEPTH, is_deeper
 
 TTL_S = 90.0
@@ -27,8 +28,18 @@ SHOWN_CHARACTERS = 120
 
 
 def ttl_s() -> float:
-    """Time to live, in seconds, of the leases that this process acquires, and of leases that carry none."""
-    return float(os.environ.get(TTL_VARIABLE) or TTL_S)
+    """Time to live, in seconds, of the leases that this process acquires, and of leases that carry none.
+
+    Raises SettingError.
+    """
+    text = os.environ.get(TTL_VARIABLE) or str(TTL_S)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise SettingError(f"{TTL_VARIABLE} is {text!r}, expected seconds above 0.")
+    return seconds
 
 
 def held_text(holder: Holder, timestamp: float) -> bytes:

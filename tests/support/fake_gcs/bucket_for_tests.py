@@ -61,6 +61,10 @@ class BucketForTests:
             some = [f"prefix/{name}" for name in names[start : start + AT_ONCE]]
             self._post("/_fill", {"bucket": self.name, "names": some})
 
+    def change(self, **fields: Any) -> None:
+        """Set fields of the bucket's resource, as its owner may."""
+        self._post(f"/storage/v1/b/{self.name}", fields, method="PATCH")
+
     def forget(self) -> None:
         """Remove the bucket with all that is in it."""
         self._post("/_forget", {"bucket": self.name})
@@ -68,8 +72,8 @@ class BucketForTests:
     def _arm(self, **fields: Any) -> None:
         self._post("/_fault", {"bucket": self.name, **fields})
 
-    def _post(self, path: str, body: dict[str, Any]) -> Any:
+    def _post(self, path: str, body: dict[str, Any], method: str = "POST") -> Any:
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self._url}{path}", json.dumps(body).encode(), headers, method="POST")
+        request = urllib.request.Request(f"{self._url}{path}", json.dumps(body).encode(), headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read())

@@ -63,4 +63,7 @@ def unavailable(status: int) -> RefusalError:
     """What a fault that was asked for looks like."""
     if status == 429:
         return RefusalError(429, "rateLimitExceeded", "The object exceeded the rate limit for object mutations.")
+    if status == 403:
+        message = "the-account does not have storage.objects.create access to the Google Cloud Storage object."
+        return RefusalError(403, "forbidden", message)
     return RefusalError(status, "backendError", "We encountered an internal error. Please try again.")

@@ -1,0 +1,151 @@
+"""Dagster's home: its dagster.yaml, its databases (SQLite or Postgres), its launcher, and whether a daemon runs."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from marin_resources.doctor.finding import Finding, ok, warning, wrong
+from marin_resources.settings import ensure_dagster_home, project_root
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+SUBJECT = "dagster"
+NETWORK_DISKS = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "fuse.gcsfuse", "9p", "lustre", "ceph")
+"""File systems over a network, as the kernel names them. SQLite's locks are not safe on them."""
+
+
+def look() -> Iterator[Finding]:
+    """Raises SettingError if the home cannot be written."""
+    given = os.path.abspath(os.path.expanduser(os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster")))
+    if not os.path.exists(given):
+        yield ok(SUBJECT, f"{given} does not exist yet. The first command creates it.")
+        return
+    home = ensure_dagster_home()
+    damaged = list(_damaged_databases(home))
+    yield from damaged
+    if not damaged:
+        yield from _of_instance(home)
+
+
+def _damaged_databases(home: str) -> Iterator[Finding]:
+    """SQLite's own check of each of Dagster's databases; a run's log is not read, there may be thousands."""
+    for path in (f"{home}/history/runs.db", f"{home}/history/runs/index.db", f"{home}/schedules/schedules.db"):
+        if os.path.exists(path) and (why := _damage(path)):
+            yield wrong(
+                SUBJECT,
+                f"The database {path!r} is damaged ({why}). Restore it from a back-up; or move it away, and let "
+                "`marin sync` show the complete outputs again.",
+            )
+
+
+def _damage(path: str) -> str:
+    try:
+        with closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)) as database:
+            answer = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return "" if answer == "ok" else str(answer)
+
+
+def _of_instance(home: str) -> Iterator[Finding]:
+    # late, for its weight: Dagster takes a second
+    from marin_resources.orchestrator.databases import open_instance
+
+    try:
+        opened = open_instance()
+    except Exception as error:  # Dagster's, YAML's, SQLAlchemy's and psycopg's have no base in common
+        advice = "Correct its dagster.yaml, or start the database that it names."
+        yield wrong(SUBJECT, f"The instance at {home} cannot be opened ({type(error).__name__}: {error}). {advice}")
+        return
+    with opened as instance:
+        yield from _old_tables(instance)
+        yield from _slow_or_unsafe(instance, home)
+        yield from _daemon(instance)
+        yield ok(SUBJECT, f"{home}: {instance.get_runs_count()} runs in {_database(instance)}")
+
+
+def _old_tables(instance: dg.DagsterInstance) -> Iterator[Finding]:
+    storages = {"runs": instance.run_storage, "events": instance.event_log_storage, "ticks": instance.schedule_storage}
+    for what, storage in storages.items():
+        version = storage.alembic_version() if storage is not None else None
+        if version and version[0] != version[1]:
+            yield wrong(
+                SUBJECT,
+                f"The tables of {what} are those of another release of Dagster (revision {version[0]}, expected "
+                f"{version[1]}). Back the database up, then run: dagster instance migrate",
+            )
+
+
+def _slow_or_unsafe(instance: dg.DagsterInstance, home: str) -> Iterator[Finding]:
+    # late, for its weight
+    from dagster._core.launcher import DefaultRunLauncher
+
+    if _database(instance) == "SQLite" and (kind := disk_type(home)) in NETWORK_DISKS:
+        yield wrong(
+            SUBJECT,
+            f"{home} is on a network disk ({kind}), where SQLite's locks do not hold. Use a local folder.",
+        )
+    if type(instance.run_launcher) is DefaultRunLauncher:
+        yield warning(
+            SUBJECT,
+            "A run whose process is killed stays STARTED for ever: dagster.yaml names no run_launcher. Take the one "
+            "of the project's .dagster/dagster.yaml, LocalRunLauncher.",
+        )
+    if not instance.run_monitoring_enabled:
+        yield warning(SUBJECT, "Nobody looks whether runs are alive. Enable run_monitoring in dagster.yaml.")
+
+
+def disk_type(folder: str) -> str:
+    """The type of the file system that a folder is on, as the kernel names it; empty if it is not known."""
+    import psutil
+
+    mounts = [one for one in psutil.disk_partitions(all=True) if _is_below(folder, one.mountpoint)]
+    return max(mounts, key=lambda one: len(one.mountpoint)).fstype if mounts else ""
+
+
+def _is_below(folder: str, mountpoint: str) -> bool:
+    return folder == mountpoint or folder.startswith(f"{mountpoint.rstrip('/')}/")
+
+
+def _daemon(instance: dg.DagsterInstance) -> Iterator[Finding]:
+    # late, for its weight
+    from dagster._daemon.controller import get_daemon_statuses
+
+    statuses = get_daemon_statuses(instance, instance.get_required_daemon_types(), ignore_errors=True)
+    silent = sorted(name for name, status in statuses.items() if not status.healthy)
+    if len(silent) == len(statuses):
+        yield _no_daemon(instance)
+    elif silent:
+        yield wrong(SUBJECT, f"These parts of the daemon are silent: {', '.join(silent)}. Read its log; restart it.")
+    for name, status in sorted(statuses.items()):
+        if status.healthy and status.last_heartbeat:
+            for error in status.last_heartbeat.errors or []:
+                yield warning(SUBJECT, f"{name} met an error in its last round: {error.message}")
+
+
+def _no_daemon(instance: dg.DagsterInstance) -> Finding:
+    # late, for its weight
+    from dagster import DagsterRunStatus, RunsFilter
+    from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+
+    queued = instance.get_runs_count(RunsFilter(statuses=[DagsterRunStatus.QUEUED]))
+    backfills = len(instance.get_backfills(BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])))
+    start = "Start it: marin dev, or dagster-daemon run."
+    if queued or backfills:
+        return wrong(
+            SUBJECT, f"{queued} queued runs and {backfills} backfills wait for a daemon, and none runs. {start}"
+        )
+    if instance.get_daemon_heartbeats():
+        return warning(SUBJECT, f"The daemon has stopped, so no sensor and no schedule looks at anything. {start}")
+    return ok(SUBJECT, "no daemon, which sensors, schedules and backfills need; scripts and `marin materialize` do not")
+
+
+def _database(instance: dg.DagsterInstance) -> str:
+    storage: Any = instance.run_storage
+    return "SQLite" if "Sqlite" in type(storage).__name__ or "OnceCreated" in type(storage).__name__ else "Postgres"

@@ -1,0 +1,43 @@
+"""Take one look after the other. One that fails or hangs is a finding, and the others are still taken."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from marin_resources.doctor.finding import Finding, wrong
+from marin_resources.settings import SettingError
+from marin_resources.storage.control.protocol import UnavailableError
+
+Look = Callable[[], Iterable[Finding]]
+TIMEOUT_S = 60.0
+"""Of one look. Those that connect to something have shorter limits of their own."""
+SENTENCES = (SettingError, UnavailableError)
+"""Errors that are complete sentences, as a step would meet them."""
+
+
+def examine(looks: Mapping[str, Look], timeout_s: float = TIMEOUT_S) -> Iterator[Finding]:
+    """Yield what the looks find, in their order. The key is the subject of a look that ends with an error."""
+    for subject, look in looks.items():
+        yield from _taken(subject, look, timeout_s)
+
+
+def _taken(subject: str, look: Look, timeout_s: float) -> list[Finding]:
+    """The findings of one look, in a thread that is left behind if it hangs: a mount may never answer."""
+    found: list[Finding] = []
+    thread = threading.Thread(target=_take, args=(subject, look, found), daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    if not thread.is_alive():
+        return found
+    hangs = f"It gave no answer within {timeout_s:g} s. Look for a disk or an address that hangs."
+    return [*found, wrong(subject, hangs)]
+
+
+def _take(subject: str, look: Look, found: list[Finding]) -> None:
+    try:
+        found.extend(look())
+    except SENTENCES as error:
+        found.append(wrong(subject, str(error)))
+    except Exception as error:
+        found.append(wrong(subject, f"It could not be looked at ({type(error).__name__}: {error})."))

@@ -1,0 +1,42 @@
+"""What one look has found: a subject, whether it is right, and a sentence."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+MAX_CHARACTERS = 600
+
+
+class State(enum.StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    """It works, and is likely not what is wanted, or it could not be looked at."""
+    WRONG = "wrong"
+    """Steps fail, or are lost, until it is mended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    subject: str
+    state: State
+    sentence: str
+    """What is there; of what is not right, what to do too."""
+
+
+def ok(subject: str, sentence: str) -> Finding:
+    return Finding(subject, State.OK, one_line(sentence))
+
+
+def warning(subject: str, sentence: str) -> Finding:
+    return Finding(subject, State.WARNING, one_line(sentence))
+
+
+def wrong(subject: str, sentence: str) -> Finding:
+    return Finding(subject, State.WRONG, one_line(sentence))
+
+
+def one_line(text: str) -> str:
+    """A library's error in one line, cut where nobody reads on."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_CHARACTERS else f"{line[:MAX_CHARACTERS]} …"

@@ -1,0 +1,335 @@
+"""`marin doctor` names each mistake in one sentence, with what to do, and finds nothing wrong where nothing is."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import object_stores
+import pytest
+from dagster_homes import laptop_home
+from fake_gcs.bucket_for_tests import BucketForTests
+from moto_s3 import CARELESS
+from stub_dashboard import StubDashboard, stub_dashboard
+from webhooks import SECRET, webhook_on_loopback
+
+from marin_assets.cli.main import main
+
+
+@dataclass
+class Machine:
+    """A machine whose settings are right, until a mistake is made."""
+
+    env: Callable[[str, str], None]
+    folder: Path
+    home: Path
+    bucket: BucketForTests
+    dashboard: StubDashboard
+
+    def use_bucket(self) -> None:
+        self.env("MARIN_PREFIX", self.bucket.prefix)
+
+    def use_dashboard(self) -> None:
+        self.env("MARIN_CLUSTER", self.dashboard.url)
+
+    def file(self, name: str, text: str, mode: int = 0o644) -> str:
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(mode)
+        return str(path)
+
+
+@pytest.fixture
+def machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gcs_bucket: BucketForTests, experiment: str
+) -> Iterator[Machine]:
+    home = laptop_home(tmp_path / "dagster")
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "mine.py").write_text("")
+    monkeypatch.setenv("MARIN_PREFIX", str(tmp_path / "outputs"))
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv("MARIN_CLUSTER_WORKING_DIR", str(code))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    with stub_dashboard() as dashboard:
+        yield Machine(monkeypatch.setenv, tmp_path, home, gcs_bucket, dashboard)
+
+
+def a_typo(machine: Machine) -> None:
+    machine.env("MARIN_PREFX", "gs://bucket/x")
+
+
+def a_file_as_prefix(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", machine.file("notes.txt", "x"))
+
+
+def an_unknown_scheme(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", "gss://bucket/x")
+
+
+def a_store_without_conditions(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", "memory://x")
+
+
+def a_folder_that_cannot_be_made(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", "/proc/1/nowhere/outputs")
+
+
+def a_bucket_that_is_not_there(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", f"gs://{machine.bucket.name}-not/x")
+
+
+def no_right_to_write(machine: Machine) -> None:
+    machine.use_bucket()
+    machine.bucket.fail(method="POST", status=403, times=None)
+
+
+def no_right_to_remove(machine: Machine) -> None:
+    machine.use_bucket()
+    machine.bucket.fail(method="DELETE", status=403, times=None)
+
+
+def a_rule_that_deletes(machine: Machine) -> None:
+    machine.use_bucket()
+    machine.bucket.change(lifecycle={"rule": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]})
+
+
+def a_retention_policy(machine: Machine) -> None:
+    machine.use_bucket()
+    machine.bucket.change(retentionPolicy={"retentionPeriod": "86400"})
+
+
+def a_store_that_ignores_conditions(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", object_stores.s3_prefix(CARELESS))
+
+
+def a_region_that_is_not_mounted(machine: Machine) -> None:
+    own, other = machine.folder / "outputs", machine.folder / "not-mounted"
+    machine.env("MARIN_MIRROR_PREFIXES", f"us-central2={own},eu-west4={other}")
+
+
+def a_cluster_without_scheme(machine: Machine) -> None:
+    machine.env("MARIN_CLUSTER", "10.0.0.5:8265")
+
+
+def a_cluster_that_is_away(machine: Machine) -> None:
+    machine.use_dashboard()
+    machine.dashboard.server.shutdown()
+    machine.dashboard.server.server_close()
+
+
+def no_local_cluster(machine: Machine) -> None:
+    machine.env("MARIN_CLUSTER", "local")
+    machine.env("MARIN_STATE_DIR", str(machine.folder / "state"))
+
+
+def a_token_that_all_may_read(machine: Machine) -> None:
+    machine.use_dashboard()
+    machine.env("RAY_AUTH_TOKEN_PATH", machine.file("token", "abc123", mode=0o644))
+
+
+def a_wrong_token(machine: Machine) -> None:
+    machine.use_dashboard()
+    machine.dashboard.token = "the-right-one"
+    machine.env("RAY_AUTH_TOKEN_PATH", machine.file("token", "the-wrong-one", mode=0o600))
+
+
+def an_old_ray(machine: Machine) -> None:
+    machine.use_dashboard()
+    machine.dashboard.ray_version = "2.9.3"
+
+
+def a_cluster_without_workers(machine: Machine) -> None:
+    machine.use_dashboard()
+    machine.dashboard.nodes = [{"memory": 1e9}]
+
+
+def code_that_is_too_large(machine: Machine) -> None:
+    machine.use_dashboard()
+    with open(machine.folder / "code" / "checkpoint.bin", "wb") as file:
+        file.truncate(200 * 2**20)
+
+
+def a_clock_that_is_wrong(machine: Machine) -> None:
+    machine.use_dashboard()
+    machine.dashboard.ahead_s = 600
+
+
+def a_dagster_yaml_that_is_no_yaml(machine: Machine) -> None:
+    (machine.home / "dagster.yaml").write_text("storage: [postgres\n")
+
+
+def a_database_that_is_not_installed(machine: Machine) -> None:
+    (machine.home / "dagster.yaml").write_text(
+        "run_storage: {module: no_such_database, class: PostgresRunStorage, config: {}}\n"
+    )
+
+
+def a_damaged_database(machine: Machine) -> None:
+    with open(machine.home / "history/runs.db", "r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 40_000)
+
+
+def tables_of_another_release(machine: Machine) -> None:
+    with closing(sqlite3.connect(machine.home / "history/runs.db")) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = '6d366a41b4be'")
+
+
+def a_queue_without_daemon(machine: Machine) -> None:
+    with dg.DagsterInstance.from_config(str(machine.home)) as instance:
+        instance.add_run(dg.DagsterRun("someone's", run_id="r" * 8))
+    with closing(sqlite3.connect(machine.home / "history/runs.db")) as database, database:
+        database.execute("UPDATE runs SET status = 'QUEUED'")
+
+
+def a_home_that_is_a_file(machine: Machine) -> None:
+    machine.env("DAGSTER_HOME", machine.file("home", "x"))
+
+
+def a_webhook_that_is_no_url(machine: Machine) -> None:
+    machine.env("MARIN_WEBHOOK_URL", f"hooks.example.org/{SECRET}")
+
+
+def a_webhook_that_is_away(machine: Machine) -> None:
+    with webhook_on_loopback() as hook:
+        machine.env("MARIN_WEBHOOK_URL", hook.url)
+
+
+def no_time_for_a_lease(machine: Machine) -> None:
+    machine.env("MARIN_LEASE_TTL_S", "0")
+
+
+def a_price_without_day(machine: Machine) -> None:
+    machine.env("MARIN_DEVICE_PRICES", "v5p=4.2")
+
+
+def a_negative_budget(machine: Machine) -> None:
+    machine.env("MARIN_MIRROR_BUDGET_GB", "-1")
+
+
+def a_ui_without_scheme(machine: Machine) -> None:
+    machine.env("MARIN_UI_URL", "dagster.example.org")
+
+
+def a_module_in_the_environment(machine: Machine) -> None:
+    machine.env("DAGSTER_MODULE_NAME", "marin_assets.definitions")
+
+
+def an_experiment_that_does_not_import(machine: Machine) -> None:
+    (machine.folder / "experiments" / "mine.py").write_text("import lxlm\n")
+
+
+MISTAKES = {
+    a_typo: ("variables", "MARIN_PREFX is set, and nothing reads it. Did you mean MARIN_PREFIX?"),
+    a_file_as_prefix: ("prefix", "is a file. Set MARIN_PREFIX to a folder or a URL."),
+    an_unknown_scheme: ("prefix", "has the unknown scheme 'gss'. Use a folder, or a URL"),
+    a_store_without_conditions: ("prefix", "is on a store without conditional writes"),
+    a_folder_that_cannot_be_made: ("prefix", "cannot be created: '/proc/1' cannot be written by this user."),
+    a_bucket_that_is_not_there: ("prefix", "does not exist. Create it, or correct MARIN_PREFIX."),
+    no_right_to_write: ("prefix", "Files of the prefix cannot be written with the account of this machine"),
+    no_right_to_remove: ("prefix", "Files of the prefix cannot be removed with the account of this machine"),
+    a_rule_that_deletes: ("bucket", "deletes all objects (age 30): outputs, and what they were made of, vanish."),
+    a_retention_policy: (
+        "bucket",
+        "retains each object for 86400 s (retentionPolicy): leases and statuses",
+    ),
+    a_store_that_ignores_conditions: ("prefix", "ignores the condition of a write"),
+    a_region_that_is_not_mounted: ("regions", "eu-west4 is"),
+    a_cluster_without_scheme: ("cluster", "MARIN_CLUSTER is '10.0.0.5:8265', expected 'local' or the dashboard's URL"),
+    a_cluster_that_is_away: ("cluster", "cannot be connected to"),
+    no_local_cluster: ("cluster", "No local cluster is up on this machine. Start it: marin cluster local up"),
+    a_token_that_all_may_read: ("cluster", "is open to every user of this machine (mode 0644): chmod 600 it"),
+    a_wrong_token: ("cluster", "token"),
+    an_old_ray: ("cluster", "runs Ray '2.9.3', expected 2.60 or newer."),
+    a_cluster_without_workers: ("cluster", "none of its 1 nodes has a CPU for a step. Start workers"),
+    code_that_is_too_large: ("cluster", "checkpoint.bin"),
+    a_clock_that_is_wrong: ("clocks", "s behind that of the cluster: times in records and logs are wrong"),
+    a_dagster_yaml_that_is_no_yaml: ("dagster", "cannot be opened (ParserError"),
+    a_database_that_is_not_installed: ("dagster", "no_such_database"),
+    a_damaged_database: ("dagster", "runs.db' is damaged"),
+    tables_of_another_release: (
+        "dagster",
+        "The tables of runs are those of another release of Dagster (revision 6d36",
+    ),
+    a_queue_without_daemon: ("dagster", "1 queued runs and 0 backfills wait for a daemon, and none runs."),
+    a_home_that_is_a_file: ("dagster", "and there is a file. Set it to a folder."),
+    a_webhook_that_is_no_url: ("webhook", "The webhook's address is no URL. Expected https://…"),
+    a_webhook_that_is_away: ("webhook", "The webhook at '127.0.0.1' does not answer ("),
+    no_time_for_a_lease: ("variables", "MARIN_LEASE_TTL_S is '0', expected seconds above 0."),
+    a_price_without_day: ("variables", "MARIN_DEVICE_PRICES has 'v5p=4.2', expected device=dollars@day"),
+    a_negative_budget: ("regions", "MARIN_MIRROR_BUDGET_GB is '-1', expected a number of GB"),
+    a_ui_without_scheme: ("variables", "MARIN_UI_URL is 'dagster.example.org', expected the address of the UI"),
+    a_module_in_the_environment: ("variables", "DAGSTER_MODULE_NAME is set, so `dagster dev` does not start."),
+    an_experiment_that_does_not_import: (
+        "experiments",
+        "Experiment 'mine' is left out: ModuleNotFoundError: No module named",
+    ),
+}
+
+
+def findings(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[dict[str, str]]]:
+    code = main(["doctor", "--json", *arguments])
+    return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
+def test_a_mistake_is_named(machine: Machine, mistake: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    subject, sentence = MISTAKES[mistake]
+    mistake(machine)
+    code, found = findings(capsys, subject)
+    assert code == 1
+    wrong = [one["sentence"] for one in found if one["state"] == "wrong"]
+    assert any(sentence in one for one in wrong), found
+    assert all("\n" not in one for one in wrong)
+    assert SECRET not in str(found)
+
+
+def test_nothing_is_wrong(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.use_bucket()
+    machine.use_dashboard()
+    with webhook_on_loopback() as hook:
+        machine.env("MARIN_WEBHOOK_URL", hook.url)
+        code, found = findings(capsys)
+        assert hook.texts == []
+    assert [one for one in found if one["state"] != "ok"] == []
+    assert code == 0
+
+
+def test_it_leaves_nothing_in_the_prefix(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    prefix = machine.folder / "outputs"
+    findings(capsys, "prefix", "clocks")
+    assert not prefix.exists()
+    prefix.mkdir()
+    findings(capsys, "prefix", "clocks")
+    assert [path for path in prefix.rglob("*") if path.is_file()] == []
+
+
+def test_a_test_message_is_sent_if_it_is_asked_for(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    with webhook_on_loopback() as hook:
+        machine.env("MARIN_WEBHOOK_URL", hook.url)
+        assert findings(capsys, "webhook", "--message")[0] == 0
+        assert hook.texts == ["marin doctor: this is a test. Nothing is broken."]
+        hook.status = 404
+        code, found = findings(capsys, "webhook", "--message")
+    assert code == 1
+    assert "The webhook at '127.0.0.1' answered 404. Correct MARIN_WEBHOOK_URL." in str(found)
+
+
+def test_people_read_a_table(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    a_typo(machine)
+    assert main(["doctor", "variables"]) == 1
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.split(maxsplit=2) == ["wrong", *MISTAKES[a_typo]]
+    assert last == "1 wrong, 0 warnings, 1 ok"
+
+
+def test_an_unknown_subject_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "clock"]) == 2
+    assert "got the subject 'clock', expected some of variables, packages, prefix," in capsys.readouterr().err
