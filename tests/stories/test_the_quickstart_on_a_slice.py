@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from quickstart_runs import paths_below, require_complete
 from ray_cluster import Cluster
@@ -17,6 +21,7 @@ from running import ROOT, wait_until
 from marin_assets.experiments.quickstart import steps
 from marin_assets.stages.train.metrics import read_metrics
 from marin_resources.ray_tpu.cluster.local import local_cluster
+from marin_resources.ray_tpu.cluster.local.state import read_cluster, state_folder
 from marin_resources.storage.output.record import read_record
 
 KIND = "v4-16"
@@ -49,10 +54,34 @@ def losses(path: str) -> dict[int, float]:
     return {row["step"]: row["train/loss"] for row in rows if "train/loss" in row}
 
 
+@contextmanager
+def paused(output_path: str) -> Iterator[list[psutil.Process]]:
+    """The processes of a step on its hosts, which stand still until they are resumed, in the block at the longest."""
+    title = f"ray::{Path(output_path).parent.name}/{Path(output_path).name}#1 host "
+    found = [one for one in psutil.process_iter() if one.is_running() and " ".join(one.cmdline()).startswith(title)]
+    for process in found:
+        process.suspend()
+    try:
+        yield found
+    finally:
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+
+
+def slice_of(hosts: list[psutil.Process], cluster: Cluster) -> str:
+    """The fake slice that the processes run on."""
+    above = {parent.pid for host in hosts for parent in host.parents()}
+    known = read_cluster(state_folder(cluster.state))
+    assert known is not None
+    [name] = {host.slice for host in known.fake_hosts if host.pid in above}
+    return name
+
+
 @pytest.mark.long
 @pytest.mark.timeout(2400)
 def test_the_losses_are_those_of_one_process_also_when_the_slice_is_taken_away_after_a_notice(
-    tiny_quickstart: Any, sliced: Cluster, tmp_path: Path, dagster_home: Path
+    tiny_quickstart: Any, sliced: Cluster, tmp_path: Path, dagster_home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = steps("tiny")
     here = paths_below(str(tiny_quickstart.prefix), made)
@@ -60,8 +89,13 @@ def test_the_losses_are_those_of_one_process_also_when_the_slice_is_taken_away_a
     run = quickstart(sliced, tmp_path / "prefix", dagster_home)
     metrics = Path(there[MODEL], "metrics.jsonl")
     wait_until(lambda: metrics.exists() and len(losses(there[MODEL])) > 2, "the training", 1200)
-    mark = Path(there[MODEL], ".marin/attempts/1.json").read_text()
-    local_cluster.preempt("fake-v4-16-0" if "fake-v4-16-0" in mark else "fake-v4-16-1", notice_s=60, state=sliced.state)
+    with paused(there[MODEL]) as hosts, ThreadPoolExecutor() as beside:  # or it may end before the notice arrives
+        with caplog.at_level(logging.INFO, "marin_resources.ray_tpu.cluster.local"):
+            taken = beside.submit(local_cluster.preempt, slice_of(hosts, sliced), notice_s=60, state=sliced.state)
+            wait_until(lambda: "are told; they are killed in 60 s" in caplog.text or taken.done(), "the notice", 60)
+        for host in hosts:
+            host.resume()
+        taken.result()
     _, said = run.communicate()
     assert run.returncode == 0, said[-5000:]
     assert "22 computed, 0 reused, 0 failed" in said

@@ -133,9 +133,9 @@ def test_a_chain_of_5000_steps_needs_no_recursion() -> None:
     chain = [step("c/0")]
     for number in range(1, 5000):
         chain.append(step(f"c/{number}", x=chain[-1]))
-    began = time.monotonic()
+    began = time.process_time()
     graph = build_graph(chain[-1:])
     assert len(graph) == 5000
     assert graph.nodes[0].step is chain[0]
     assert len(graph.downstream(graph.nodes[0])) == 4999
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10

@@ -11,7 +11,7 @@ from hashlib import sha512
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from marin_resources.ray_tpu.log.redact import Redactor, forms_of, printed, secrets_of
@@ -133,6 +133,7 @@ def test_a_variable_that_is_not_utf8_is_hidden() -> None:
 short = st.text(alphabet="ab\n-", min_size=4, max_size=12)
 
 
+@settings(deadline=None)  # a busy machine is slow at times
 @given(st.lists(short, max_size=4), st.text(alphabet="ab\n-", max_size=60), st.data())
 @example(["abab"], "abababab", None)
 def test_where_the_bytes_are_cut_makes_no_difference(values: list[str], text: str, data: st.DataObject | None) -> None:
@@ -146,6 +147,7 @@ def test_where_the_bytes_are_cut_makes_no_difference(values: list[str], text: st
     assert not any(form in left for left in whole.split("***") for form in forms_of(values))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_what_holds_no_secret_is_left_as_it_is(text: str) -> None:
     redactor = Redactor([TOKEN, PEM])
