@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
+from marin_resources.instance.revisions import revisions_of
+from marin_resources.instance.sqlite import DATABASES, damage_of
 from marin_resources.settings import ensure_dagster_home, project_root
 
 if TYPE_CHECKING:
@@ -35,22 +35,13 @@ def look() -> Iterator[Finding]:
 
 def _damaged_databases(home: str) -> Iterator[Finding]:
     """SQLite's own check of each of Dagster's databases; a run's log is not read, there may be thousands."""
-    for path in (f"{home}/history/runs.db", f"{home}/history/runs/index.db", f"{home}/schedules/schedules.db"):
-        if os.path.exists(path) and (why := _damage(path)):
+    for path in (Path(home, name) for name in DATABASES):
+        if path.exists() and (why := damage_of(path)):
             yield wrong(
                 SUBJECT,
-                f"The database {path!r} is damaged ({why}). Restore it from a back-up; or move it away, and let "
-                "`marin sync` show the complete outputs again.",
+                f"The database '{path}' is damaged ({why}). Restore a back-up: marin instance restore FILE --replace; "
+                "or move it away, and let `marin sync` show the complete outputs again.",
             )
-
-
-def _damage(path: str) -> str:
-    try:
-        with closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)) as database:
-            answer = database.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        return str(error)
-    return "" if answer == "ok" else str(answer)
 
 
 def _of_instance(home: str) -> Iterator[Finding]:
@@ -71,15 +62,14 @@ def _of_instance(home: str) -> Iterator[Finding]:
 
 
 def _old_tables(instance: dg.DagsterInstance) -> Iterator[Finding]:
-    storages = {"runs": instance.run_storage, "events": instance.event_log_storage, "ticks": instance.schedule_storage}
-    for what, storage in storages.items():
-        version = storage.alembic_version() if storage is not None else None
-        if version and version[0] != version[1]:
-            yield wrong(
-                SUBJECT,
-                f"The tables of {what} are those of another release of Dagster (revision {version[0]}, expected "
-                f"{version[1]}). Back the database up, then run: dagster instance migrate",
-            )
+    for revision in revisions_of(instance):
+        tables = f"The tables of {revision.what} are those of"
+        if not revision.is_known:
+            newer = f"a newer release of Dagster (revision {revision.found}). Install that release."
+            yield wrong(SUBJECT, f"{tables} {newer}")
+        elif not revision.is_newest:
+            older = f"an older release of Dagster (revision {revision.found}). Stop it, and run: marin instance upgrade"
+            yield wrong(SUBJECT, f"{tables} {older}")
 
 
 def _slow_or_unsafe(instance: dg.DagsterInstance, home: str) -> Iterator[Finding]:

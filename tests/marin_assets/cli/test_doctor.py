@@ -256,7 +256,7 @@ MISTAKES = {
     a_damaged_database: ("dagster", "runs.db' is damaged"),
     tables_of_another_release: (
         "dagster",
-        "The tables of runs are those of another release of Dagster (revision 6d36",
+        "The tables of runs are those of an older release of Dagster (revision",
     ),
     a_queue_without_daemon: ("dagster", "1 queued runs and 0 backfills wait for a daemon, and none runs."),
     a_home_that_is_a_file: ("dagster", "and there is a file. Set it to a folder."),

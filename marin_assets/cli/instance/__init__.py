@@ -1,0 +1,10 @@
+"""`marin instance …`: back up, restore and upgrade Dagster's runs, events and ticks. One verb, one file."""
+
+from __future__ import annotations
+
+VERBS = {
+    "backup": "write runs, events and ticks to one file, also while they are in use",
+    "restore": "put a back-up in place",
+    "upgrade": "upgrade Dagster's tables to the installed release",
+}
+"""Name of the verb, and of its file -> its description."""
