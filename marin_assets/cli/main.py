@@ -28,6 +28,7 @@ VERBS = {
     "instance": "back up, restore and upgrade Dagster's runs and events",
     "list": "the selected steps and their paths",
     "materialize": "compute the selected outputs, or reuse them",
+    "metrics": "serve numbers for Prometheus",
     "partitions": "the partitions of a step: state, size, error",
     "status": "the state of the selected outputs",
     "sync": "show Dagster the complete outputs that it does not know",

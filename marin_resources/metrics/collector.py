@@ -1,0 +1,97 @@
+"""All metrics at one scrape. What cannot be read is a metric too, and the others are still given."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import dagster as dg
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from marin_resources.metrics.dagster_state import metrics_of_daemons, metrics_of_runs, metrics_of_sensors
+from marin_resources.metrics.steps import Steps
+from marin_resources.storage.control import control
+from marin_resources.storage.paths import join
+
+NOTE = ".marin/metrics"
+"""A file of the prefix that is looked for. It need not exist."""
+
+log = logging.getLogger(__name__)
+
+
+class MarinCollector(Collector):
+    """Of one instance of Dagster and one prefix."""
+
+    def __init__(self, instance: dg.DagsterInstance, prefix: str) -> None:
+        self._instance, self._prefix = instance, prefix
+        self._steps = Steps(instance=instance)
+        self._steps.read()
+        self._store_errors = 0
+        self._one_at_a_time = threading.Lock()
+
+    def collect(self) -> Iterable[Metric]:
+        with self._one_at_a_time:
+            return [*self._sources()]
+
+    def _sources(self) -> Iterator[Metric]:
+        sources: dict[str, Callable[[], Iterable[Metric]]] = {
+            "steps": self._metrics_of_steps,
+            "runs": lambda: metrics_of_runs(self._instance),
+            "daemons": lambda: metrics_of_daemons(self._instance),
+            "sensors": lambda: metrics_of_sensors(self._instance),
+            "store": self._metrics_of_store,
+        }
+        up = GaugeMetricFamily("marin_source_up", "1 if this part of the metrics could be read.", labels=["source"])
+        for name, read in sources.items():
+            try:
+                found = [*read()]
+            except Exception:  # a database that is away has an error of its own kind
+                log.exception("the metrics of %s cannot be read", name)
+                up.add_metric([name], 0)
+            else:
+                up.add_metric([name], 1)
+                yield from found
+        yield up
+
+    def _metrics_of_steps(self) -> Iterator[Metric]:
+        steps = self._steps
+        steps.read()
+        yield _counter("marin_steps", "Outputs that runs came to, by outcome.", "outcome", steps.outcomes, OUTCOMES)
+        yield _counter("marin_step_seconds", "Of computed outputs, by phase.", "phase", steps.seconds, STEP_PHASES)
+        yield _counter(
+            "marin_slice_seconds", "Of tries on slices; goodput is kept over all.", "phase", steps.slice_seconds, KEPT
+        )
+        yield _counter("marin_tries", "Tries on slices, by their end.", "end", steps.tries, ENDS)
+        yield CounterMetricFamily(
+            "marin_mirrored_bytes", "Bytes that steps have copied from other regions.", value=steps.mirrored_bytes
+        )
+
+    def _metrics_of_store(self) -> Iterator[Metric]:
+        began = time.monotonic()
+        try:
+            control.require_reachable(self._prefix)
+            control.read(join(self._prefix, NOTE))
+        except OSError as error:
+            self._store_errors += 1
+            log.warning("the prefix %s cannot be read: %s", self._prefix, error)
+        else:
+            latency = "How long one small read of the prefix took."
+            yield GaugeMetricFamily("marin_store_read_seconds", latency, value=time.monotonic() - began)
+        yield CounterMetricFamily("marin_store_errors", "Reads of the prefix that failed.", value=self._store_errors)
+
+
+OUTCOMES = ("computed", "reused", "failed")
+STEP_PHASES = ("queue", "setup", "compute")
+KEPT = ("waited", "startup", "kept", "lost")
+ENDS = ("returned", "preempted")
+"""Label values that are given from the beginning, as zero: a rate needs a first value."""
+
+
+def _counter(name: str, help: str, label: str, counts: Mapping[str, float], always: Iterable[str]) -> Metric:
+    metric = CounterMetricFamily(name, help, labels=[label])
+    for value in sorted({*always, *counts}):
+        metric.add_metric([value], counts.get(value, 0))
+    return metric
