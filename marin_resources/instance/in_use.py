@@ -8,11 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from marin_resources.instance.archive import BackUpError
 from marin_resources.instance.sqlite import LOGS
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 BEAT_S = 90.0
 """A daemon's heart beats every 30 s."""
@@ -24,7 +28,17 @@ def require_unused(home: Path, doing: str) -> None:
     if users:
         raise BackUpError(
             f"{doing} {str(home)!r} needs it for itself, and it is in use by {', '.join(users[:5])}. Stop the daemon, "
-            "the webserver and all runs, and try again."
+            "the webserver and all runs, and try again. A daemon counts for 90 s after its end."
+        )
+
+
+def require_no_daemon(instance: dg.DagsterInstance, doing: str) -> None:
+    """Raise BackUpError if a daemon has been alive a moment ago, on whichever machine, with whichever database."""
+    last_s = max((beat.timestamp for beat in instance.get_daemon_heartbeats().values()), default=0.0)
+    if time.time() - last_s < BEAT_S:
+        raise BackUpError(
+            f"{doing} needs the instance for itself, and a daemon was alive {time.time() - last_s:.0f} s ago. Stop the "
+            f"daemon, the webserver and all runs, and try again after {BEAT_S:.0f} s."
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from marin_resources.instance.archive import BackUpError
 from marin_resources.instance.back_up import back_up
-from marin_resources.instance.in_use import require_unused
+from marin_resources.instance.in_use import require_no_daemon, require_unused
 from marin_resources.instance.revisions import revisions_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def upgrade(instance: dg.DagsterInstance, home: Path, report: Callable[[str], No
     old = [revision for revision in revisions_of(instance) if not revision.is_newest]
     if not old:
         return False
+    require_no_daemon(instance, "Upgrading")
     require_unused(home, "Upgrading")
     for revision in old:
         report(f"{revision.what}: revision {revision.found}, the newest is {revision.expected}")

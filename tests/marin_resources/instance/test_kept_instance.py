@@ -305,6 +305,19 @@ def test_old_tables_are_upgraded_after_a_back_up(small_home: Path, marin: Marin)
     assert revision(small_home) == old
 
 
+def test_the_tables_of_a_living_daemon_are_not_upgraded(small_home: Path, marin: Marin) -> None:
+    from dagster._daemon.controller import debug_daemon_heartbeats
+
+    with dg.DagsterInstance.from_config(str(small_home)) as instance:
+        debug_daemon_heartbeats(instance)
+    downgrade(small_home)
+    old = revision(small_home)
+    code, _, err = marin("instance", "upgrade")
+    assert code == 2
+    assert "Upgrading needs the instance for itself, and a daemon was alive" in err
+    assert revision(small_home) == old
+
+
 def test_tables_of_a_newer_release_are_refused(small_home: Path, marin: Marin, tmp_path: Path) -> None:
     kept = tmp_path / "kept.tar.zst"
     with closing(sqlite3.connect(small_home / "history/runs.db")) as database, database:
