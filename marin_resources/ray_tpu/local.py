@@ -48,7 +48,10 @@ STOP_TIMEOUT_S = 4.0
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum. Data passes through the filesystem, never through Ray."""
 
-STARTS = 4
+STARTS, BUSY_STARTS = 4, 20
+"""Of Ray, 30 s each: usually, and while the machine is busy, which ends by itself."""
+BUSY_LOAD = 4
+"""Processes that want to run, for each CPU."""
 TIMED_OUT = "timed out during startup"
 """In the message of Ray's error."""
 
@@ -208,10 +211,12 @@ class LocalBackend:
 
 def _start_ray(ray: Any, cpus: int) -> Any:
     """Start Ray; return its context. Ray gives its daemons 30 s, which a busy machine may take longer for: then it is
-    started again. Raises UnmeetableError after STARTS."""
+    started again. Raises UnmeetableError after STARTS; while the machine is busy, after BUSY_STARTS."""
     import psutil  # late, for its weight
 
-    for start in range(1, STARTS + 1):
+    start = 0
+    while True:
+        start += 1
         before = set(psutil.Process().children(recursive=True))
         try:
             return ray.init(
@@ -226,12 +231,25 @@ def _start_ray(ray: Any, cpus: int) -> Any:
         except Exception as error:  # Ray raises no class of its own
             if TIMED_OUT not in str(error):
                 raise
-            log.warning("Ray did not start in its 30 s (start %d of %d): this machine is busy", start, STARTS)
+            load, allowed = _load_and_starts()
+            what = "Ray did not start in its 30 s (start %d of %d), with a load of %.0f on %d CPUs"
+            log.warning(what, start, allowed, load, _cpus())
             _kill_ray(set(psutil.Process().children(recursive=True)) - before)
-    raise UnmeetableError(
-        f"Ray did not start on this machine in {STARTS} starts of 30 s, with a load of {os.getloadavg()[0]:.0f} on "
-        f"{os.cpu_count()} CPUs. Run again when it is less busy; complete outputs are reused."
-    )
+            if start >= allowed:
+                raise UnmeetableError(
+                    f"Ray did not start on this machine in {start} starts of 30 s, with a load of {load:.0f} on "
+                    f"{_cpus()} CPUs. Run again when it is less busy; complete outputs are reused."
+                ) from None
+
+
+def _load_and_starts() -> tuple[float, int]:
+    """The load of this machine, and how many starts are worth trying with it."""
+    load = os.getloadavg()[0]
+    return load, BUSY_STARTS if load > BUSY_LOAD * _cpus() else STARTS
+
+
+def _cpus() -> int:
+    return os.cpu_count() or 1
 
 
 def _kill_ray(processes: Iterable[Any]) -> None:

@@ -43,7 +43,7 @@ def test_nothing_of_it_is_left_by_a_kill_even_if_it_does_not_notice() -> None:
 
 
 BUSY = """
-import subprocess, sys, psutil, ray
+import os, subprocess, sys, psutil, ray
 from marin_resources.ray_tpu import local
 init, failed = ray.init, []
 
@@ -55,6 +55,7 @@ def busy_machine(**options):
     raise Exception("The current node timed out during startup. This could happen because …")
 
 ray.init = busy_machine
+os.getloadavg = lambda: ({load}, 0, 0)
 backend = local.LocalBackend(cpus=1)
 try:
     backend._owner.submit(backend._start).result()
@@ -71,16 +72,26 @@ backend.shutdown()
 """
 
 
+def started_on_a_busy_machine(failures: int, load: int) -> subprocess.CompletedProcess[str]:
+    """`failures` is twice the number of starts that fail."""
+    script = BUSY.format(failures=failures, load=load)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+
 @pytest.mark.long
-def test_a_ray_that_a_busy_machine_did_not_start_in_time_is_started_again() -> None:
-    ended = subprocess.run([sys.executable, "-c", BUSY.format(failures=2)], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(("failures", "load", "of"), [(2, 1, 4), (12, 1000, 20)])
+def test_a_ray_that_a_busy_machine_did_not_start_in_time_is_started_again(failures: int, load: int, of: int) -> None:
+    ended = started_on_a_busy_machine(failures, load)
     assert ended.stdout == "started\n"
-    assert "Ray did not start in its 30 s (start 1 of 4): this machine is busy" in ended.stderr
+    assert f"Ray did not start in its 30 s (start 1 of {of}), with a load of {load} on " in ended.stderr
 
 
-def test_a_ray_that_never_starts_is_one_sentence() -> None:
-    ended = subprocess.run([sys.executable, "-c", BUSY.format(failures=-1)], capture_output=True, text=True, check=True)
-    assert ended.stdout.startswith("Ray did not start on this machine in 4 starts of 30 s, with a load of ")
+@pytest.mark.parametrize(("load", "starts"), [(1, 4), (1000, 20)])
+def test_a_ray_that_never_starts_is_one_sentence(load: int, starts: int) -> None:
+    ended = started_on_a_busy_machine(-1, load)
+    assert ended.stdout.startswith(
+        f"Ray did not start on this machine in {starts} starts of 30 s, with a load of {load} "
+    )
     assert ended.stdout.endswith("Run again when it is less busy; complete outputs are reused.\n")
 
 
