@@ -30,6 +30,7 @@ SETTINGS = frozenset(
         "MARIN_MIRROR_PREFIXES",
         "MARIN_MIRROR_PRICES",
         "MARIN_PACKAGES_DIR",
+        "MARIN_POSTGRES_URL",
         "MARIN_PREFIX",
         "MARIN_REGION",
         "MARIN_SECRETS_DIR",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
 DUMP = "postgres.dump"
+MODULES = ("dagster_postgres", "marin_resources.orchestrator.patient_postgres")
+"""Of the storages that a dagster.yaml may name."""
 
 
 def url_of(instance: dg.DagsterInstance) -> URL | None:
@@ -40,7 +42,7 @@ def url_of_home(home: Path) -> URL | None:
     if not (home / "dagster.yaml").is_file():
         return None
     data = InstanceRef.from_dir(str(home)).run_storage_data
-    if data is None or not data.module_name.startswith("dagster_postgres"):
+    if data is None or not data.module_name.startswith(MODULES):
         return None
     with open_instance() as instance:
         return url_of(instance)

@@ -38,6 +38,7 @@ from dagster_async_executor.executor import AsyncExecutor
 from marin_resources.orchestrator.captured_output import threads_for_tails
 from marin_resources.orchestrator.console import shorten_console
 from marin_resources.orchestrator.partial_failure import go_on_below
+from marin_resources.orchestrator.patience import be_patient
 from marin_resources.orchestrator.preflight import refuse_unmet
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_launcher import NOT_AGAIN, process_tag
@@ -64,6 +65,7 @@ class InterruptibleExecutor(AsyncExecutor):
             raise
 
     def _execute(self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan) -> Iterator[DagsterEvent]:
+        be_patient()
         _require_selection(job_context.dagster_run)
         shorten_console(job_context.log, job_context.dagster_run)
         refuse_unmet(job_context, execution_plan)

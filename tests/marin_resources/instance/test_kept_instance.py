@@ -18,13 +18,14 @@ import pytest
 from dagster_homes import laptop_home, new_home
 from kept_instance import fill, seen
 from postgres_server import PASSWORD, Postgres, postgres, programs
-from running import wait_until
+from running import ROOT, wait_until
 
 from marin_assets.cli.main import main
 from marin_resources.instance.back_up import back_up
 from marin_resources.instance.restore import restore
 
-ON_POSTGRES = "telemetry: {{enabled: false}}\nstorage: {{postgres: {{postgres_url: '{url}'}}}}\n"
+PROFILE = ROOT / "deploy/vm/dagster.yaml"
+"""Names Postgres by the environment."""
 Marin = Callable[..., tuple[int, str, str]]
 
 
@@ -40,7 +41,8 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     home = laptop_home(tmp_path / "dagster")
     if request.param == "Postgres":
         url = request.getfixturevalue("server").create(f"db_{os.urandom(4).hex()}")
-        (home / "dagster.yaml").write_text(ON_POSTGRES.format(url=url))
+        (home / "dagster.yaml").write_text(PROFILE.read_text())
+        monkeypatch.setenv("MARIN_POSTGRES_URL", url)
         monkeypatch.setenv("PATH", f"{programs()}:{os.environ['PATH']}")
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     with dg.DagsterInstance.from_config(str(home)) as instance:
@@ -73,10 +75,10 @@ def look(home: Path) -> dict[str, Any]:
 
 def lose(home: Path) -> None:
     """All that is below the home but dagster.yaml, or all tables."""
-    if "postgres" not in (home / "dagster.yaml").read_text():
+    if "MARIN_POSTGRES_URL" not in (home / "dagster.yaml").read_text():
         subprocess.run(["rm", "-r", home / "history", home / "schedules"], check=True)
         return
-    url = (home / "dagster.yaml").read_text().partition("'")[2].partition("'")[0]
+    url = os.environ["MARIN_POSTGRES_URL"]
     query = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
     subprocess.run([programs() / "psql", url, "-c", query], check=True, capture_output=True)
 
@@ -128,7 +130,7 @@ def test_a_back_up_is_made_while_runs_write(home: Path, tmp_path: Path) -> None:
         writer.join()
         whole = seen(instance)
         url = None
-        if "postgres" in (home / "dagster.yaml").read_text():
+        if "MARIN_POSTGRES_URL" in (home / "dagster.yaml").read_text():
             from marin_resources.instance.postgres import url_of
 
             url = url_of(instance)

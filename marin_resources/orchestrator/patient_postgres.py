@@ -1,0 +1,113 @@
+"""Dagster's Postgres storages for a deployment: a run waits for a database that is away, and goes on.
+
+As published (dagster-postgres 0.29.27) a connection is tried for 6 s. A run whose step ends while Postgres is restarted
+then fails, though its output is complete. Here a process that executes a run waits up to 15 minutes. Every other
+process, such as the webserver, gives its error at once as before, and tries again by its own means.
+
+    run_storage:        {module: marin_resources.orchestrator.patient_postgres, class: PatientRunStorage, config: …}
+    event_log_storage:  likewise, PatientEventLogStorage
+    schedule_storage:   likewise, PatientScheduleStorage
+
+`config` is that of Dagster's own classes. An event whose transaction was cut is stored again: if only the answer was
+lost, the run's log has it twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from dagster import DagsterEvent, EventLogEntry
+from dagster._serdes import ConfigurableClassData
+from dagster_postgres.event_log import PostgresEventLogStorage
+from dagster_postgres.run_storage import PostgresRunStorage
+from dagster_postgres.schedule_storage import PostgresScheduleStorage
+from dagster_postgres.utils import get_token_provider_from_config, pg_url_from_config
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from marin_resources.orchestrator.event_batches import StoredInBatches
+from marin_resources.orchestrator.marked_failures import FailuresWhenMarked
+from marin_resources.orchestrator.patience import patience_s
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class _Patient:
+    """To be mixed into a storage of dagster-postgres, before its class."""
+
+    _engine: Engine
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Any:
+        create: Any = cls
+        return create(
+            inst_data=inst_data,
+            postgres_url=pg_url_from_config(config_value),
+            should_autocreate_tables=config_value.get("should_autocreate_tables", True),
+            token_provider=get_token_provider_from_config(config_value),
+        )
+
+    @contextmanager
+    def connect(self, run_id: str | None = None) -> Iterator[Connection]:
+        connection = _when_it_is_back(self._engine.connect)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    _connect = connect
+
+
+class PatientRunStorage(_Patient, PostgresRunStorage):  # type: ignore[misc]
+    def handle_run_event(self, run_id: str, event: DagsterEvent, update_timestamp: Any = None) -> None:
+        _when_it_is_back(lambda: super(PatientRunStorage, self).handle_run_event(run_id, event, update_timestamp))
+
+
+class PatientEventLogStorage(FailuresWhenMarked, _Patient, PostgresEventLogStorage):  # type: ignore[misc]
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        StoredInBatches.enable()
+        super().__init__(*arguments, **options)
+
+    def store_event(self, event: EventLogEntry) -> None:
+        _when_it_is_back(lambda: super(PatientEventLogStorage, self).store_event(event))
+
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        _when_it_is_back(lambda: super(PatientEventLogStorage, self).store_event_batch(events))
+
+
+class PatientScheduleStorage(_Patient, PostgresScheduleStorage):  # type: ignore[misc]
+    pass
+
+
+def _when_it_is_back(act: Callable[[], T]) -> T:
+    """The result of `act`, which is tried again while the database is away and this process has patience."""
+    began_s, pause_s = time.monotonic(), FIRST_PAUSE_S
+    while True:
+        try:
+            return act()
+        except DBAPIError as error:
+            waited_s = time.monotonic() - began_s
+            if not _is_away(error) or waited_s + pause_s > patience_s():
+                raise
+            if pause_s == FIRST_PAUSE_S:
+                log.warning("Dagster's database is away (%s); this run waits for it.", _first_line(error))
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _is_away(error: DBAPIError) -> bool:
+    """Whether the connection was refused or cut: not an error of the statement."""
+    refused = isinstance(error, OperationalError) and getattr(error.orig, "pgcode", None) is None
+    shutting_down = str(getattr(error.orig, "pgcode", "") or "").startswith(("57P", "08"))
+    return error.connection_invalidated or refused or shutting_down
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).strip().split("\n")[0]
