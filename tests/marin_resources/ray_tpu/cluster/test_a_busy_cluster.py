@@ -115,12 +115,11 @@ def test_a_step_that_waits_for_a_device_has_a_place_in_the_queue(prefix: Path, t
             await asyncio.to_thread(wait_until, logged(prefix, "toy/holder", "waiting in process"), "the holder")
             waiting = asyncio.create_task(orchestrator.produce_with(backend, toy("next", resources=tpu("v4-8"))))
             words = "toy/next: it waits for 1 CPU, 1 slice(s) of TPU v4-8 since "
-            reported = lambda: any(words in said for said in orchestrator.said)  # noqa: E731
+            busy = "the cluster is busy, place 1 of 1 in the queue; 1 job runs, of "
+            reported = lambda: any(words in said and busy in said for said in orchestrator.said)  # noqa: E731
             await asyncio.to_thread(wait_until, reported, words, timeout_s=240)  # two jobs start before that
             gate.unlink()
             await asyncio.gather(holding, waiting)
-            [said] = [said for said in orchestrator.said if words in said]
-            assert "the cluster is busy, place 1 of 1 in the queue; 1 job runs, of " in said
 
     with Cluster(cpus=2) as cluster:
         cluster.add_node({"TPU-v4-8-head": 1}, cpus=1)
