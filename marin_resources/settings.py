@@ -59,6 +59,11 @@ def normalize_prefix(prefix: str) -> str:
     return os.path.abspath(os.path.expanduser(prefix))
 
 
+def dagster_home() -> str:
+    """DAGSTER_HOME or its default, as an absolute path. It need not exist."""
+    return os.path.abspath(os.path.expanduser(os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster")))
+
+
 def ensure_dagster_home() -> str:
     """DAGSTER_HOME or its default, as an absolute path. Also sets the variable, for all child processes.
 
@@ -67,7 +72,7 @@ def ensure_dagster_home() -> str:
     SettingError if the folder cannot be created or written.
     """
     given = os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster")
-    home = os.path.abspath(os.path.expanduser(given))
+    home = dagster_home()
     try:
         os.makedirs(home, exist_ok=True)
         settings = _laptop_settings()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from marin_resources.doctor.bucket_rules import Bucket, Rule, read_bucket
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.settings import default_prefix
+from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 
 SUBJECT = "bucket"
@@ -19,6 +20,7 @@ def look() -> Iterator[Finding]:
         return
     name, _, key = without_scheme(prefix).partition("/")
     try:
+        require_reachable(prefix)
         bucket = read_bucket(prefix)
     except (OSError, ValueError) as error:
         yield warning(

@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
 from marin_resources.settings import default_prefix
+from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, absolute, join, kind_of
@@ -65,6 +66,7 @@ def _store_time_s(prefix: str) -> float | None:
     kind = kind_of(prefix)
     if kind is StoreKind.DISK:
         return _time_of_disk_s(absolute(prefix))
+    require_reachable(prefix)
     fs, place = filesystem_of(prefix)
     bucket = place.partition("/")[0]
     if kind is StoreKind.GCS:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.instance.revisions import revisions_of
 from marin_resources.instance.sqlite import DATABASES, damage_of
-from marin_resources.settings import ensure_dagster_home, project_root
+from marin_resources.settings import dagster_home, ensure_dagster_home
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -22,7 +22,7 @@ NETWORK_DISKS = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "fuse.gcsfuse", "9
 
 def look() -> Iterator[Finding]:
     """Raises SettingError if the home cannot be written."""
-    given = os.path.abspath(os.path.expanduser(os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster")))
+    given = dagster_home()
     if not os.path.exists(given):
         yield ok(SUBJECT, f"{given} does not exist yet. The first command creates it.")
         return

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
-from marin_resources.settings import default_prefix, project_root
+from marin_resources.settings import dagster_home, default_prefix
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.paths import absolute, is_local
 
@@ -45,9 +45,8 @@ def look() -> Iterator[Finding]:
 
 def disks() -> list[Disk]:
     """The disks of the folders in use; folders on one disk are one."""
-    home = os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster")
     temporary = tempfile.gettempdir()
-    places = {"temporary files": temporary, "Ray": "/tmp", "DAGSTER_HOME": os.path.expanduser(home)}
+    places = {"temporary files": temporary, "Ray": "/tmp", "DAGSTER_HOME": dagster_home()}
     if is_local(prefix := default_prefix()):
         places = {"prefix": absolute(prefix), **places}
     by_device: dict[int, dict[str, str]] = {}

@@ -39,5 +39,5 @@ def _take(subject: str, look: Look, found: list[Finding]) -> None:
         found.extend(look())
     except SENTENCES as error:
         found.append(wrong(subject, str(error)))
-    except Exception as error:
+    except Exception as error:  # a look meets libraries of all kinds; the others are still taken
         found.append(wrong(subject, f"It could not be looked at ({type(error).__name__}: {error})."))

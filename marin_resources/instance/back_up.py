@@ -35,7 +35,10 @@ def back_up(
         "dagster": dagster.__version__,
         "revisions": {revision.what: revision.found for revision in revisions_of(instance)},
     }
-    with new_archive(target, facts) as archive, tempfile.TemporaryDirectory(dir=target.parent) as folder:
+    with (
+        new_archive(target, facts) as archive,
+        tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder,
+    ):
         copy = Path(folder, "copy")
         if url is not None:
             postgres.dump(url, copy)

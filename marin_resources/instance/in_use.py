@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,23 @@ if TYPE_CHECKING:
 
 BEAT_S = 90.0
 """A daemon's heart beats every 30 s."""
+
+
+@contextmanager
+def alone(home: Path, doing: str) -> Iterator[None]:
+    """Keep the instance for the block. Raise BackUpError if it is in use, or somebody else keeps it.
+
+    The kernel's lock of the folder ends with the process.
+    """
+    fd = os.open(home, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        require_unused(home, doing)
+        yield
+    except BlockingIOError:
+        raise BackUpError(f"Another process restores or upgrades {str(home)!r} now. Wait for its end.") from None
+    finally:
+        os.close(fd)
 
 
 def require_unused(home: Path, doing: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from marin_resources.instance import postgres, sqlite
 from marin_resources.instance.archive import BackUpError, unpack
 from marin_resources.instance.back_up import YAML
-from marin_resources.instance.in_use import require_unused
+from marin_resources.instance.in_use import alone
 from marin_resources.instance.revisions import known_revisions
 
 if TYPE_CHECKING:
@@ -32,17 +32,17 @@ def restore(source: Path, home: Path, *, url: URL | None = None, replace: bool =
     `url` is the database of an instance on Postgres. Raises BackUpError, and then the instance is as it was.
     """
     home.mkdir(parents=True, exist_ok=True)
-    require_unused(home, "Restoring")
-    for left in home.glob(f"{UNPACKING}*"):  # by a process that was killed
-        shutil.rmtree(left)
-    with tempfile.TemporaryDirectory(prefix=UNPACKING, dir=home) as folder:
-        unpacked = Path(folder)
-        facts = unpack(source, unpacked)
-        _refuse_other(source, facts, url)
-        if url is not None:
-            return _load(url, unpacked, home, replace=replace)
-        _refuse_damaged(source, unpacked)
-        return _put_in_place(unpacked, home, replace=replace)
+    with alone(home, "Restoring"):
+        for left in home.glob(f"{UNPACKING}*"):  # by a process that was killed
+            shutil.rmtree(left)
+        with tempfile.TemporaryDirectory(prefix=UNPACKING, dir=home) as folder:
+            unpacked = Path(folder)
+            facts = unpack(source, unpacked)
+            _refuse_other(source, facts, url)
+            if url is not None:
+                return _load(url, unpacked, home, replace=replace)
+            _refuse_damaged(source, unpacked)
+            return _put_in_place(unpacked, home, replace=replace)
 
 
 def _refuse_other(source: Path, facts: dict[str, Any], url: URL | None) -> None:
@@ -99,6 +99,6 @@ def _load(url: URL, unpacked: Path, home: Path, *, replace: bool) -> Path | None
 
 
 def _aside(home: Path) -> Path:
-    aside = home / f"replaced-{datetime.now(UTC).strftime('%Y-%m-%dT%H-%M-%S')}"
+    aside = home / f"replaced-{datetime.now(UTC).strftime('%Y-%m-%dT%H-%M-%S.%f')}"
     aside.mkdir()
     return aside

@@ -57,12 +57,5 @@ def damage_of(path: Path) -> str:
     return "" if answer == "ok" else answer
 
 
-def revision_of(path: Path) -> str | None:
-    """The revision of Dagster's tables in a database; None if it has none."""
-    with closing(sqlite3.connect(_read_only(path), uri=True)) as database:
-        row = database.execute("SELECT version_num FROM alembic_version").fetchone()
-    return str(row[0]) if row else None
-
-
 def _read_only(path: Path) -> str:
     return f"file:{quote(str(path))}?mode=ro"

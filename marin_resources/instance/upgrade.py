@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from marin_resources.instance.archive import BackUpError
 from marin_resources.instance.back_up import back_up
-from marin_resources.instance.in_use import require_no_daemon, require_unused
+from marin_resources.instance.in_use import alone, require_no_daemon
 from marin_resources.instance.revisions import revisions_of
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ def upgrade(instance: dg.DagsterInstance, home: Path, report: Callable[[str], No
     if not old:
         return False
     require_no_daemon(instance, "Upgrading")
-    require_unused(home, "Upgrading")
-    for revision in old:
-        report(f"{revision.what}: revision {revision.found}, the newest is {revision.expected}")
-    target = home / BACK_UPS / f"{datetime.now(UTC).strftime('%Y-%m-%dT%H-%M-%S')}.tar.zst"
-    target.parent.mkdir(exist_ok=True)
-    back_up(instance, home, target)
-    report(f"backed up to {target}")
-    instance.upgrade(report)
+    with alone(home, "Upgrading"):
+        for revision in old:
+            report(f"{revision.what}: revision {revision.found}, the newest is {revision.expected}")
+        target = home / BACK_UPS / f"{datetime.now(UTC).strftime('%Y-%m-%dT%H-%M-%S.%f')}.tar.zst"
+        target.parent.mkdir(exist_ok=True)
+        back_up(instance, home, target)
+        report(f"backed up to {target}")
+        instance.upgrade(report)
     return True

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from marin_resources.settings import ensure_dagster_home, project_root
+from marin_resources.settings import SettingError, dagster_home, ensure_dagster_home
 
 if TYPE_CHECKING:
     import dagster as dg
 
 
-def home_of_instance() -> Path:
-    """DAGSTER_HOME, which may not exist yet. Raises SettingError."""
-    given = os.environ.get("DAGSTER_HOME") or str(project_root() / ".dagster")
-    return Path(os.path.abspath(os.path.expanduser(given)))
-
-
 @contextmanager
 def opened_instance() -> Iterator[tuple[dg.DagsterInstance, Path]]:
-    """The instance and its home. Raises SettingError."""
+    """The instance and its home. Raises SettingError, also for a database that cannot be read in the block."""
     from marin_resources.orchestrator.databases import open_instance  # late, for its weight
 
     home = Path(ensure_dagster_home())
-    with open_instance() as instance:
+    with in_sentences(), open_instance() as instance:
         yield instance, home
+
+
+@contextmanager
+def in_sentences() -> Iterator[None]:
+    """Raise SettingError for a dagster.yaml or a database that cannot be read in the block."""
+    # late, for their weight
+    import sqlite3
+
+    from dagster._core.errors import DagsterError
+    from sqlalchemy.exc import SQLAlchemyError
+    from yaml import YAMLError
+
+    try:
+        yield
+    except (SQLAlchemyError, sqlite3.Error, YAMLError, DagsterError) as error:
+        why = " ".join(str(error).split())[:300]
+        raise SettingError(
+            f"The instance at {dagster_home()!r} cannot be read ({type(error).__name__}: {why}). See what is wrong: "
+            "marin doctor dagster"
+        ) from error

@@ -9,8 +9,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from marin_assets.cli.instance.opened import home_of_instance, opened_instance
+from marin_assets.cli.instance.opened import in_sentences, opened_instance
 from marin_assets.cli.output import print_line
+from marin_resources.settings import dagster_home
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +24,10 @@ def run(options: argparse.Namespace) -> int:
     from marin_resources.instance.postgres import url_of_home
     from marin_resources.instance.restore import restore
 
-    home = home_of_instance()
-    aside = restore(options.file.absolute(), home, url=url_of_home(home), replace=options.replace)
+    home = Path(dagster_home())
+    with in_sentences():
+        url = url_of_home(home)
+    aside = restore(options.file.absolute(), home, url=url, replace=options.replace)
     with opened_instance() as (instance, _):
         runs = instance.get_runs_count()
     print_line(f"restored {runs} run{'s' * (runs != 1)} at {home}")

@@ -22,6 +22,7 @@ from running import ROOT, wait_until
 
 from marin_assets.cli.main import main
 from marin_resources.instance.back_up import back_up
+from marin_resources.instance.in_use import alone
 from marin_resources.instance.restore import restore
 
 PROFILE = ROOT / "deploy/vm/dagster.yaml"
@@ -238,6 +239,26 @@ def test_a_daemon_that_was_alive_a_moment_ago_counts_as_a_user(small_home: Path,
     code, _, err = marin("instance", "restore", kept, "--replace")
     assert code == 2
     assert "it is in use by a daemon, which was alive" in err
+
+
+def test_two_restores_at_once_are_one_and_a_sentence(small_home: Path, marin: Marin, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.tar.zst"
+    assert marin("instance", "backup", kept)[0] == 0
+    with alone(small_home, "Restoring"):
+        code, _, err = marin("instance", "restore", kept, "--replace")
+    assert (code, err) == (2, f"Another process restores or upgrades {str(small_home)!r} now. Wait for its end.\n")
+    assert marin("instance", "restore", kept, "--replace")[0] == 0
+
+
+@pytest.mark.parametrize("damaged", ["dagster.yaml", "history/runs.db"])
+def test_an_instance_that_cannot_be_read_is_a_sentence(
+    small_home: Path, marin: Marin, tmp_path: Path, damaged: str
+) -> None:
+    (small_home / damaged).write_text("storage: [postgres\n" * 100)
+    code, _, err = marin("instance", "backup", tmp_path / "kept.tar.zst")
+    assert code == 2
+    assert f"The instance at {str(small_home)!r} cannot be read (" in err
+    assert not (tmp_path / "kept.tar.zst").exists()
 
 
 @pytest.mark.parametrize("verb", ["backup", "restore"])
