@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import dagster as dg
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -19,6 +20,9 @@ from marin_resources.storage.paths import join
 NOTE = ".marin/metrics"
 """A file of the prefix that is looked for. It need not exist."""
 
+READ_LIMIT_S = 5.0
+"""A scrape does not wait longer for the store, whose client tries again for a minute: Prometheus waits 10 s."""
+
 log = logging.getLogger(__name__)
 
 
@@ -30,6 +34,8 @@ class MarinCollector(Collector):
         self._steps = Steps(instance=instance)
         self._steps.read()
         self._store_errors = 0
+        self._reader = ThreadPoolExecutor(1, "store")
+        self._reading: Future[float] | None = None
         self._one_at_a_time = threading.Lock()
 
     def collect(self) -> Iterable[Metric]:
@@ -70,17 +76,27 @@ class MarinCollector(Collector):
         )
 
     def _metrics_of_store(self) -> Iterator[Metric]:
-        began = time.monotonic()
+        if self._reading is None:
+            self._reading = self._reader.submit(self._read_store)
         try:
-            control.require_reachable(self._prefix)
-            control.read(join(self._prefix, NOTE))
-        except OSError as error:
+            took_s = self._reading.result(READ_LIMIT_S)
+        except (OSError, TimeoutError) as error:
             self._store_errors += 1
-            log.warning("the prefix %s cannot be read: %s", self._prefix, error)
+            why = str(error) or f"no answer within {READ_LIMIT_S:g} s"
+            log.warning("the prefix %s cannot be read: %s", self._prefix, why)
         else:
             latency = "How long one small read of the prefix took."
-            yield GaugeMetricFamily("marin_store_read_seconds", latency, value=time.monotonic() - began)
+            yield GaugeMetricFamily("marin_store_read_seconds", latency, value=took_s)
+        if self._reading.done():
+            self._reading = None
         yield CounterMetricFamily("marin_store_errors", "Reads of the prefix that failed.", value=self._store_errors)
+
+    def _read_store(self) -> float:
+        """Read a file of the prefix; return the seconds that it took."""
+        began_s = time.monotonic()
+        control.require_reachable(self._prefix)
+        control.read(join(self._prefix, NOTE))
+        return time.monotonic() - began_s
 
 
 OUTCOMES = ("computed", "reused", "failed")

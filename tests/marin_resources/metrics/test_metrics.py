@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -104,6 +105,21 @@ def test_a_store_that_does_not_answer_is_counted_and_the_rest_is_given(
     assert "marin_store_read_seconds" not in ill
     assert ill['marin_source_up{source="store"}'] == 1
     assert ill['marin_runs{status="queued"}'] == 0
+
+
+def test_a_store_that_is_slow_holds_no_scrape_up(
+    instance: dg.DagsterInstance, gcs_bucket: BucketForTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("marin_resources.metrics.collector.READ_LIMIT_S", 0.3)
+    collector = MarinCollector(instance, gcs_bucket.prefix)
+    gcs_bucket.delay(6)
+    began_s = time.monotonic()
+    for errors in (1, 2):  # one read is under way, and no second one begins
+        slow = values(collector.collect())
+        assert slow["marin_store_errors_total"] == errors
+        assert slow['marin_runs{status="queued"}'] == 0
+    assert time.monotonic() - began_s < 6
+    wait_until(lambda: "marin_store_read_seconds" in values(collector.collect()), "the store")
 
 
 def test_a_database_that_is_away_is_a_metric(
