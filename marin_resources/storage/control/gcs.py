@@ -19,7 +19,6 @@ from marin_resources.storage.control.protocol import ConflictError, Snapshot, Un
 from marin_resources.storage.filesystem import filesystem_of
 
 UNAVAILABLE = (
-    OSError,  # gcsfs raises it bare for 403
     HttpError,
     ChecksumError,
     aiohttp.ClientError,
@@ -27,6 +26,9 @@ UNAVAILABLE = (
     requests.exceptions.RequestException,
     google.auth.exceptions.GoogleAuthError,
 )
+FAILURES = (*UNAVAILABLE, OSError)
+"""gcsfs raises a bare OSError for 403. For 404 and 412 it raises classes of it, which mean something of their own and
+are caught before."""
 ABSENT = "0"
 """Google's generation of an object that does not exist."""
 
@@ -38,7 +40,7 @@ class GcsControlFiles:
             headers, data = fs.call("GET", "b/{}/o/{}", bucket, key, alt="media")
         except FileNotFoundError:
             return None
-        except UNAVAILABLE as error:
+        except FAILURES as error:
             raise UnavailableError(f"{path!r} cannot be read ({describe(error)}).") from error
         return Snapshot(bytes(data), headers["X-Goog-Generation"])
 
@@ -61,7 +63,7 @@ class GcsControlFiles:
             raise UnavailableError(
                 f"{path!r} cannot be written: the bucket {bucket!r} does not exist. Create it, or correct MARIN_PREFIX."
             ) from None
-        except UNAVAILABLE as error:
+        except FAILURES as error:
             raise UnavailableError(f"{path!r} cannot be written ({describe(error)}).") from error
         return answer["generation"]
 
@@ -71,7 +73,7 @@ class GcsControlFiles:
             fs.call("DELETE", "b/{}/o/{}", bucket, key, ifGenerationMatch=expected)
         except (FileExistsError, FileNotFoundError):
             raise ConflictError(path) from None
-        except UNAVAILABLE as error:
+        except FAILURES as error:
             raise UnavailableError(f"{path!r} cannot be removed ({describe(error)}).") from error
 
 
