@@ -70,7 +70,8 @@ def temporary_beside(path: str) -> Iterator[IO[bytes]]:
     temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
     try:
         with open(temporary, "wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # `remove_dead_temporaries` of another process may hold the lock of a new file while it looks at it.
+            fcntl.flock(file, fcntl.LOCK_EX)
             yield file
     finally:
         if os.path.exists(temporary):

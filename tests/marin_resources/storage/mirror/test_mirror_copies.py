@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import fsspec
 import mirrors
@@ -145,6 +146,26 @@ def test_what_a_killed_copy_has_left_is_removed_by_the_next_one_in_its_folder(fo
     assert [os.path.exists(path) for path in left] == [False, True]
     copies[1].communicate()
     assert folders.files("here").keys() == {"raw/x"}
+
+
+def test_a_copy_begins_while_another_one_looks_at_its_new_temporary(
+    folders: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders.put("near", "raw/x", b"one")
+    lock = fcntl.flock
+    looked_at: list[str] = []
+
+    def flock_after_a_look(file: IO[bytes], operation: int) -> None:
+        if not looked_at:
+            looked_at.append(file.name)
+            other = os.open(file.name, os.O_RDWR)
+            lock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            threading.Timer(0.1, os.close, [other]).start()
+        lock(file, operation)
+
+    monkeypatch.setattr("marin_resources.storage.disk.fcntl.flock", flock_after_a_look)
+    assert read("raw/x") == b"one"
+    assert looked_at
 
 
 def test_what_a_killed_copy_has_left_in_a_bucket_is_used_and_removed_by_the_next_one(
