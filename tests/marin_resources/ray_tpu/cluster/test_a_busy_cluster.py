@@ -122,7 +122,7 @@ def test_a_step_that_waits_for_a_device_has_a_place_in_the_queue(prefix: Path, t
             await asyncio.gather(holding, waiting)
 
     with Cluster(cpus=2) as cluster:
-        cluster.add_node({"TPU-v4-8-head": 1}, cpus=1)
+        cluster.add_node({"TPU-v4-8-head": 1, "TPU": 4}, cpus=1)
         asyncio.run(act(Orchestrator(prefix, cluster)))
     assert [name.split("-")[0] for name in calls(prefix)] == ["holder", "next"]
 
