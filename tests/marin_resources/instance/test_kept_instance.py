@@ -17,7 +17,7 @@ import dagster as dg
 import pytest
 from dagster_homes import laptop_home, new_home
 from kept_instance import fill, seen
-from postgres_server import PASSWORD, Postgres, postgres, programs
+from postgres_server import PASSWORD, Postgres, default_programs, postgres
 from running import ROOT, wait_until
 
 from marin_assets.cli.main import main
@@ -44,7 +44,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         url = request.getfixturevalue("server").create(f"db_{os.urandom(4).hex()}")
         (home / "dagster.yaml").write_text(PROFILE.read_text())
         monkeypatch.setenv("MARIN_POSTGRES_URL", url)
-        monkeypatch.setenv("PATH", f"{programs()}:{os.environ['PATH']}")
+        monkeypatch.setenv("PATH", f"{default_programs()}:{os.environ['PATH']}")
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     with dg.DagsterInstance.from_config(str(home)) as instance:
         fill(instance, ["a", "b"])
@@ -81,7 +81,7 @@ def lose(home: Path) -> None:
         return
     url = os.environ["MARIN_POSTGRES_URL"]
     query = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
-    subprocess.run([programs() / "psql", url, "-c", query], check=True, capture_output=True)
+    subprocess.run([default_programs() / "psql", url, "-c", query], check=True, capture_output=True)
 
 
 def test_what_was_lost_comes_back(home: Path, marin: Marin, tmp_path: Path) -> None:

@@ -1,27 +1,47 @@
 """`python -m fake_gcs FD`: serve on a bound socket that was inherited, until standard input ends.
 
+`python -m fake_gcs --port PORT --file FILE`: serve on loopback until it is killed, and keep all in the file.
+
 Says "ready" on standard output once it listens.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import socket
 import sys
+from pathlib import Path
 
+from fake_gcs.kept import Kept
 from fake_gcs.server import Server
 
 
-async def _serve(fd: int) -> None:
-    bound = socket.socket(fileno=fd)
+async def _serve(bound: socket.socket, kept: Kept | None) -> None:
     host, port = bound.getsockname()
-    await Server(f"http://{host}:{port}").listen(bound)
+    await Server(f"http://{host}:{port}", kept).listen(bound)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     ended = asyncio.Event()
-    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), ended.set)
+    if kept is None:
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), ended.set)
     await ended.wait()
 
 
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", port))
+    return bound
+
+
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1])))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fd", type=int, nargs="?")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--file", type=Path)
+    asked = parser.parse_args()
+    if asked.fd is not None:
+        asyncio.run(_serve(socket.socket(fileno=asked.fd), None))
+    else:
+        asyncio.run(_serve(_bound(asked.port), Kept(asked.file)))

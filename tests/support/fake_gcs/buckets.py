@@ -36,6 +36,7 @@ async def patch_bucket(store: Store, call: Call, name: str) -> Answer:
     check_bucket(call.query, bucket)
     bucket.fields |= _settable(fields)
     bucket.metageneration += 1
+    bucket.say(None)
     return json_answer(call, bucket.resource())
 
 
@@ -45,6 +46,8 @@ async def delete_bucket(store: Store, call: Call, name: str) -> Answer:
     if bucket.objects:
         raise conflict("The bucket you tried to delete is not empty.")
     del store.buckets[name]
+    bucket.removed = True
+    bucket.say(None)
     return Answer(status=204)
 
 

@@ -7,7 +7,7 @@ import bisect
 import datetime
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -79,6 +79,9 @@ class Bucket:
     objects: dict[str, StoredObject] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     """Of the objects, sorted: a listing begins in the middle without looking at the rest."""
+    removed: bool = False
+    changed: Callable[[Bucket, str | None], None] | None = None
+    """Called after each change: of the object of that name, or of the bucket itself."""
 
     def find(self, name: str, generation: str | None = None) -> StoredObject:
         """The object, of that generation if one is named. Raises RefusalError."""
@@ -91,10 +94,16 @@ class Bucket:
         if stored.name not in self.objects:
             bisect.insort(self.names, stored.name)
         self.objects[stored.name] = stored
+        self.say(stored.name)
 
     def remove(self, name: str) -> None:
         del self.objects[name]
         del self.names[bisect.bisect_left(self.names, name)]
+        self.say(name)
+
+    def say(self, name: str | None) -> None:
+        if self.changed is not None:
+            self.changed(self, name)
 
     def resource(self) -> dict[str, Any]:
         return {
@@ -115,6 +124,8 @@ class Store:
     def __init__(self, origin: str = "") -> None:
         self.origin = origin
         self.buckets: dict[str, Bucket] = {}
+        self.changed: Callable[[Bucket, str | None], None] | None = None
+        """For buckets that are made."""
         self._last_generation = 0
 
     def bucket(self, name: str) -> Bucket:
@@ -128,7 +139,8 @@ class Store:
             raise invalid(f"Invalid bucket name: '{name}'")
         if name in self.buckets:
             raise conflict("Your previous request to create the named bucket succeeded and you already own it.")
-        self.buckets[name] = Bucket(name=name, fields=dict(fields))
+        self.buckets[name] = Bucket(name=name, fields=dict(fields), changed=self.changed)
+        self.buckets[name].say(None)
         return self.buckets[name]
 
     def create(

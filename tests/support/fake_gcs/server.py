@@ -11,6 +11,7 @@ from aiohttp import web
 from fake_gcs.call import Answer, Call, json_or_text
 from fake_gcs.door import Door
 from fake_gcs.faults import Fault
+from fake_gcs.kept import Kept
 from fake_gcs.refusals import RefusalError, unavailable
 from fake_gcs.routes import Api, place_of
 from fake_gcs.uploads import multipart_of
@@ -24,8 +25,10 @@ class DroppedError(Exception):
 
 
 class Server:
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, kept: Kept | None = None) -> None:
         self._api = Api(origin)
+        if kept is not None:
+            kept.load(self._api.store)
         self._door = Door(self._api)
 
     async def listen(self, bound: socket.socket) -> None:

@@ -44,6 +44,7 @@ def _change(store: Store, call: Call, bucket: str, name: str, change: Any) -> An
     stored.fields = {key: fields[key] for key in SETTABLE if fields.get(key) is not None}
     stored.metageneration += 1
     stored.updated = now_text()
+    store.bucket(bucket).say(name)
     return json_answer(call, stored.resource(store.origin))
 
 

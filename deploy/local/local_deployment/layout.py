@@ -1,0 +1,128 @@
+"""Where a deployment is: its folder, its ports, its secrets. All of it is chosen once, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from marin_resources.ray_tpu.cluster.local.head import free_ports
+from marin_resources.storage.files import write_json
+
+CHECKOUT = Path(__file__).parents[3]
+ID_VARIABLE = "MARIN_LOCAL_DEPLOYMENT"
+"""Environment variable of all processes of a deployment, with its id."""
+PORTS = (
+    "provider",
+    "webserver",
+    "read_only",
+    "metrics",
+    "postgres",
+    "objects",
+    "ray_gcs",
+    "ray_dashboard",
+    "ray_client",
+)
+SECRETS = ("postgres", "oidc_client", "oidc_cookies", "ray_token")
+BUCKET = DATABASE = "marin"
+
+
+@dataclass(frozen=True)
+class Layout:
+    home: Path
+    id: str
+    port: int
+    """Of the proxy, the only one for people."""
+    ports: dict[str, int]
+
+    @property
+    def url(self) -> str:
+        """Of the proxy."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def provider_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['provider']}"
+
+    @property
+    def objects_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['objects']}"
+
+    @property
+    def postgres_folder(self) -> Path:
+        """Postgres refuses to be root, and another user cannot enter a folder of root's."""
+        return Path(f"/var/tmp/marin-postgres-{self.id}") if os.geteuid() == 0 else self.home / "postgres"
+
+    @property
+    def ray_folder(self) -> Path:
+        """Short, as a socket's path has at most 107 bytes."""
+        return Path(f"/tmp/marin-ray-{self.id}")
+
+    @property
+    def supervisor(self) -> Path:
+        """Configuration of supervisord, which `supervisorctl -c` takes too."""
+        return self.home / "supervisord.conf"
+
+    def secret_path(self, name: str) -> Path:
+        return self.home / "secrets" / name
+
+    def secret(self, name: str) -> str:
+        return self.secret_path(name).read_text()
+
+    def environment(self) -> dict[str, str]:
+        """Of all services: what /etc/marin/marin.env has on a team's machine."""
+        postgres = f"dagster:{self.secret('postgres')}@127.0.0.1:{self.ports['postgres']}"
+        return {
+            ID_VARIABLE: self.id,
+            "DAGSTER_HOME": str(self.home / "dagster"),
+            "MARIN_PREFIX": f"gs://{BUCKET}/outputs",
+            "MARIN_POSTGRES_URL": f"postgresql://{postgres}/{DATABASE}",
+            "MARIN_CLUSTER": f"http://127.0.0.1:{self.ports['ray_dashboard']}",
+            "MARIN_UI_URL": self.url,
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN_PATH": str(self.secret_path("ray_token")),
+            # where Google's own storage would be
+            "STORAGE_EMULATOR_HOST": self.objects_url,
+            "TENSORSTORE_GCS_HTTP_URL": self.objects_url,
+            "FSSPEC_GS_TOKEN": "anon",
+            "GOOGLE_AUTH_TOKEN_FOR_TESTING": "abc",
+            "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
+        }
+
+
+def layout_of(home: Path) -> Layout:
+    """What is known of a deployment before it is made."""
+    return Layout(home, hashlib.sha256(str(home).encode()).hexdigest()[:8], 0, dict.fromkeys(PORTS, 0))
+
+
+def find_layout(home: Path) -> Layout | None:
+    """The deployment of the folder, up or not; None if it has none."""
+    try:
+        known = json.loads((home / "layout.json").read_text())
+    except FileNotFoundError:
+        return None
+    return Layout(**{**known, "home": home})
+
+
+def new_layout(home: Path, port: int) -> Layout:
+    """Choose ports and secrets for a new deployment, which is there when `keep_layout` has returned."""
+    chosen = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+    layout = replace(layout_of(home), port=port, ports=chosen)
+    layout.secret_path("").mkdir()
+    for name in SECRETS:
+        keep_secret(layout, name, secrets.token_hex(32))
+    return layout
+
+
+def keep_secret(layout: Layout, name: str, value: str) -> None:
+    path = layout.secret_path(name)
+    path.touch(mode=0o600)
+    path.write_text(value)
+
+
+def keep_layout(layout: Layout) -> None:
+    given = {"id": layout.id, "port": layout.port, "ports": layout.ports}
+    write_json(str(layout.home / "layout.json"), given)

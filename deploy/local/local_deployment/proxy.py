@@ -1,0 +1,59 @@
+"""Apache's own configuration for the proxy: what Debian's /etc/apache2 has on a team's machine."""
+
+from __future__ import annotations
+
+import os
+
+from local_deployment.layout import CHECKOUT, Layout
+
+MODULES = (
+    "mpm_event",
+    "authn_core",
+    "authz_core",
+    "authz_user",
+    "auth_openidc",
+    "headers",
+    "rewrite",
+    "proxy",
+    "proxy_http",
+    "proxy_wstunnel",
+    "filter",
+    "substitute",
+)
+FOLDER = "/usr/lib/apache2/modules"
+CLIENT_ID, READERS, OPERATORS = "marin", "marin-readers", "marin-operators"
+
+
+def apache_conf(layout: Layout) -> str:
+    modules = "\n".join(f"LoadModule {name}_module {FOLDER}/mod_{name}.so" for name in MODULES)
+    defined = {
+        "MARIN_URL": layout.url,
+        "MARIN_PROVIDER": layout.provider_url,
+        "MARIN_CLIENT_ID": CLIENT_ID,
+        "MARIN_READERS": READERS,
+        "MARIN_OPERATORS": OPERATORS,
+        "MARIN_WEBSERVER": f"127.0.0.1:{layout.ports['webserver']}",
+        "MARIN_READ_ONLY": f"127.0.0.1:{layout.ports['read_only']}",
+    }
+    defines = "\n".join(f"Define {name} {value}" for name, value in defined.items())
+    user = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
+    return f"""\
+{modules}
+{defines}
+{user}ServerRoot {layout.home}
+ServerName 127.0.0.1
+ServerTokens Prod
+DefaultRuntimeDir {layout.home}/run
+PidFile {layout.home}/run/apache.pid
+ErrorLog {layout.home}/logs/proxy-errors.log
+Listen 127.0.0.1:{layout.port}
+Include {layout.secret_path("apache.conf")}
+<VirtualHost 127.0.0.1:{layout.port}>
+    Include {CHECKOUT}/deploy/proxy/marin.conf
+    CustomLog {layout.home}/logs/proxy-access.log marin
+</VirtualHost>
+"""
+
+
+def apache_secrets(layout: Layout) -> str:
+    return f"OIDCClientSecret {layout.secret('oidc_client')}\nOIDCCryptoPassphrase {layout.secret('oidc_cookies')}\n"

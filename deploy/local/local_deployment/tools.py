@@ -1,0 +1,50 @@
+"""What the deployment needs of Debian and npm, installed by package name where that can be done without asking."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from local_deployment.layout import CHECKOUT
+from local_deployment.services import BIN
+
+APACHE, OPENIDC = Path("/usr/sbin/apache2"), Path("/usr/lib/apache2/modules/mod_auth_openidc.so")
+DEBIAN = ("apache2", "libapache2-mod-auth-openidc")
+
+
+class DeploymentError(Exception):
+    """One sentence: what is wrong, and what to do."""
+
+
+def install_tools(home: Path) -> None:
+    """Raises DeploymentError."""
+    if not (APACHE.exists() and OPENIDC.exists()):
+        _install_apache()
+    provider = home / "provider"
+    if not (provider / "node_modules/oidc-provider").exists():
+        shutil.copytree(CHECKOUT / "deploy/local/provider", provider, dirs_exist_ok=True)
+        _run([str(BIN / "npm"), "ci", "--no-fund", "--no-audit"], provider, "npm cannot install the login's provider")
+
+
+def _install_apache() -> None:
+    command = ["apt-get", "install", "--yes", "--no-install-recommends", *DEBIAN]
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise DeploymentError(
+            f"The proxy is Apache 2.4 with mod_auth_openidc, and {str(OPENIDC)!r} does not exist. Install it, on "
+            f"Debian and Ubuntu with: sudo {' '.join(command)}"
+        )
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    _run(["apt-get", "update"], Path("/"), "apt-get cannot read Debian's lists", quiet)
+    _run(command, Path("/"), "apt-get cannot install Apache", quiet)
+
+
+def _run(command: list[str], folder: Path, what: str, env: dict[str, str] | None = None) -> None:
+    variables = {**(env or os.environ), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    ended = subprocess.run(
+        command, cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if ended.returncode != 0:
+        tail = "\n".join(f"  {line}" for line in ended.stdout.splitlines()[-10:])
+        raise DeploymentError(f"{what}: `{' '.join(command)}` failed with code {ended.returncode}:\n{tail}")
