@@ -26,6 +26,7 @@ SETTINGS = frozenset(
         "MARIN_DEVICE_PRICES",
         "MARIN_FAKE_TPU",
         "MARIN_LEASE_TTL_S",
+        "MARIN_LOG_FORMAT",
         "MARIN_MIRROR_BUDGET_GB",
         "MARIN_MIRROR_PREFIXES",
         "MARIN_MIRROR_PRICES",

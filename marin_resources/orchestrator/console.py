@@ -1,12 +1,24 @@
-"""A run's console log: short lines on stderr, with the time and the message. A failed step prints its sentence."""
+"""A run's console log: short lines on stderr, with the time and the message. A failed step prints its sentence.
+
+With MARIN_LOG_FORMAT=json each is an object, for a service whose log a machine reads: the keys of Dagster's own
+`--log-format json` (timestamp, level, logger, event), and run_id, job, step.
+"""
 
 from __future__ import annotations
 
+import datetime
+import json
 import logging
+import os
 import sys
 from typing import Any
 
 import dagster as dg
+
+from marin_resources.settings import SettingError
+
+FORMAT_VARIABLE = "MARIN_LOG_FORMAT"
+FORMATS = ("text", "json")
 
 
 @dg.logger(config_schema={}, description="Short lines on stderr: the time and the message, nothing below INFO.")
@@ -28,9 +40,16 @@ def shorten_console(log: dg.DagsterLogManager, run: dg.DagsterRun) -> None:
 def _short_logger() -> logging.Logger:
     logger = logging.Logger("marin", logging.INFO)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_ShortFormatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    handler.setFormatter(_formatter())
     logger.addHandler(handler)
     return logger
+
+
+def _formatter() -> logging.Formatter:
+    chosen = os.environ.get(FORMAT_VARIABLE) or "text"
+    if chosen not in FORMATS:
+        raise SettingError(f"{FORMAT_VARIABLE} is {chosen!r}, expected one of {', '.join(map(repr, FORMATS))}.")
+    return _JsonFormatter() if chosen == "json" else _ShortFormatter("%(asctime)s %(message)s", "%H:%M:%S")
 
 
 def failure_sentence(event: dg.DagsterEvent) -> str:
@@ -62,3 +81,18 @@ class _ShortFormatter(logging.Formatter):
         record.msg = failure_sentence(event) if event is not None and event.is_step_failure else message
         record.args, record.exc_info, record.exc_text = None, None, None
         return super().format(record)
+
+
+class _JsonFormatter(_ShortFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        meta: dict[str, Any] = getattr(record, "dagster_meta", {})
+        told = {
+            "timestamp": datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": super().format(record),
+            "run_id": meta.get("run_id"),
+            "job": meta.get("job_name"),
+            "step": meta.get("step_key"),
+        }
+        return json.dumps({key: value for key, value in told.items() if value is not None})

@@ -1,4 +1,4 @@
-"""`python -m marin_resources.orchestrator.webserver`: `dagster-webserver` with its options, for use behind a login.
+"""`marin-webserver`: `dagster-webserver` with its options, for use behind a login.
 
 A backfill gets the tag of the user who launched it (`users.py`). Dagster has no setting for that.
 """
@@ -11,7 +11,7 @@ from marin_resources.orchestrator.users import UserProcessContext
 
 
 def main() -> None:
-    cli.WorkspaceProcessContext = UserProcessContext
+    cli.WorkspaceProcessContext = UserProcessContext  # type: ignore[misc]
     cli.main()
 
 

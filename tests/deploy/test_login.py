@@ -20,7 +20,8 @@ from urllib.parse import quote
 import dagster as dg
 import psutil
 import pytest
-from rehearsal import PARTITIONS, TERMINATE, Person, Rehearsal, rehearsal, said
+from person import PARTITIONS, TERMINATE, Person, said
+from rehearsal import Rehearsal, rehearsal
 from running import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

@@ -28,7 +28,7 @@ def command(unit: Path) -> list[str]:
 def test_the_target_starts_every_service() -> None:
     target = (VM / "systemd/marin.target").read_text()
     assert [unit.name for unit in SERVICES if unit.name not in target] == []
-    assert len(SERVICES) == 4
+    assert len(SERVICES) == 5
 
 
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
@@ -48,7 +48,7 @@ def test_the_services_share_one_code_location() -> None:
     code = command(VM / "systemd/marin-code.service")
     assert code[code.index("--socket") + 1] == server["socket"]
     assert code[code.index("--location-name") + 1] == server["location_name"]
-    for name in ("daemon", "webserver"):
+    for name in ("daemon", "webserver", "readonly"):
         assert command(VM / f"systemd/marin-{name}.service")[-1] == "/opt/marin/deploy/vm/workspace.yaml"
 
 

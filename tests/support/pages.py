@@ -27,7 +27,8 @@ from types import ModuleType
 from marin_resources.ray_tpu.cluster.local import local_cluster
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*map(ROOT.joinpath, ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+_TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+PAGES = [*map(ROOT.joinpath, _TOP), *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCE = re.compile(
     r"^(?:<!-- (?P<mark>not run|long): [^>]+ -->\n+)?"

