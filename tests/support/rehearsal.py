@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "deploy/local"))
 pytest.importorskip("supervisor", reason="the group `rehearsal` is not installed: make rehearsal")
 
 from local_deployment import lifecycle
-from local_deployment.layout import Layout
+from local_deployment.layout import EXPERIMENTS, Layout
 from local_deployment.tools import APACHE, OPENIDC
 
 from marin_resources.ray_tpu.cluster.local.head import free_ports
@@ -65,13 +65,13 @@ class Rehearsal:
 
 
 @contextmanager
-def rehearsal() -> Iterator[Rehearsal]:
+def rehearsal(experiments: Path = EXPERIMENTS) -> Iterator[Rehearsal]:
     """All of it up, in a folder of its own; removed with the block."""
     if not (APACHE.exists() and OPENIDC.exists()) and os.geteuid() != 0:
         pytest.skip("Apache with mod_auth_openidc is not installed, and only root can install it.")
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as folder:
         home = Path(folder) / "deployment"
         try:
-            yield Rehearsal(lifecycle.up(home, free_ports(1)[0]))
+            yield Rehearsal(lifecycle.up(home, free_ports(1)[0], experiments))
         finally:
             lifecycle.down(home)

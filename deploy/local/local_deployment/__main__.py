@@ -1,4 +1,4 @@
-"""`python -m local_deployment up [--port 8080] [--home FOLDER]`, and `down`."""
+"""`python -m local_deployment up [--port 8080] [--home FOLDER] [--experiments FOLDER]`, and `down`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import sys
 from pathlib import Path
 
-from local_deployment.layout import CHECKOUT, Layout
+from local_deployment.layout import CHECKOUT, EXPERIMENTS
 from local_deployment.lifecycle import down, up
 from local_deployment.tools import DeploymentError
 
@@ -24,11 +24,12 @@ def main() -> int:
     parser.add_argument("verb", choices=("up", "down"))
     parser.add_argument("--port", type=int, default=8080, help="of the proxy")
     parser.add_argument("--home", type=Path, default=CHECKOUT / ".deploy", help="where all of it is")
+    parser.add_argument("--experiments", type=Path, default=EXPERIMENTS, help="a folder of further experiments")
     asked = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     home = asked.home.absolute()
     try:
-        said = _bring_up(home, asked.port) if asked.verb == "up" else _remove(home)
+        said = _bring_up(home, asked.port, asked.experiments.absolute()) if asked.verb == "up" else _remove(home)
     except DeploymentError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -36,8 +37,10 @@ def main() -> int:
     return 0
 
 
-def _bring_up(home: Path, port: int) -> str:
-    layout: Layout = up(home, port)
+def _bring_up(home: Path, port: int, experiments: Path) -> str:
+    if not experiments.is_dir():
+        raise DeploymentError(f"--experiments is {str(experiments)!r}, which is no folder.")
+    layout = up(home, port, experiments)
     return LOGINS.format(url=layout.url, supervisor=layout.supervisor, logs=layout.home / "logs")
 
 

@@ -1,11 +1,13 @@
-"""The code location of the rehearsal: the project's, and the experiments in deploy/local/experiments."""
+"""The code location of the rehearsal: the project's experiments, and those of the folder that it was given."""
 
 from __future__ import annotations
 
-import marin_assets.experiments
-from local_deployment.layout import CHECKOUT
+import os
 
-marin_assets.experiments.__path__.append(str(CHECKOUT / "deploy/local/experiments"))
+import marin_assets.experiments
+from local_deployment.layout import EXPERIMENTS_VARIABLE
+
+marin_assets.experiments.__path__.append(os.environ[EXPERIMENTS_VARIABLE])
 
 from marin_assets.definitions import defs  # noqa: E402
 

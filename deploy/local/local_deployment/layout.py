@@ -13,6 +13,8 @@ from marin_resources.ray_tpu.cluster.local.head import free_ports
 from marin_resources.storage.files import write_json
 
 CHECKOUT = Path(__file__).parents[3]
+EXPERIMENTS = CHECKOUT / "deploy/local/experiments"
+EXPERIMENTS_VARIABLE = "MARIN_LOCAL_EXPERIMENTS"
 ID_VARIABLE = "MARIN_LOCAL_DEPLOYMENT"
 """Environment variable of all processes of a deployment, with its id."""
 PORTS = (
@@ -37,6 +39,8 @@ class Layout:
     port: int
     """Of the proxy, the only one for people."""
     ports: dict[str, int]
+    experiments: Path
+    """A folder of experiments that are loaded beside the project's."""
 
     @property
     def url(self) -> str:
@@ -77,6 +81,7 @@ class Layout:
         postgres = f"dagster:{self.secret('postgres')}@127.0.0.1:{self.ports['postgres']}"
         return {
             ID_VARIABLE: self.id,
+            EXPERIMENTS_VARIABLE: str(self.experiments),
             "DAGSTER_HOME": str(self.home / "dagster"),
             "MARIN_PREFIX": f"gs://{BUCKET}/outputs",
             "MARIN_POSTGRES_URL": f"postgresql://{postgres}/{DATABASE}",
@@ -96,7 +101,8 @@ class Layout:
 
 def layout_of(home: Path) -> Layout:
     """What is known of a deployment before it is made."""
-    return Layout(home, hashlib.sha256(str(home).encode()).hexdigest()[:8], 0, dict.fromkeys(PORTS, 0))
+    number = hashlib.sha256(str(home).encode()).hexdigest()[:8]
+    return Layout(home, number, 0, dict.fromkeys(PORTS, 0), EXPERIMENTS)
 
 
 def find_layout(home: Path) -> Layout | None:
@@ -105,13 +111,13 @@ def find_layout(home: Path) -> Layout | None:
         known = json.loads((home / "layout.json").read_text())
     except FileNotFoundError:
         return None
-    return Layout(**{**known, "home": home})
+    return Layout(**{**known, "home": home, "experiments": Path(known["experiments"])})
 
 
-def new_layout(home: Path, port: int) -> Layout:
+def new_layout(home: Path, port: int, experiments: Path) -> Layout:
     """Choose ports and secrets for a new deployment, which is there when `keep_layout` has returned."""
     chosen = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
-    layout = replace(layout_of(home), port=port, ports=chosen)
+    layout = replace(layout_of(home), port=port, ports=chosen, experiments=experiments)
     layout.secret_path("").mkdir()
     for name in SECRETS:
         keep_secret(layout, name, secrets.token_hex(32))
@@ -125,5 +131,5 @@ def keep_secret(layout: Layout, name: str, value: str) -> None:
 
 
 def keep_layout(layout: Layout) -> None:
-    given = {"id": layout.id, "port": layout.port, "ports": layout.ports}
+    given = {"id": layout.id, "port": layout.port, "ports": layout.ports, "experiments": str(layout.experiments)}
     write_json(str(layout.home / "layout.json"), given)

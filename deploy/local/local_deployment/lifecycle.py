@@ -24,6 +24,7 @@ from local_deployment.layout import (
     BUCKET,
     CHECKOUT,
     DATABASE,
+    EXPERIMENTS,
     ID_VARIABLE,
     Layout,
     find_layout,
@@ -56,8 +57,10 @@ load_from:
 """
 
 
-def up(home: Path, port: int) -> Layout:
+def up(home: Path, port: int, experiments: Path = EXPERIMENTS) -> Layout:
     """Start the deployment of the folder, made if it has none. Return when all of it answers.
+
+    `experiments`: a folder of experiments that its code location has beside the project's.
 
     Raises DeploymentError.
     """
@@ -66,10 +69,11 @@ def up(home: Path, port: int) -> Layout:
         if layout is None:
             home.mkdir(mode=0o700, exist_ok=True)
             _remove_remains(home)
-            layout = _make(home, port)
-        elif layout.port != port:
+            layout = _make(home, port, experiments)
+        elif (layout.port, layout.experiments) != (port, experiments):
             raise DeploymentError(
-                f"The deployment in {str(home)!r} is at port {layout.port}, and {port} is asked for. Remove it first: "
+                f"The deployment in {str(home)!r} is at port {layout.port} with the experiments of "
+                f"{str(layout.experiments)!r}; port {port} and {str(experiments)!r} are asked for. Remove it first: "
                 "make deploy-local-down"
             )
         if not _supervisor_is_up(layout):
@@ -117,9 +121,9 @@ def silent(layout: Layout) -> list[str]:
     return [name for name, check in checks.items() if not check()]
 
 
-def _make(home: Path, port: int) -> Layout:
+def _make(home: Path, port: int, experiments: Path) -> Layout:
     install_tools(home)
-    layout = new_layout(home, port)
+    layout = new_layout(home, port, experiments)
     for folder in ("run", "dagster", "logs"):
         (home / folder).mkdir()
     shutil.copy(CHECKOUT / "deploy/vm/dagster.yaml", home / "dagster/dagster.yaml")

@@ -1,0 +1,248 @@
+"""The whole deployment on this machine under load: what a person waits for, whether ticks keep their interval, memory.
+
+    python tests/benchmarks/deployment_load.py [MINUTES]
+
+Its code location has 1,000 assets and one with 10,000 partitions. 20 browsers, each logged in, open the page of an
+asset again and again, and stay on it for 10 s: what one real Chromium asks for on that page is recorded first, and
+asked again at the same moments. 50 runs are queued at once when that begins, and again each 10 minutes.
+
+    page      seconds until all answers are there that the page asks for in its first second; limit of p95 1.5
+    ticks     seconds between the ticks of a sensor of 30 s; limit of the median 33
+    memory    of daemon, code server and webservers: after a quarter of the time and at the end; limit 1.1
+    runs      all that were queued succeed
+
+The limits are for a machine that has nothing else to do. Here the browsers, the database, the cluster and the runs
+share its cores, so the same is measured before the runs are queued, as `quiet`. Exits 1 above a limit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+import object_stores  # noqa: F401  (it keeps the environment of tests away from the deployment)
+import psutil
+from person import Person
+from playwright.sync_api import sync_playwright
+from rehearsal import Rehearsal, rehearsal
+
+MINUTES = 60.0
+BROWSERS, RUNS, RUNS_EVERY_S, QUIET_S = 20, 50, 600.0, 60.0
+STAY_S = 10.0
+FIRST_S = 1.0
+PAGE_LIMIT_S, MEMORY_LIMIT = 1.5, 1.1
+TICK_S, TICK_LIMIT_S = 30.0, 33.0
+WATCHED = ("daemon", "code", "webserver", "read_only")
+ASSET = "load/0500"
+STEPS = """
+from dataclasses import dataclass
+from marin_assets import Step, THIS_OUTPUT_PATH, output_path_of, static, versioned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    n: int = versioned(0)
+    input_path: str = ""
+    output_path: str = THIS_OUTPUT_PATH
+
+
+def make(config):
+    return {"n": config.n}
+
+
+def steps():
+    made = []
+    for i in range(1000):
+        reads = output_path_of(made[i - 100]) if i >= 100 else ""
+        made.append(Step(name=f"load/{i:04}", fn=make, config=Config(n=versioned(i), input_path=reads)))
+    parts = Step(
+        name="load/parts", fn=make, config=Config(), partitions=static(*(f"{i:05}" for i in range(10_000)))
+    )
+    return [*made, parts]
+"""
+
+
+@dataclass
+class Request:
+    after_s: float
+    path: str
+    body: dict[str, Any]
+
+
+@dataclass
+class Measured:
+    pages_s: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, seconds: float) -> None:
+        with self.lock:
+            self.pages_s.append(seconds)
+
+    def p95_s(self) -> float:
+        return statistics.quantiles(self.pages_s, n=20)[-1]
+
+
+def main(minutes: float) -> int:
+    with experiments() as folder, rehearsal(folder) as deployment:
+        recorded = record(deployment)
+        print(f"recorded  {len(recorded)} requests in {STAY_S:g} s on the page of {ASSET}", flush=True)
+        people = [deployment.person("ada" if i % 2 else "bob") for i in range(BROWSERS)]
+        quiet = browse(people, recorded, QUIET_S)
+        print(f"quiet     p95 {quiet.p95_s():.2f} s of {len(quiet.pages_s)} pages, {BROWSERS} browsers", flush=True)
+        stop = threading.Event()
+        memory: list[dict[str, float]] = []
+        with ThreadPoolExecutor(2) as beside:
+            launched = beside.submit(launch_runs, deployment, stop)
+            beside.submit(watch_memory, deployment, stop, memory)
+            loaded = browse(people, recorded, minutes * 60)
+            stop.set()
+            runs = launched.result()
+        succeeded = await_runs(deployment, runs)
+        return report(loaded, memory, ticks(deployment), len(runs), succeeded)
+
+
+@contextmanager
+def experiments() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        Path(name, "load.py").write_text(STEPS)
+        yield Path(name)
+
+
+def record(deployment: Rehearsal) -> list[Request]:
+    """What Chromium asks GraphQL for on the page, and when: straight at a webserver, as the login asks nothing."""
+    bare = deployment.beside_the_proxy()
+    found: list[Request] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        address = f"{bare.url}/assets/{ASSET}"
+        page.goto(address)
+        page.wait_for_timeout(5_000)  # its scripts are in the browser's cache, as a person has them
+        began_s = time.monotonic()
+
+        def note(request: Any) -> None:
+            if "/graphql" in request.url and request.method == "POST":
+                path = request.url.removeprefix(bare.url)
+                found.append(Request(time.monotonic() - began_s, path, json.loads(request.post_data)))
+
+        page.on("request", note)
+        page.goto(address)
+        page.wait_for_timeout(STAY_S * 1000)
+        browser.close()
+    first_s = found[0].after_s
+    return [Request(one.after_s - first_s, one.path, one.body) for one in found]
+
+
+def browse(people: list[Person], recorded: list[Request], seconds: float) -> Measured:
+    measured = Measured()
+    until_s = time.monotonic() + seconds
+    threads = [
+        threading.Thread(target=_stay, args=(person, recorded, until_s, measured, i * STAY_S / len(people)))
+        for i, person in enumerate(people)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return measured
+
+
+def _stay(person: Person, recorded: list[Request], until_s: float, measured: Measured, late_s: float) -> None:
+    """One browser, which sends what a page asks for as it comes, six requests at once."""
+    time.sleep(late_s)
+    with ThreadPoolExecutor(6) as sender:
+        while time.monotonic() < until_s:
+            began_s = time.monotonic()
+            first = []
+            for one in recorded:
+                time.sleep(max(0.0, one.after_s - (time.monotonic() - began_s)))
+                answer = sender.submit(_send, person, one, measured)
+                if one.after_s <= FIRST_S:
+                    first.append(answer)
+                elif first:
+                    measured.add(max(each.result() for each in first) - began_s)
+                    first = []
+            time.sleep(max(0.0, STAY_S - (time.monotonic() - began_s)))
+
+
+def _send(person: Person, one: Request, measured: Measured) -> float:
+    answer = person.post(one.path, one.body)
+    if answer.status_code != 200:
+        with measured.lock:
+            measured.failures.append(f"{answer.status_code} {one.path}")
+    return time.monotonic()
+
+
+def launch_runs(deployment: Rehearsal, stop: threading.Event) -> list[str]:
+    ada = deployment.person("ada")
+    launched: list[str] = []
+    while True:
+        for _ in range(RUNS):
+            answer = ada.launch("hello_world")
+            launched.append(answer["run"]["runId"])
+        if stop.wait(RUNS_EVERY_S):
+            return launched
+
+
+def watch_memory(deployment: Rehearsal, stop: threading.Event, memory: list[dict[str, float]]) -> None:
+    pids = {name: deployment.pid(name) for name in WATCHED}
+    while not stop.wait(10):
+        memory.append({name: psutil.Process(pid).memory_info().rss / 1e6 for name, pid in pids.items()})
+
+
+def await_runs(deployment: Rehearsal, runs: list[str]) -> int:
+    """How many have succeeded when all have ended."""
+    with deployment.instance() as instance:
+        while True:
+            found = [instance.get_run_by_id(run) for run in runs]
+            if all(run is not None and run.is_finished for run in found):
+                return sum(run.is_success for run in found if run is not None)
+            time.sleep(5)
+
+
+def ticks(deployment: Rehearsal) -> list[float]:
+    """Seconds between the ticks of the deployment's sensor of failures."""
+    with deployment.instance() as instance:
+        for state in instance.all_instigator_state():
+            found = instance.get_ticks(state.instigator_origin_id, state.selector_id)
+            times = sorted(tick.timestamp for tick in found)
+            if len(times) > 2:
+                return [later - earlier for earlier, later in itertools.pairwise(times)]
+    return []
+
+
+def report(loaded: Measured, memory: list[dict[str, float]], between_s: list[float], runs: int, succeeded: int) -> int:
+    quarter = memory[len(memory) // 4]
+    ratios = {name: memory[-1][name] / quarter[name] for name in WATCHED}
+    tick_s = statistics.median(between_s) if between_s else float("nan")
+    page_s, pages = statistics.median(loaded.pages_s), len(loaded.pages_s)
+    longest_s = max(between_s, default=0)
+    print(f"page      p95 {loaded.p95_s():.2f} s, median {page_s:.2f} s of {pages} pages; limit {PAGE_LIMIT_S:g}")
+    print(f"answers   {len(loaded.failures)} failed {sorted(set(loaded.failures))[:5]}")
+    print(f"ticks     median {tick_s:.1f} s of {len(between_s)}, largest {longest_s:.1f}; limit {TICK_LIMIT_S:g}")
+    for name, ratio in ratios.items():
+        mb = f"{quarter[name]:.0f} MB, {memory[-1][name]:.0f} MB"
+        print(f"memory    {name}: {mb}, ratio {ratio:.3f}; limit {MEMORY_LIMIT:g}")
+    print(f"runs      {succeeded} of {runs} succeeded; {os.cpu_count()} cores")
+    within = loaded.p95_s() <= PAGE_LIMIT_S and tick_s <= TICK_LIMIT_S and max(ratios.values()) <= MEMORY_LIMIT
+    return 0 if within and not loaded.failures and succeeded == runs else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else MINUTES))
