@@ -23,6 +23,12 @@ def process_is_gone(process: str) -> bool:
     return host == os.uname().nodename and _start_text(int(pid)) != started
 
 
+def pid_here(process: str) -> int | None:
+    """The number of a process, as `this_process` returned it; None if it has ended, or is on another host."""
+    host, pid, started = process.split("/")
+    return int(pid) if host == os.uname().nodename and _start_text(int(pid)) == started else None
+
+
 def began_s() -> float:
     """Start time of this process, in seconds since 1970."""
     import psutil

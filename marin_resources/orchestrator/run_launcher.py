@@ -3,14 +3,33 @@
 A `kill -9` or a machine failure leaves a run STARTED in Dagster's database, and a queue of one run at a time would wait
 for it for ever. The executor tags each run with its process. Dagster's run monitoring calls the health check here and
 marks a run as failed whose process has died. Runs of other machines are not checked.
+
+Dagster launches such a run again once, at once, and gives it up if its code server does not answer. After the start of
+a machine, daemon and code server come up together. So a run of a code server that is kept up by others is marked only
+when that one has answered for a while.
+
+A run outlives the code server that launched it, as in a redeployment. Then Dagster's way to terminate it, through that
+server, ends nothing; the run's process is interrupted here.
 """
 
 from __future__ import annotations
 
-from dagster import DagsterRun
-from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
+import os
+import signal
+import time
+from typing import Any
 
-from marin_resources.process import process_is_gone, this_process
+from dagster import DagsterRun
+from dagster._core.errors import DagsterUserCodeUnreachableError
+from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
+
+from marin_resources.process import pid_here, process_is_gone, this_process
+
+SETTLED_S = 15.0
+"""How long a code server has answered when the daemon has its definitions too."""
+PATIENCE_S = 900.0
+"""How long one is waited for."""
 
 TAG, TERMINAL = ".dagster/marin_process", ".dagster/marin_terminal"
 """Dagster's UI hides tags with this prefix."""
@@ -48,17 +67,70 @@ def is_over(run: DagsterRun) -> bool:
 class LocalRunLauncher(DefaultRunLauncher):
     """Launches runs as DefaultRunLauncher does."""
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._dead_since_s: dict[str, float] = {}
+        """Run -> when its process was first found to be gone."""
+        self._answers_since_s: dict[GrpcServerCodeLocationOrigin, float] = {}
+
     @property
     def supports_check_run_worker_health(self) -> bool:
         return True
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        if _has_died(run):
-            return CheckRunHealthResult(
-                WorkerStatus.FAILED,
-                "The process of this run is gone. Complete outputs stay; materialize the same again to continue.",
-            )
-        return CheckRunHealthResult(WorkerStatus.RUNNING)
+        if not _has_died(run):
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
+        if not self._can_be_launched_again(run):
+            return CheckRunHealthResult(WorkerStatus.RUNNING, "Its process is gone; its code server is waited for.")
+        return CheckRunHealthResult(
+            WorkerStatus.FAILED,
+            "The process of this run is gone. Complete outputs stay; materialize the same again to continue.",
+        )
+
+    def terminate(self, run_id: str) -> bool:
+        try:
+            if super().terminate(run_id):
+                return True
+        except DagsterUserCodeUnreachableError:
+            if not self._interrupt(run_id):
+                raise
+            return True
+        return self._interrupt(run_id)
+
+    def _can_be_launched_again(self, run: DagsterRun) -> bool:
+        """Whether Dagster can, or whether that has been waited for long enough."""
+        origin = run.remote_job_origin.repository_origin.code_location_origin if run.remote_job_origin else None
+        if not isinstance(origin, GrpcServerCodeLocationOrigin):
+            return True  # Dagster itself keeps the code server up, from before its daemon
+        now_s = time.monotonic()
+        dead_since_s = self._dead_since_s.setdefault(run.run_id, now_s)
+        if _answers(origin):
+            settled = now_s - self._answers_since_s.setdefault(origin, now_s) >= SETTLED_S
+        else:
+            settled = False
+            self._answers_since_s.pop(origin, None)
+        if not settled and now_s - dead_since_s < PATIENCE_S:
+            return False
+        del self._dead_since_s[run.run_id]
+        return True
+
+    def _interrupt(self, run_id: str) -> bool:
+        """Ask a run's process to stop, as its code server does. False if it is not here, or gone."""
+        run = self._instance.get_run_by_id(run_id) if self.has_instance else None
+        process = process_of(run) if run is not None and not run.is_finished else None
+        pid = pid_here(process) if process is not None else None
+        if pid is None:
+            return False
+        os.kill(pid, signal.SIGINT)
+        return True
+
+
+def _answers(origin: GrpcServerCodeLocationOrigin) -> bool:
+    try:
+        origin.create_client().ping("")
+    except DagsterUserCodeUnreachableError:
+        return False
+    return True
 
 
 def _has_died(run: DagsterRun) -> bool:
