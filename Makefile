@@ -63,10 +63,10 @@ dev: init ## Dagster's UI at http://127.0.0.1:3000 (make dev PORT=3001: there)
 deploy-local: rehearsal ## the whole deployment on loopback, with a login, at http://127.0.0.1:8080 (DEPLOY_PORT=8081: there)
 	@$(LOCAL_DEPLOYMENT) up --port $(DEPLOY_PORT)
 
-deploy-local-down: init ## end it, and remove all that it has stored
+deploy-local-down: rehearsal ## end it, and remove all that it has stored
 	@$(LOCAL_DEPLOYMENT) down
 
-bench: init ## every benchmark; each prints a ratio and its limit
+bench: rehearsal ## every benchmark; each prints a ratio and its limit
 	for file in tests/benchmarks/*.py; do echo "== $$file"; .venv/bin/python $$file || exit 1; done
 
 docs: init ## run the code that the docs show

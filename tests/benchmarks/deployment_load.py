@@ -37,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import object_stores  # noqa: F401  (it keeps the environment of tests away from the deployment)
 import psutil
+import requests
 from person import Person
 from playwright.sync_api import sync_playwright
 from rehearsal import Rehearsal, rehearsal
@@ -182,7 +183,10 @@ def _stay(person: Person, recorded: list[Request], until_s: float, measured: Mea
 
 
 def _send(person: Person, one: Request, measured: Measured) -> float:
-    answer = person.post(one.path, one.body)
+    try:
+        answer = person.post(one.path, one.body)
+    except requests.ConnectionError:  # the connection was idle, and is closed: a browser opens another
+        answer = person.post(one.path, one.body)
     if answer.status_code != 200:
         with measured.lock:
             measured.failures.append(f"{answer.status_code} {one.path}")

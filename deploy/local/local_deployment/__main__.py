@@ -7,9 +7,8 @@ import logging
 import sys
 from pathlib import Path
 
-from local_deployment.layout import CHECKOUT, EXPERIMENTS
+from local_deployment.layout import CHECKOUT, EXPERIMENTS, DeploymentError
 from local_deployment.lifecycle import down, up
-from local_deployment.tools import DeploymentError
 
 LOGINS = """\
 The deployment is up at {url}
@@ -45,7 +44,7 @@ def _bring_up(home: Path, port: int, experiments: Path) -> str:
 
 
 def _remove(home: Path) -> str:
-    if down(home) is None:
+    if not down(home):
         return f"No deployment is in {str(home)!r}."
     return "The deployment and all of its data are removed."
 

@@ -32,6 +32,10 @@ SECRETS = ("postgres", "oidc_client", "oidc_cookies", "ray_token")
 BUCKET = DATABASE = "marin"
 
 
+class DeploymentError(Exception):
+    """One sentence: what is wrong, and what to do."""
+
+
 @dataclass(frozen=True)
 class Layout:
     home: Path
@@ -106,12 +110,18 @@ def layout_of(home: Path) -> Layout:
 
 
 def find_layout(home: Path) -> Layout | None:
-    """The deployment of the folder, up or not; None if it has none."""
+    """The deployment of the folder, up or not; None if it has none. Raises DeploymentError if it cannot be read."""
+    path = home / "layout.json"
     try:
-        known = json.loads((home / "layout.json").read_text())
+        known = json.loads(path.read_text())
+        return Layout(**{**known, "home": home, "experiments": Path(known["experiments"])})
     except FileNotFoundError:
         return None
-    return Layout(**{**known, "home": home, "experiments": Path(known["experiments"])})
+    except (ValueError, KeyError, TypeError) as error:
+        raise DeploymentError(
+            f"{str(path)!r} does not say where the deployment is ({type(error).__name__}: {error}). Remove the "
+            "deployment, and bring another up: make deploy-local-down deploy-local"
+        ) from error
 
 
 def new_layout(home: Path, port: int, experiments: Path) -> Layout:

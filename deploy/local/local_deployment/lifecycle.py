@@ -26,6 +26,7 @@ from local_deployment.layout import (
     DATABASE,
     EXPERIMENTS,
     ID_VARIABLE,
+    DeploymentError,
     Layout,
     find_layout,
     keep_layout,
@@ -36,7 +37,7 @@ from local_deployment.layout import (
 from local_deployment.proxy import apache_conf, apache_secrets
 from local_deployment.ray_head import ray_cluster
 from local_deployment.services import BIN, server_of, supervisor_conf
-from local_deployment.tools import DeploymentError, install_tools
+from local_deployment.tools import install_tools
 from marin_resources.ray_tpu.cluster.local.head import answers as ray_answers
 from marin_resources.ray_tpu.cluster.local.processes import processes_of as cluster_processes
 
@@ -84,21 +85,22 @@ def up(home: Path, port: int, experiments: Path = EXPERIMENTS) -> Layout:
         return layout
 
 
-def down(home: Path) -> Layout | None:
-    """End all processes of the deployment, and remove all that it has stored. None if there is none."""
+def down(home: Path) -> bool:
+    """End all processes of the deployment, and remove all that it has stored. Whether there was one.
+
+    One that is partial, or whose layout is damaged, is removed too.
+    """
     with _alone(home):
-        layout = find_layout(home)
-        if layout is None:
-            if home.exists():
-                _remove_remains(home)
-                shutil.rmtree(home)
-            return None
-        if _supervisor_is_up(layout):
-            supervisorctl(layout, "shutdown")
-        _end_processes(layout)
-        for folder in (layout.postgres_folder, layout.ray_folder, layout.home):
-            shutil.rmtree(folder, ignore_errors=folder != layout.home)
-        return layout
+        if not home.exists():
+            return False
+        partial = layout_of(home)
+        if partial.supervisor.exists() and _supervisor_is_up(partial):
+            supervisorctl(partial, "shutdown")
+        _end_processes(partial)
+        for folder in (partial.postgres_folder, partial.ray_folder):
+            shutil.rmtree(folder, ignore_errors=True)  # there is none yet, or a killed process's file has just vanished
+        shutil.rmtree(home)
+        return True
 
 
 def supervisorctl(layout: Layout, *arguments: str) -> str:

@@ -7,15 +7,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from local_deployment.layout import CHECKOUT
+from local_deployment.layout import CHECKOUT, DeploymentError
 from local_deployment.services import BIN
 
 APACHE, OPENIDC = Path("/usr/sbin/apache2"), Path("/usr/lib/apache2/modules/mod_auth_openidc.so")
 DEBIAN = ("apache2", "libapache2-mod-auth-openidc")
-
-
-class DeploymentError(Exception):
-    """One sentence: what is wrong, and what to do."""
 
 
 def install_tools(home: Path) -> None:
