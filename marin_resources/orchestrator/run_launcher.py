@@ -100,8 +100,8 @@ class LocalRunLauncher(DefaultRunLauncher):
     def _can_be_launched_again(self, run: DagsterRun) -> bool:
         """Whether Dagster can, or whether that has been waited for long enough."""
         origin = run.remote_job_origin.repository_origin.code_location_origin if run.remote_job_origin else None
-        if not isinstance(origin, GrpcServerCodeLocationOrigin):
-            return True  # Dagster itself keeps the code server up, from before its daemon
+        if not isinstance(origin, GrpcServerCodeLocationOrigin) or origin.additional_metadata:
+            return True  # `dagster dev` starts it before its daemon, each time at another socket; it notes the target
         now_s = time.monotonic()
         dead_since_s = self._dead_since_s.setdefault(run.run_id, now_s)
         if _answers(origin):
