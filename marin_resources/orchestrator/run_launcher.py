@@ -115,9 +115,10 @@ class LocalRunLauncher(DefaultRunLauncher):
         return True
 
     def _interrupt(self, run_id: str) -> bool:
-        """Ask a run's process to stop, as its code server does. False if it is not here, or gone."""
+        """Ask a run's process to stop, as its code server does. False if it is not here, or gone, or a terminal's."""
         run = self._instance.get_run_by_id(run_id) if self.has_instance else None
-        process = process_of(run) if run is not None and not run.is_finished else None
+        launched = run is not None and not run.is_finished and not is_in_terminal(run)
+        process = process_of(run) if run is not None and launched else None
         pid = pid_here(process) if process is not None else None
         if pid is None:
             return False

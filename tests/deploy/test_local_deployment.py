@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 
@@ -10,22 +11,30 @@ from running import ROOT
 
 sys.path.insert(0, str(ROOT / "deploy/local"))
 
-from local_deployment.layout import EXPERIMENTS, DeploymentError, find_layout, keep_layout, new_layout
+from local_deployment.layout import (
+    EXPERIMENTS,
+    DeploymentError,
+    claim_folder,
+    find_layout,
+    keep_layout,
+    new_layout,
+)
 from local_deployment.lifecycle import down, up
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
+    (tmp_path / "a folder").mkdir()
     return tmp_path / "a folder" / "deployment"
 
 
 def make(home: Path) -> None:
-    home.mkdir(parents=True)
+    claim_folder(home)
     keep_layout(new_layout(home, 8080, EXPERIMENTS))
 
 
 def test_a_layout_is_found_again_with_its_secrets_for_its_owner_alone(home: Path) -> None:
-    home.mkdir(parents=True)
+    claim_folder(home)
     layout = new_layout(home, 8080, EXPERIMENTS)
     assert find_layout(home) is None, "it is made when the layout is kept"
     keep_layout(layout)
@@ -45,7 +54,7 @@ def test_a_damaged_one_is_one_sentence_and_is_removed(home: Path, text: str) -> 
 
 
 def test_what_a_killed_start_has_left_is_removed(home: Path) -> None:
-    home.mkdir(parents=True)
+    claim_folder(home)
     new_layout(home, 8080, EXPERIMENTS)
     assert down(home)
     assert not home.exists()
@@ -57,4 +66,21 @@ def test_another_port_or_other_experiments_are_refused(home: Path, port: int, ex
     make(home)
     with pytest.raises(DeploymentError, match=r"is at port 8080 with the experiments of .* Remove it first"):
         up(home, port, experiments)
+    assert down(home)
+
+
+@pytest.mark.parametrize("of", [up, lambda home, port: down(home)], ids=["up", "down"])
+def test_nothing_is_removed_from_a_folder_that_no_deployment_made(home: Path, of) -> None:
+    (home / "logs").mkdir(parents=True)
+    (home / "logs/mine").touch()
+    with pytest.raises(DeploymentError, match="no deployment made it"):
+        of(home, 8080)
+    assert (home / "logs/mine").exists()
+
+
+def test_a_port_that_is_taken_is_one_sentence(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(DeploymentError, match=f"cannot listen at port {port} .*DEPLOY_PORT"):
+            up(home, port)
     assert down(home)

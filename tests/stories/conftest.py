@@ -39,6 +39,15 @@ class Finished:
         return path
 
 
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Path]:
+    """A file that steps wait at while it exists."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    yield gate
+    gate.unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="session")
 def full_quickstart(tmp_path_factory: pytest.TempPathFactory) -> FullRun:
     """At its full size, once for all that look at it."""

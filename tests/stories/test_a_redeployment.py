@@ -78,14 +78,6 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Iterator[Path]:
-    gate = tmp_path / "gate"
-    gate.touch()
-    yield gate
-    gate.unlink(missing_ok=True)
-
-
-@pytest.fixture
 def home(dagster_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """With the settings of a team's deployment."""
     shutil.copy(ROOT / "deploy/vm/dagster.yaml", dagster_home)

@@ -22,14 +22,6 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Iterator[Path]:
-    gate = tmp_path / "gate"
-    gate.touch()
-    yield gate
-    gate.unlink(missing_ok=True)
-
-
-@pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     return laptop_home(tmp_path / "home")

@@ -30,6 +30,8 @@ PORTS = (
 )
 SECRETS = ("postgres", "oidc_client", "oidc_cookies", "ray_token")
 BUCKET = DATABASE = "marin"
+MARKER = ".marin-deployment"
+"""A file in the folder of a deployment, from its first moment on: without it nothing there is removed."""
 
 
 class DeploymentError(Exception):
@@ -122,6 +124,23 @@ def find_layout(home: Path) -> Layout | None:
             f"{str(path)!r} does not say where the deployment is ({type(error).__name__}: {error}). Remove the "
             "deployment, and bring another up: make deploy-local-down deploy-local"
         ) from error
+
+
+def claim_folder(home: Path) -> None:
+    """Make the folder, for its owner alone. Raises DeploymentError if it has what no deployment has put there."""
+    if home.exists() and not is_ours(home):
+        raise DeploymentError(
+            f"{str(home)!r} is there, and no deployment made it. Name a folder that is not there, or is empty: all of "
+            "it is removed with the deployment."
+        )
+    home.mkdir(mode=0o700, exist_ok=True)
+    home.chmod(0o700)
+    (home / MARKER).touch()
+
+
+def is_ours(home: Path) -> bool:
+    """Whether a deployment made the folder, or it is empty."""
+    return home.is_dir() and ((home / MARKER).exists() or not any(home.iterdir()))
 
 
 def new_layout(home: Path, port: int, experiments: Path) -> Layout:

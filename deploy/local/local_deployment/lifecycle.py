@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import shutil
+import socket
 import subprocess
 import time
 import urllib.error
@@ -28,6 +29,7 @@ from local_deployment.layout import (
     ID_VARIABLE,
     DeploymentError,
     Layout,
+    claim_folder,
     find_layout,
     keep_layout,
     keep_secret,
@@ -68,8 +70,9 @@ def up(home: Path, port: int, experiments: Path = EXPERIMENTS) -> Layout:
     with _alone(home):
         layout = find_layout(home)
         if layout is None:
-            home.mkdir(mode=0o700, exist_ok=True)
+            claim_folder(home)
             _remove_remains(home)
+            _require_free(port)
             layout = _make(home, port, experiments)
         elif (layout.port, layout.experiments) != (port, experiments):
             raise DeploymentError(
@@ -88,11 +91,12 @@ def up(home: Path, port: int, experiments: Path = EXPERIMENTS) -> Layout:
 def down(home: Path) -> bool:
     """End all processes of the deployment, and remove all that it has stored. Whether there was one.
 
-    One that is partial, or whose layout is damaged, is removed too.
+    One that is partial, or whose layout is damaged, is removed too. Raises DeploymentError for another folder.
     """
     with _alone(home):
         if not home.exists():
             return False
+        claim_folder(home)
         partial = layout_of(home)
         if partial.supervisor.exists() and _supervisor_is_up(partial):
             supervisorctl(partial, "shutdown")
@@ -186,13 +190,26 @@ def _await(layout: Layout) -> None:
                 f"{str(layout.home / 'logs')!r}; `make deploy-local` waits again, `make deploy-local-down` removes all."
             )
         time.sleep(POLL_S)
-        if "objects" not in missing:
-            _make_bucket(layout)
+    _make_bucket(layout)
 
 
 def _make_bucket(layout: Layout) -> None:
-    if _status(f"{layout.objects_url}/storage/v1/b/{BUCKET}") == 404:
-        _status(f"{layout.objects_url}/storage/v1/b?project=local", {"name": BUCKET})
+    if _status(f"{layout.objects_url}/storage/v1/b/{BUCKET}") != 404:
+        return
+    status = _status(f"{layout.objects_url}/storage/v1/b?project=local", {"name": BUCKET})
+    if status != 200:
+        raise DeploymentError(f"The object storage did not make the bucket {BUCKET!r}: status {status}. Try again.")
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was closed a moment ago is free
+        try:
+            probe.bind(("127.0.0.1", port))
+        except (OSError, OverflowError) as error:
+            raise DeploymentError(
+                f"The proxy cannot listen at port {port} ({error}). Choose another: make deploy-local DEPLOY_PORT=8081"
+            ) from None
 
 
 def processes_of(layout: Layout) -> list[psutil.Process]:

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from postgres_server import UNPRIVILEGED_USER, Postgres, programs_in
@@ -23,7 +23,6 @@ class Service:
     command: Sequence[str]
     user: str | None = None
     stop_signal: str = "TERM"
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 def server_of(layout: Layout) -> Postgres:
