@@ -1,8 +1,9 @@
-"""Events of many partitions are stored together: in one transaction of each SQLite database, in place of one each.
+"""Events of many partitions are stored together: by some statements for hundreds, in place of some for each.
 
 A run of 10,000 partitions has 10,000 materializations, and as many events that they are planned. As published (1.13.27)
-Dagster's SQLite event log stores them one by one, in four transactions each; its Postgres event log stores batches, if
-the process has this variable:
+Dagster's SQLite event log stores them one by one, in four transactions each. Its Postgres event log does so with the
+planned ones, over three connections each: in a deployment such a run was not created within the three minutes that its
+start may take, was given up, and launched again. Both logs store batches here; Dagster collects them by this variable:
 
     DAGSTER_EVENT_BATCH_SIZE   events in one batch; set by this event log, if nothing has set it
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from dagster import EventLogEntry
 from dagster._core.events import ASSET_EVENTS
@@ -24,7 +26,7 @@ INSERT = SqlEventLogStorageTable.insert().returning(SqlEventLogStorageTable.c.id
 
 
 class StoredInBatches(SqlEventLogStorage):
-    """To be mixed into a SQLite event log, before Dagster's class."""
+    """To be mixed into an event log, before Dagster's class."""
 
     @staticmethod
     def enable() -> None:
@@ -42,13 +44,15 @@ class StoredInBatches(SqlEventLogStorage):
 
     def _store_together(self, run_id: str, events: Sequence[EventLogEntry]) -> None:
         rows = [self._event_to_row(each) for each in events]
-        with self.run_connection(run_id) as connection:
-            connection.execute(SqlEventLogStorageTable.insert(), rows)
+        self._store_in_log_of_run(run_id, rows)
         with self.index_transaction() as connection:
             ids = list(connection.execute(INSERT, rows).scalars())
             self._store_asset_event_tags(connection, events, ids)
             for number in _newest(events):
                 self._store_asset_event(connection, events[number], ids[number])
+
+    def _store_in_log_of_run(self, run_id: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Store rows where a run's events are beside the index, if they have a database of their own."""
 
 
 def _newest(events: Sequence[EventLogEntry]) -> list[int]:

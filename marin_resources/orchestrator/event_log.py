@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
@@ -57,6 +58,10 @@ class KeptSqliteEventLogStorage(StoredInBatches, FailuresWhenMarked, SqliteEvent
                     pass
         with self._db_lock, self._engine(shard).connect() as connection, connection.begin():
             yield connection
+
+    def _store_in_log_of_run(self, run_id: str, rows: Sequence[dict[str, Any]]) -> None:
+        with self.run_connection(run_id) as connection:
+            connection.execute(SqlEventLogStorageTable.insert(), rows)
 
     def _engine(self, shard: str) -> Engine:
         """The engine of a database, by inode: a replaced file is another database."""

@@ -8,6 +8,9 @@ process, such as the webserver, gives its error at once as before, and tries aga
     event_log_storage:  likewise, PatientEventLogStorage
     schedule_storage:   likewise, PatientScheduleStorage
 
+A webserver keeps some connections open: a page of the UI asks up to six questions at once, and a connection costs ten
+times the question. As published it keeps one. A connection that was cut meanwhile is replaced before it is used.
+
 `config` is that of Dagster's own classes. An event whose transaction was cut is stored again: if only the answer was
 lost, the run's log has it twice.
 """
@@ -25,7 +28,7 @@ from dagster._serdes import ConfigurableClassData
 from dagster_postgres.event_log import PostgresEventLogStorage
 from dagster_postgres.run_storage import PostgresRunStorage
 from dagster_postgres.schedule_storage import PostgresScheduleStorage
-from dagster_postgres.utils import get_token_provider_from_config, pg_url_from_config
+from dagster_postgres.utils import create_pg_engine, get_token_provider_from_config, pg_url_from_config
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
@@ -34,6 +37,8 @@ from marin_resources.orchestrator.marked_failures import FailuresWhenMarked
 from marin_resources.orchestrator.patience import patience_s
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
+KEPT_CONNECTIONS = 5
+"""Of each storage in a webserver."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -43,6 +48,8 @@ class _Patient:
     """To be mixed into a storage of dagster-postgres, before its class."""
 
     _engine: Engine
+    _token_provider: Any
+    postgres_url: str
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Any:
@@ -52,6 +59,19 @@ class _Patient:
             postgres_url=pg_url_from_config(config_value),
             should_autocreate_tables=config_value.get("should_autocreate_tables", True),
             token_provider=get_token_provider_from_config(config_value),
+        )
+
+    def optimize_for_webserver(self, statement_timeout: int, pool_recycle: int, max_overflow: int) -> None:
+        options = f"{self._engine.url.query.get('options', '')} -c statement_timeout={statement_timeout}"
+        self._engine = create_pg_engine(
+            self.postgres_url,
+            self._token_provider,
+            isolation_level="AUTOCOMMIT",
+            pool_size=KEPT_CONNECTIONS,
+            pool_pre_ping=True,
+            pool_recycle=pool_recycle,
+            max_overflow=max_overflow,
+            connect_args={"options": options},
         )
 
     @contextmanager
@@ -70,16 +90,28 @@ class PatientRunStorage(_Patient, PostgresRunStorage):  # type: ignore[misc]
         _when_it_is_back(lambda: super(PatientRunStorage, self).handle_run_event(run_id, event, update_timestamp))
 
 
-class PatientEventLogStorage(FailuresWhenMarked, _Patient, PostgresEventLogStorage):  # type: ignore[misc]
+class PatientEventLogStorage(FailuresWhenMarked, _Patient, StoredInBatches, PostgresEventLogStorage):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        StoredInBatches.enable()
+        self.enable()
+        self._asset_columns: set[str] = set()
+        """Columns that the table of assets was seen to have. None goes away while a process lives."""
         super().__init__(*arguments, **options)
+
+    def has_asset_key_col(self, column_name: str) -> bool:
+        return column_name in self._asset_columns or super().has_asset_key_col(column_name)
+
+    def _has_asset_key_col_on_connection(self, conn: Connection, column_name: str) -> bool:
+        """Dagster asks the database for the table's columns with each event and each question about an asset."""
+        if column_name not in self._asset_columns and super()._has_asset_key_col_on_connection(conn, column_name):
+            self._asset_columns.add(column_name)
+        return column_name in self._asset_columns
 
     def store_event(self, event: EventLogEntry) -> None:
         _when_it_is_back(lambda: super(PatientEventLogStorage, self).store_event(event))
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
-        _when_it_is_back(lambda: super(PatientEventLogStorage, self).store_event_batch(events))
+        kept = [each for each in events if not each.get_dagster_event().is_asset_failed_to_materialize]
+        _when_it_is_back(lambda: super(PatientEventLogStorage, self).store_event_batch(kept))
 
 
 class PatientScheduleStorage(_Patient, PostgresScheduleStorage):  # type: ignore[misc]

@@ -2,9 +2,10 @@
 
     python tests/benchmarks/deployment_load.py [MINUTES]
 
-Its code location has 1,000 assets and one with 10,000 partitions. 20 browsers, each logged in, open the page of an
-asset again and again, and stay on it for a minute: what one real Chromium asks for on that page is recorded first, and
-asked again at the same moments. 50 runs are queued at once when that begins, and again each 10 minutes.
+Its code location has 1,000 assets and one with 10,000 partitions, which a backfill has made. 20 browsers, each logged
+in, open the page of one asset after the other, each fourth time that of the partitioned one, and stay on each for a
+minute: what one real Chromium asks for on those pages is recorded first, and asked again at the same moments. 50 runs
+are queued at once when that begins, and again each 10 minutes.
 
     page      seconds until all answers are there that the page asks for in its first second; limit of p95 1.5
     ticks     seconds between the ticks of a sensor of 30 s; limit of the median 33
@@ -27,29 +28,37 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+import dagster as dg
 import object_stores  # noqa: F401  (it keeps the environment of tests away from the deployment)
 import psutil
 import requests
+from dagster._core.execution.backfill import BulkActionStatus
 from person import Person
 from playwright.sync_api import sync_playwright
 from rehearsal import Rehearsal, rehearsal
+from running import wait_until
 
+GOING = (BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING)
 MINUTES = 60.0
+PARTITIONS = 10_000
 BROWSERS, RUNS, RUNS_EVERY_S, QUIET_S = 20, 50, 600.0, 180.0
 STAY_S = 60.0
 FIRST_S = 1.0
 PAGE_LIMIT_S, MEMORY_LIMIT = 1.5, 1.1
 TICK_S, TICK_LIMIT_S = 30.0, 33.0
 WATCHED = ("daemon", "code", "webserver", "read_only")
-ASSET = "load/0500"
+ASSET, PARTITIONED, NUMBER = "load/0500", "load/parts", "0500"
+PARTITIONED_EACH = 4
+CACHED_S = 15.0
+"""After which a browser has the code location in its cache."""
 STEPS = """
 from dataclasses import dataclass
 from marin_assets import Step, THIS_OUTPUT_PATH, output_path_of, static, versioned
@@ -84,6 +93,10 @@ class Request:
     path: str
     body: dict[str, Any]
 
+    def of(self, number: str) -> Request:
+        """The same for another asset."""
+        return replace(self, body=json.loads(json.dumps(self.body).replace(NUMBER, number)))
+
 
 @dataclass
 class Measured:
@@ -98,24 +111,51 @@ class Measured:
     def p95_s(self) -> float:
         return statistics.quantiles(self.pages_s, n=20)[-1]
 
+    def page_line(self) -> str:
+        median_s, longest_s = statistics.median(self.pages_s), max(self.pages_s)
+        return f"p95 {self.p95_s():.2f} s, median {median_s:.2f}, longest {longest_s:.2f} of {len(self.pages_s)} pages"
+
 
 def main(minutes: float) -> int:
     with experiments() as folder, rehearsal(folder) as deployment:
-        recorded = record(deployment)
-        print(f"recorded  {len(recorded)} requests in {STAY_S:g} s on the page of {ASSET}", flush=True)
+        make_partitions(deployment)
+        pages = {asset: record(deployment, asset) for asset in (ASSET, PARTITIONED)}
+        for asset, recorded in pages.items():
+            first = sum(one.after_s <= FIRST_S for one in recorded)
+            print(
+                f"recorded  {asset}: {len(recorded)} requests in {STAY_S:g} s, {first} in its first second", flush=True
+            )
         people = [deployment.person("ada" if i % 2 else "bob") for i in range(BROWSERS)]
-        quiet = browse(people, recorded, QUIET_S)
-        print(f"quiet     p95 {quiet.p95_s():.2f} s of {len(quiet.pages_s)} pages, {BROWSERS} browsers", flush=True)
+        quiet = browse(people, pages, QUIET_S)
+        print(f"quiet     {quiet.page_line()}, {BROWSERS} browsers", flush=True)
         stop = threading.Event()
         memory: list[dict[str, float]] = []
+        began = time.time()
         with ThreadPoolExecutor(2) as beside:
             launched = beside.submit(launch_runs, deployment, stop)
-            beside.submit(watch_memory, deployment, stop, memory)
-            loaded = browse(people, recorded, minutes * 60)
+            watched = beside.submit(watch_memory, deployment, stop, memory)
+            loaded = browse(people, pages, minutes * 60)
             stop.set()
             runs = launched.result()
+            watched.result()
         succeeded = await_runs(deployment, runs)
-        return report(loaded, memory, ticks(deployment), len(runs), succeeded)
+        return report(loaded, memory, ticks(deployment, began), len(runs), succeeded)
+
+
+def make_partitions(deployment: Rehearsal) -> None:
+    """All partitions, by a backfill."""
+    began_s = time.monotonic()
+    backfill = deployment.person("ada").backfill(PARTITIONED)["backfillId"]
+    with deployment.instance() as instance:
+        wait_until(lambda: is_over(instance, backfill), "the backfill ends", timeout_s=1800)
+        made = len(instance.get_materialized_partitions(dg.AssetKey(PARTITIONED.split("/"))))
+    print(f"backfill  {made} partitions in {time.monotonic() - began_s:.0f} s", flush=True)
+    assert made == PARTITIONS
+
+
+def is_over(instance: dg.DagsterInstance, backfill: str) -> bool:
+    found = instance.get_backfill(backfill)
+    return found is not None and found.status not in GOING
 
 
 @contextmanager
@@ -125,16 +165,16 @@ def experiments() -> Iterator[Path]:
         yield Path(name)
 
 
-def record(deployment: Rehearsal) -> list[Request]:
+def record(deployment: Rehearsal, asset: str) -> list[Request]:
     """What Chromium asks GraphQL for on the page, and when: straight at a webserver, as the login asks nothing."""
     bare = deployment.beside_the_proxy()
     found: list[Request] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1400, "height": 900})
-        address = f"{bare.url}/assets/{ASSET}"
+        address = f"{bare.url}/assets/{asset}"
         page.goto(address)
-        page.wait_for_timeout(5_000)  # its scripts are in the browser's cache, as a person has them
+        page.wait_for_timeout(CACHED_S * 1000)
         began_s = time.monotonic()
 
         def note(request: Any) -> None:
@@ -150,12 +190,11 @@ def record(deployment: Rehearsal) -> list[Request]:
     return [Request(one.after_s - first_s, one.path, one.body) for one in found]
 
 
-def browse(people: list[Person], recorded: list[Request], seconds: float) -> Measured:
+def browse(people: list[Person], pages: dict[str, list[Request]], seconds: float) -> Measured:
     measured = Measured()
     until_s = time.monotonic() + seconds
     threads = [
-        threading.Thread(target=_stay, args=(person, recorded, until_s, measured, i * STAY_S / len(people)))
-        for i, person in enumerate(people)
+        threading.Thread(target=_visit, args=(i, person, pages, until_s, measured)) for i, person in enumerate(people)
     ]
     for thread in threads:
         thread.start()
@@ -164,22 +203,33 @@ def browse(people: list[Person], recorded: list[Request], seconds: float) -> Mea
     return measured
 
 
-def _stay(person: Person, recorded: list[Request], until_s: float, measured: Measured, late_s: float) -> None:
-    """One browser, which sends what a page asks for as it comes, six requests at once."""
-    time.sleep(late_s)
+def _visit(i: int, person: Person, pages: dict[str, list[Request]], until_s: float, measured: Measured) -> None:
+    """One browser, which begins a while after the one before."""
+    time.sleep(i * STAY_S / BROWSERS)
+    visits = itertools.count(i)
     with ThreadPoolExecutor(6) as sender:
         while time.monotonic() < until_s:
-            began_s = time.monotonic()
+            visit = next(visits)
+            if visit % PARTITIONED_EACH == 0:
+                recorded = pages[PARTITIONED]
+            else:
+                recorded = [one.of(f"{100 + (37 * visit + 41 * i) % 800:04}") for one in pages[ASSET]]
+            _stay(person, sender, recorded, measured)
+
+
+def _stay(person: Person, sender: ThreadPoolExecutor, recorded: list[Request], measured: Measured) -> None:
+    """It sends what a page asks for as it comes, six requests at once."""
+    began_s = time.monotonic()
+    first: list[Future[float]] = []
+    for one in recorded:
+        time.sleep(max(0.0, one.after_s - (time.monotonic() - began_s)))
+        answer = sender.submit(_send, person, one, measured)
+        if one.after_s <= FIRST_S:
+            first.append(answer)
+        elif first:
+            measured.add(max(each.result() for each in first) - began_s)
             first = []
-            for one in recorded:
-                time.sleep(max(0.0, one.after_s - (time.monotonic() - began_s)))
-                answer = sender.submit(_send, person, one, measured)
-                if one.after_s <= FIRST_S:
-                    first.append(answer)
-                elif first:
-                    measured.add(max(each.result() for each in first) - began_s)
-                    first = []
-            time.sleep(max(0.0, STAY_S - (time.monotonic() - began_s)))
+    time.sleep(max(0.0, STAY_S - (time.monotonic() - began_s)))
 
 
 def _send(person: Person, one: Request, measured: Measured) -> float:
@@ -220,11 +270,11 @@ def await_runs(deployment: Rehearsal, runs: list[str]) -> int:
             time.sleep(5)
 
 
-def ticks(deployment: Rehearsal) -> list[float]:
-    """Seconds between the ticks of the deployment's sensor of failures."""
+def ticks(deployment: Rehearsal, began: float) -> list[float]:
+    """Seconds between the ticks of the deployment's sensor of failures, since the runs were queued."""
     with deployment.instance() as instance:
         for state in instance.all_instigator_state():
-            found = instance.get_ticks(state.instigator_origin_id, state.selector_id)
+            found = instance.get_ticks(state.instigator_origin_id, state.selector_id, after=began)
             times = sorted(tick.timestamp for tick in found)
             if len(times) > 2:
                 return [later - earlier for earlier, later in itertools.pairwise(times)]
@@ -235,9 +285,8 @@ def report(loaded: Measured, memory: list[dict[str, float]], between_s: list[flo
     quarter = memory[len(memory) // 4]
     ratios = {name: memory[-1][name] / quarter[name] for name in WATCHED}
     tick_s = statistics.median(between_s) if between_s else float("nan")
-    page_s, pages = statistics.median(loaded.pages_s), len(loaded.pages_s)
     longest_s = max(between_s, default=0)
-    print(f"page      p95 {loaded.p95_s():.2f} s, median {page_s:.2f} s of {pages} pages; limit {PAGE_LIMIT_S:g}")
+    print(f"page      {loaded.page_line()}; limit of p95 {PAGE_LIMIT_S:g}")
     print(f"answers   {len(loaded.failures)} failed {sorted(set(loaded.failures))[:5]}")
     print(f"ticks     median {tick_s:.1f} s of {len(between_s)}, largest {longest_s:.1f}; limit {TICK_LIMIT_S:g}")
     for name, ratio in ratios.items():

@@ -15,6 +15,8 @@ from postgres_server import UNPRIVILEGED_USER, Postgres, programs_in
 from local_deployment.layout import CHECKOUT, Layout
 
 BIN = Path(sys.executable).parent
+BACKGROUND = ["nice", "-n", "10"]
+"""Runs, and the cluster's work, give way to the UI and the database. Runs are children of the code server."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,10 @@ def services_of(layout: Layout) -> list[Service]:
         Service(
             "objects", [python, "-m", "fake_gcs", "--port", str(ports["objects"]), "--file", f"{layout.home}/objects"]
         ),
-        Service("ray", [python, "-m", "local_deployment.ray_head", str(layout.home)]),
+        Service("ray", [*BACKGROUND, python, "-m", "local_deployment.ray_head", str(layout.home)]),
         Service(
             "code",
-            [str(BIN / "dagster"), "api", "grpc", "--socket", socket, *location, *json_log],
+            [*BACKGROUND, str(BIN / "dagster"), "api", "grpc", "--socket", socket, *location, *json_log],
             stop_signal="KILL",  # on TERM it would wait for its runs, and the new code for it
         ),
         Service("daemon", [str(BIN / "dagster-daemon"), "run", *workspace, *json_log]),
