@@ -11,6 +11,8 @@ from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 
 SUBJECT = "bucket"
+LOGS = ".marin/logs"
+"""Below the prefix: the logs of runs, which a rule may delete."""
 
 
 def look() -> Iterator[Finding]:
@@ -42,7 +44,7 @@ def judge(bucket: Bucket, key: str) -> Iterator[Finding]:
 def _of_rule(name: str, rule: Rule, key: str) -> Finding | None:
     below = f"{key}/" if key else ""
     whole = not rule.places or any(below.startswith(place) for place in rule.places)
-    part = [place for place in rule.places if place.startswith(below)]
+    part = [place for place in rule.places if place.startswith(below) and not place.startswith(f"{below}{LOGS}/")]
     if not whole and not part:
         return None
     if rule.what != "deletes":

@@ -51,10 +51,11 @@ def test_what_is_deployed_by_default() -> None:
         "orphaned_jobs": "STOPPED",
         "failures": "STOPPED",
         "outdated": "RUNNING",
+        "waiting_logs": "RUNNING",
     }
     assert (deployed.schedules, deployed.left_out) == ((), {})
     definitions = assemble(Experiments({}, {}), deployed.sensors)
-    assert len(definitions.get_repository_def().sensor_defs) == 4, "also without an experiment"
+    assert len(definitions.get_repository_def().sensor_defs) == 5, "also without an experiment"
 
 
 def test_each_file_adds_its_own_and_a_broken_one_takes_nothing_else_away(folder: Path) -> None:

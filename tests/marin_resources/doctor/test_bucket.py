@@ -19,6 +19,8 @@ from marin_resources.doctor.finding import State
         (Rule(what="deletes", places=("team/x",), when=""), State.WRONG),
         (Rule(what="deletes", places=("team/x/tmp/",), when=""), State.WARNING),
         (Rule(what="deletes", places=("other/",), when=""), State.OK),
+        (Rule(what="deletes", places=("team/x/.marin/logs/",), when="(age 90)"), State.OK),
+        (Rule(what="deletes", places=("team/x/.marin/",), when="(age 90)"), State.WARNING),
         (Rule(what="moves to COLDLINE", places=(), when="(age 90)"), State.WARNING),
     ],
 )

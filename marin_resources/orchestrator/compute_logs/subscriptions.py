@@ -1,0 +1,29 @@
+"""Logs that somebody has open in the UI: each is looked at every 5 s, until it has ended."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from dagster._core.storage.cloud_storage_compute_log_manager import PollingComputeLogSubscriptionManager
+
+POLL_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Subscriptions(PollingComputeLogSubscriptionManager):
+    """Dagster's own (1.13.27) never tells that a log has ended, and its thread ends with the first error."""
+
+    def _poll(self, shutdown_event: Any) -> None:
+        while not shutdown_event.wait(POLL_S):
+            for subscriptions in list(self._subscriptions.values()):
+                for subscription in list(subscriptions):
+                    try:
+                        ended = self.is_complete(subscription)
+                        subscription.fetch()
+                    except Exception:  # of the observer, which may be gone: the others are still told
+                        log.exception("a log that is open could not be told")
+                        continue
+                    if ended:
+                        self.remove_subscription(subscription)
