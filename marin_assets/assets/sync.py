@@ -17,13 +17,14 @@ from marin_assets.assets.metadata.materialization import materialization_metadat
 from marin_assets.assets.version_tags import DATA_VERSION, version_tags
 from marin_assets.plan.partition_states import partition_states
 from marin_assets.step.graph import Node
+from marin_resources.orchestrator.event_batches import report_together
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Observed
 from marin_resources.storage.output.states import State
 from marin_resources.storage.output.store import Store
 
 AT_ONCE = 500
-"""Outputs that are looked at together."""
+"""Outputs that are looked at and reported together: those of one batch are lost with a process that is killed."""
 
 
 def find_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> tuple[list[Node], list[str]]:
@@ -53,10 +54,9 @@ def report_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: S
     for begin in range(0, len(nodes), AT_ONCE):
         some = nodes[begin : begin + AT_ONCE]
         looked = store.look([node.output for node in some])
-        for node in some:
-            if looked[node.output].done:
-                instance.report_runless_asset_event(materialization_of(node, looked[node.output]))
-                yield node
+        done = [node for node in some if looked[node.output].done]
+        report_together(instance, [materialization_of(node, looked[node.output]) for node in done])
+        yield from done
 
 
 def materialization_of(node: Node, observed: Observed) -> dg.AssetMaterialization:

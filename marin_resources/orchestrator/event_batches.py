@@ -12,12 +12,19 @@ A process that dies in between loses the events of a batch, never an output: the
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import Any
 
-from dagster import EventLogEntry
-from dagster._core.events import ASSET_EVENTS
+from dagster import AssetMaterialization, DagsterEvent, DagsterEventType, DagsterInstance, EventLogEntry
+from dagster._core.events import (
+    ASSET_EVENTS,
+    DagsterEventBatchMetadata,
+    StepMaterializationData,
+    generate_event_batch_id,
+)
+from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 from dagster._core.storage.event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 
@@ -53,6 +60,19 @@ class StoredInBatches(SqlEventLogStorage):
 
     def _store_in_log_of_run(self, run_id: str, rows: Sequence[dict[str, Any]]) -> None:
         """Store rows where a run's events are beside the index, if they have a database of their own."""
+
+
+def report_together(instance: DagsterInstance, materializations: Sequence[AssetMaterialization]) -> None:
+    """Report materializations without a run, as `report_runless_asset_event` reports one, in this order."""
+    batch, last = generate_event_batch_id(), len(materializations) - 1
+    for i, each in enumerate(materializations):
+        event = DagsterEvent(
+            event_type_value=DagsterEventType.ASSET_MATERIALIZATION.value,
+            job_name=RUNLESS_JOB_NAME,
+            event_specific_data=StepMaterializationData(each),
+        )
+        together = DagsterEventBatchMetadata(batch, is_end=i == last)
+        instance.report_dagster_event(event, RUNLESS_RUN_ID, logging.INFO, batch_metadata=together)
 
 
 def _newest(events: Sequence[EventLogEntry]) -> list[int]:

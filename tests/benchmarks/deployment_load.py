@@ -2,7 +2,7 @@
 
     python tests/benchmarks/deployment_load.py [MINUTES]
 
-Its code location has 1,000 assets and one with 10,000 partitions, which a backfill has made. 20 browsers, each logged
+Its code location has 1,000 assets and one with 10,000 partitions, all of them there. 20 browsers, each logged
 in, open the page of one asset after the other, each fourth time that of the partitioned one, and stay on each for a
 minute: what one real Chromium asks for on those pages is recorded first, and asked again at the same moments. 50 runs
 are queued at once when that begins, and again each 10 minutes.
@@ -40,13 +40,12 @@ import dagster as dg
 import object_stores  # noqa: F401  (it keeps the environment of tests away from the deployment)
 import psutil
 import requests
-from dagster._core.execution.backfill import BulkActionStatus
 from person import Person
 from playwright.sync_api import sync_playwright
 from rehearsal import Rehearsal, rehearsal
-from running import wait_until
 
-GOING = (BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING)
+from marin_resources.orchestrator.event_batches import report_together
+
 MINUTES = 60.0
 PARTITIONS = 10_000
 BROWSERS, RUNS, RUNS_EVERY_S, QUIET_S = 20, 50, 600.0, 180.0
@@ -118,7 +117,7 @@ class Measured:
 
 def main(minutes: float) -> int:
     with experiments() as folder, rehearsal(folder) as deployment:
-        make_partitions(deployment)
+        report_partitions(deployment)
         pages = {asset: record(deployment, asset) for asset in (ASSET, PARTITIONED)}
         for asset, recorded in pages.items():
             first = sum(one.after_s <= FIRST_S for one in recorded)
@@ -142,20 +141,12 @@ def main(minutes: float) -> int:
         return report(loaded, memory, ticks(deployment, began), len(runs), succeeded)
 
 
-def make_partitions(deployment: Rehearsal) -> None:
-    """All partitions, by a backfill."""
-    began_s = time.monotonic()
-    backfill = deployment.person("ada").backfill(PARTITIONED)["backfillId"]
+def report_partitions(deployment: Rehearsal) -> None:
+    """All partitions are there, as `marin sync` would report them: on this cluster each would be a job."""
+    key = dg.AssetKey(PARTITIONED.split("/"))
     with deployment.instance() as instance:
-        wait_until(lambda: is_over(instance, backfill), "the backfill ends", timeout_s=1800)
-        made = len(instance.get_materialized_partitions(dg.AssetKey(PARTITIONED.split("/"))))
-    print(f"backfill  {made} partitions in {time.monotonic() - began_s:.0f} s", flush=True)
-    assert made == PARTITIONS
-
-
-def is_over(instance: dg.DagsterInstance, backfill: str) -> bool:
-    found = instance.get_backfill(backfill)
-    return found is not None and found.status not in GOING
+        report_together(instance, [dg.AssetMaterialization(key, partition=f"{i:05}") for i in range(PARTITIONS)])
+        assert len(instance.get_materialized_partitions(key)) == PARTITIONS
 
 
 @contextmanager
