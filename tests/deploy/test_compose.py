@@ -1,0 +1,370 @@
+"""deploy/compose: valid by the schema of the Compose specification, closed, and of the same commands as deploy/vm.
+
+No docker daemon was tried. What a container would give is looked at by itself: PID namespaces, the proxy's Apache, the
+file with the password of Postgres.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.resources
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from postgres_server import USER, postgres
+from running import ROOT, wait_until
+from unit_commands import unit_command, without_address
+
+from marin_resources.doctor.variables import unread
+from marin_resources.process import this_process
+from marin_resources.ray_tpu.cluster.local.head import free_ports
+
+FOLDER = ROOT / "deploy/compose"
+OF_MARIN = {
+    "code": "code",
+    "daemon": "daemon",
+    "webserver": "webserver",
+    "readonly": "readonly",
+    "metrics": "metrics",
+}
+"""Service -> the unit of deploy/vm/systemd that has its command."""
+REACHES = {
+    ("proxy", "webserver"),
+    ("proxy", "readonly"),
+    *((service, "postgres") for service in OF_MARIN),
+}
+"""Who has a network with whom, services of Marin among themselves left out: they are of one user."""
+
+
+def interpolated(text: str, variables: Mapping[str, str]) -> str:
+    """As Compose does it: ${NAME}, ${NAME:-default}, ${NAME:?what is missing}."""
+
+    def value(match: re.Match[str]) -> str:
+        name, kind, rest = match["name"], match["kind"], match["rest"]
+        if variables.get(name):
+            return variables[name]
+        assert kind == ":-", f"{name} is not in example.env"
+        return rest
+
+    return re.sub(r"\$\{(?P<name>\w+)(?P<kind>:[-?])?(?P<rest>[^}]*)\}", value, text)
+
+
+def example() -> dict[str, str]:
+    lines = (FOLDER / "example.env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+COMPOSE: dict[str, Any] = yaml.safe_load(interpolated((FOLDER / "compose.yaml").read_text(), example()))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+
+def validate(compose: object) -> None:
+    """Raises ValidationError."""
+    vendored = importlib.resources.files("check_jsonschema") / "builtin_schemas/vendor/compose-spec.json"
+    schema = json.loads(vendored.read_text())
+    jsonschema.validators.validator_for(schema)(schema).validate(compose)
+
+
+def networks(service: str) -> set[str]:
+    return set(SERVICES[service].get("networks", []))
+
+
+def secrets_of(service: Mapping[str, Any]) -> set[str]:
+    return {one if isinstance(one, str) else one["source"] for one in service.get("secrets", [])}
+
+
+def test_it_is_valid() -> None:
+    validate(COMPOSE)
+
+
+@pytest.mark.parametrize(
+    ("service", "field", "value"),
+    [("code", "readonly", True), ("proxy", "depends_on", {"webserver": {"condition": "healthy"}}), ("code", "user", 1)],
+)
+def test_a_mistake_is_refused(service: str, field: str, value: object) -> None:
+    wrong = copy.deepcopy(COMPOSE)
+    wrong["services"][service][field] = value
+    with pytest.raises(jsonschema.ValidationError):
+        validate(wrong)
+
+
+def test_every_variable_is_in_the_example_and_every_example_is_used() -> None:
+    named = set(re.findall(r"\$\{(\w+)", (FOLDER / "compose.yaml").read_text()))
+    assert named == set(example())
+
+
+@pytest.mark.parametrize("service", OF_MARIN)
+def test_a_service_has_the_command_of_its_unit(service: str) -> None:
+    assert without_address(SERVICES[service]["command"]) == without_address(unit_command(OF_MARIN[service]))
+
+
+@pytest.mark.parametrize("service", OF_MARIN)
+def test_a_service_has_no_variable_that_nothing_reads(service: str) -> None:
+    assert list(unread(SERVICES[service]["environment"])) == []
+
+
+def test_nothing_but_the_proxy_has_a_port() -> None:
+    assert [name for name, service in SERVICES.items() if service.get("ports") or service.get("expose")] == ["proxy"]
+    assert {service.get("network_mode") for service in SERVICES.values()} == {None, "none"}
+
+
+def test_who_reaches_whom() -> None:
+    def shared(a: str, b: str) -> bool:
+        return a != b and bool(networks(a) & networks(b))
+
+    both_ways = REACHES | {(b, a) for a, b in REACHES}
+    others = {"processes", "proxy", "postgres"}
+    found = {(a, b) for a in SERVICES for b in SERVICES if shared(a, b) and {a, b} & others}
+    assert found == both_ways
+    internal = {name for name, network in COMPOSE["networks"].items() if network.get("internal")}
+    assert networks("postgres") == {"back"} <= internal
+    assert "front" in internal
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_is_closed(service: str) -> None:
+    its = SERVICES[service]
+    user, group = its["user"].split(":")
+    assert int(user) > 0
+    assert int(group) > 0
+    assert its["cap_drop"] == ["ALL"]
+    assert its["security_opt"] == ["no-new-privileges:true"]
+    assert its["read_only"] is True
+    assert not its.keys() & {"privileged", "cap_add", "devices", "ipc", "userns_mode", "cgroup_parent"}
+    assert "docker.sock" not in json.dumps(its)
+    assert its["restart"] == "unless-stopped"
+    assert its["mem_limit"]
+    assert set(its["logging"]["options"]) == {"max-size", "max-file"}
+    assert its.get("healthcheck") or service == "processes"
+
+
+def test_services_wait_for_what_they_need() -> None:
+    for service in SERVICES.values():
+        for needed, how in service.get("depends_on", {}).items():
+            healthy = "healthcheck" in SERVICES[needed]
+            assert how["condition"] == ("service_healthy" if healthy else "service_started")
+
+
+def test_the_image_of_postgres_has_a_major_version() -> None:
+    assert re.fullmatch(r"docker\.io/library/postgres:\d+-\w+", SERVICES["postgres"]["image"])
+
+
+def test_no_file_holds_a_secret_and_each_secret_reaches_who_needs_it() -> None:
+    assert all(set(secret) == {"file"} for secret in COMPOSE["secrets"].values())
+    assert {name: secrets_of(service) for name, service in SERVICES.items()} == {
+        "processes": set(),
+        "code": {"pgpass", "ray_token"},
+        **{name: {"pgpass"} for name in ("daemon", "webserver", "readonly", "metrics")},
+        "postgres": {"postgres_password"},
+        "proxy": {"proxy.conf", "tls.crt", "tls.key"},
+    }
+    for name, service in SERVICES.items():
+        for variable, value in service.get("environment", {}).items():
+            assert not re.search(r"(PASSWORD|TOKEN|SECRET|KEY)$", variable), f"{name} has {variable}"
+            assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), f"{name} has a password in {variable}"
+    ignored = ["git", "check-ignore", "deploy/compose/secrets/pgpass", "deploy/compose/.env"]
+    assert len(subprocess.run(ignored, cwd=ROOT, capture_output=True, text=True).stdout.split()) == 2
+    sent = (FOLDER / "proxy/Dockerfile.dockerignore").read_text().splitlines()
+    assert sent[1] == "*"
+    copied = re.findall(r"^COPY (\S+)", (FOLDER / "proxy/Dockerfile").read_text(), re.M)
+    assert sent[2:] == [f"!{path}" for path in copied]
+    assert all((ROOT / "deploy" / path).is_file() for path in copied)
+
+
+def test_every_file_that_it_names_is_here() -> None:
+    assert (FOLDER / COMPOSE["configs"]["dagster.yaml"]["file"]).resolve() == ROOT / "deploy/vm/dagster.yaml"
+    build = SERVICES["proxy"]["build"]
+    assert (FOLDER / build["context"] / build["dockerfile"]).resolve() == FOLDER / "proxy/Dockerfile"
+
+
+def test_users_are_those_of_the_images_and_own_what_they_write() -> None:
+    user_of = {name: service["user"] for name, service in SERVICES.items()}
+    assert "useradd --system --uid 10001" in (ROOT / "deploy/images/Dockerfile").read_text()
+    assert "useradd --system --uid 10002" in (FOLDER / "proxy/Dockerfile").read_text()
+    assert {user_of[name] for name in OF_MARIN} == {"10001:10001"}
+    assert user_of["proxy"] == "10002:10002"
+    assert "uid=10001,gid=10001,mode=0700" in COMPOSE["volumes"]["socket"]["driver_opts"]["o"]
+
+
+# Processes of runs, in PID namespaces
+
+
+def test_code_server_and_daemon_number_processes_alike_and_nobody_else_does() -> None:
+    def where(service: str) -> tuple[str | None, str | None]:
+        return SERVICES[service].get("pid"), SERVICES[service].get("hostname")
+
+    assert where("code") == where("daemon") == ("service:processes", "marin-runs")
+    others = SERVICES.keys() - {"code", "daemon"}
+    assert {where(service) for service in others} == {(None, None)}
+    assert SERVICES["processes"]["init"] is True
+    assert "MARIN_IMAGE" not in re.findall(r"  processes:\n(?:    .*\n)+", (FOLDER / "compose.yaml").read_text())[0]
+
+
+LOOK = "from marin_resources.process import *; import sys; print(process_is_gone(sys.argv[1]), pid_here(sys.argv[1]))"
+
+
+def look_from(namespace: list[str], process: str) -> str:
+    """What `process_is_gone` and `pid_here` say of a process, in a namespace."""
+    command = ["nice", "-n", "19", *namespace, sys.executable, "-c", LOOK, process]
+    looked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert looked.returncode == 0, looked.stderr
+    return looked.stdout.strip()
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or subprocess.run(["unshare", "--pid", "--uts", "--fork", "true"], check=False).returncode != 0,
+    reason="making namespaces needs root, and a machine that allows them",
+)
+def test_without_a_common_namespace_a_run_that_lives_would_look_dead() -> None:
+    run = this_process()
+    host, pid, started = run.split("/")
+    fork = ["unshare", "--pid", "--uts", "--fork", "--mount-proc"]
+    renamed = ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"]
+    assert look_from([], run) == f"False {pid}"  # daemon and code server as they are: it lives, and can be interrupted
+    assert look_from([], f"{host}/{pid}/{float(started) - 1:.2f}") == "True None"  # a dead one is seen
+    assert look_from(fork, run) == "True None"  # the name alone: all runs would be marked as failed
+    assert look_from(renamed, run) == "False None"  # the namespace alone: no run ever would
+
+
+# The proxy
+
+
+@pytest.fixture
+def apache(tmp_path: Path) -> Iterator[dict[str, int]]:
+    """The container's Apache, with its own configuration, at ports that are free; the webservers are away."""
+    program = Path("/usr/sbin/apache2")
+    if not program.exists() or not Path("/usr/lib/apache2/modules/mod_auth_openidc.so").exists():
+        pytest.skip("Apache with mod_auth_openidc is not installed: apt install libapache2-mod-auth-openidc")
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    plain, tls, webserver, read_only = free_ports(4)
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "proxy.conf").write_text("OIDCClientSecret s\nOIDCCryptoPassphrase p\n")
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        "/CN=m",
+    ]
+    made += ["-days", "1", "-keyout", str(secrets / "tls.key"), "-out", str(secrets / "tls.crt")]
+    subprocess.run(made, check=True, capture_output=True)
+    (tmp_path / "run").mkdir()
+    text = (FOLDER / "proxy/apache2.conf").read_text()
+    places = {
+        "/run/secrets": str(secrets),
+        "/run/apache2": str(tmp_path / "run"),
+        "/etc/marin/marin.conf": str(ROOT / "deploy/proxy/marin.conf"),
+        "8080": str(plain),
+        "8443": str(tls),
+        "/proc/self/fd/1": str(tmp_path / "access"),
+        "/proc/self/fd/2": str(tmp_path / "errors"),
+    }
+    for place, here in places.items():
+        assert place in text
+        text = text.replace(place, here)
+    user = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
+    (tmp_path / "apache2.conf").write_text(user + text)
+    names = {
+        **SERVICES["proxy"]["environment"],
+        "MARIN_WEBSERVER": f"127.0.0.1:{webserver}",
+        "MARIN_READ_ONLY": f"127.0.0.1:{read_only}",
+        "MARIN_PROVIDER": f"http://127.0.0.1:{webserver}",
+    }
+    command = [str(program), "-f", str(tmp_path / "apache2.conf"), "-D", "FOREGROUND"]
+    process = subprocess.Popen(command, env={**os.environ, **names})
+    try:
+        wait_until(lambda: _listens(tls) or process.poll() is not None, "Apache listens", timeout_s=20)
+        assert process.poll() is None, (tmp_path / "errors").read_text()
+        yield {"plain": plain, "tls": tls}
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def status(url: str) -> tuple[int, Any]:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _Stay())
+    try:
+        answer = opener.open(url, timeout=10)
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.headers
+    return answer.status, answer.headers
+
+
+def test_the_proxy_starts_with_its_configuration_and_refuses_who_has_no_login(apache: dict[str, int]) -> None:
+    url = f"https://127.0.0.1:{apache['tls']}"
+    assert status(f"{url}/health")[0] == 503  # the webserver is away
+    code, headers = status(f"{url}/graphql/../runs")
+    assert code in (401, 403)
+    assert headers["Strict-Transport-Security"] == "max-age=31536000"
+    moved, headers = status(f"http://127.0.0.1:{apache['plain']}/runs")
+    assert (moved, headers["Location"]) == (301, f"{example()['MARIN_UI_URL']}/runs")
+
+
+def test_hadolint_finds_nothing() -> None:
+    hadolint = Path(sys.executable).with_name("hadolint")
+    if not hadolint.exists():
+        pytest.skip("the group `rehearsal` is not installed: make rehearsal")
+    found = subprocess.run([hadolint, FOLDER / "proxy/Dockerfile"], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_finds_no_mistake_in_the_unit(tmp_path: Path) -> None:
+    place = shutil.copy(FOLDER / "marin-compose.service", tmp_path)
+    (tmp_path / "docker.service").write_text("[Service]\nExecStart=/bin/true\n")
+    env = {"SYSTEMD_UNIT_PATH": f"{tmp_path}:", "PATH": "/usr/bin:/bin"}
+    verified = subprocess.run(["systemd-analyze", "verify", "--man=no", place], env=env, capture_output=True, text=True)
+    assert [line for line in verified.stderr.splitlines() if "is not executable" not in line] == []
+
+
+# Postgres
+
+
+def test_a_password_in_a_file_of_its_own_opens_postgres_and_one_that_others_may_read_does_not(tmp_path: Path) -> None:
+    """The URL of compose.yaml has no password; libpq takes it from PGPASSFILE."""
+    with postgres() as server:
+        url = server.create("marin")
+        password, address = re.findall(rf"{USER}:(.*)@([\d.:]+)/", url)[0]
+        passfile = tmp_path / "pgpass"
+        passfile.write_text(f"127.0.0.1:{address.rpartition(':')[2]}:marin:{USER}:{password}\n")
+        connect = f"import psycopg2; psycopg2.connect('postgresql://{USER}@{address}/marin').close()"
+
+        def opens(mode: int) -> bool:
+            passfile.chmod(mode)
+            env = {**os.environ, "PGPASSFILE": str(passfile)}
+            return subprocess.run([sys.executable, "-c", connect], env=env, capture_output=True).returncode == 0
+
+        assert opens(0o400)
+        assert not opens(0o444)
