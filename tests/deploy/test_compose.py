@@ -225,7 +225,9 @@ def look_from(namespace: list[str], process: str) -> str:
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or subprocess.run(["unshare", "--pid", "--uts", "--fork", "true"], check=False).returncode != 0,
+    os.geteuid() != 0
+    or shutil.which("unshare") is None
+    or subprocess.run(["unshare", "--pid", "--uts", "--fork", "true"], check=False).returncode != 0,
     reason="making namespaces needs root, and a machine that allows them",
 )
 def test_without_a_common_namespace_a_run_that_lives_would_look_dead() -> None:

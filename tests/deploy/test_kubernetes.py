@@ -9,7 +9,7 @@ import copy
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import kubernetes_validate
@@ -219,16 +219,34 @@ def pods(run: dict[str, Any]) -> dict[str, tuple[str, dict[str, str], list[int]]
     return found | {name: (namespace, labels, []) for name, (namespace, labels) in OUTSIDE.items()}
 
 
-def test_who_reaches_whom(run: dict[str, Any]) -> None:
+def reached(run: Mapping[str, Any], ends: Sequence[str]) -> set[tuple[str, str, int]]:
+    """Who reaches whom, if the policies held at these ends of a connection alone."""
     found = set()
     all_of_them = pods(run)
     for source, (from_namespace, from_labels, _) in all_of_them.items():
         for target, (to_namespace, to_labels, ports) in all_of_them.items():
             for port in ports:
                 out = from_namespace != HERE or allows("Egress", from_labels, to_namespace, to_labels, port)
-                if source != target and out and allows("Ingress", to_labels, from_namespace, from_labels, port):
+                into = allows("Ingress", to_labels, from_namespace, from_labels, port)
+                if source != target and (out or "Egress" not in ends) and into:
                     found.add((source, target, port))
-    assert found == REACHES
+    return found
+
+
+def test_who_reaches_whom(run: dict[str, Any]) -> None:
+    assert reached(run, ["Egress", "Ingress"]) == REACHES
+
+
+def test_who_is_asked_refuses_by_itself(run: dict[str, Any]) -> None:
+    """Also where a plugin does not hold pods back from asking. The proxy alone answers everybody."""
+    assert {one for one in reached(run, ["Ingress"]) if one[1] != "proxy"} == {
+        one for one in REACHES if one[1] != "proxy"
+    }
+
+
+def test_nothing_is_allowed_to_a_pod_that_no_rule_names() -> None:
+    [nothing] = [one["spec"] for one in POLICIES if one["metadata"]["name"] == "nothing"]
+    assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
 
 
 def test_a_service_leads_to_pods_and_one_of_them_alone_is_outside() -> None:
