@@ -12,7 +12,9 @@ LOCAL_DEPLOYMENT := PYTHONPATH=deploy/local:tests/support .venv/bin/python -m lo
 EXTRAS := --extra curate --extra train --extra evaluate
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
+ifeq ($(MARIN_CONFIG)$(wildcard $(DAGSTER_HOME)/marin.toml),) # a file with settings may have a prefix
 export MARIN_PREFIX ?= $(CURDIR)/outputs
+endif
 export UV_PYTHON_DOWNLOADS := never
 export UV_HTTP_TIMEOUT := 300
 # A company's own certificates are among the system's. pip 24.2 looks there by itself; older ones are told.

@@ -20,6 +20,7 @@ os.environ.update(
     HF_HUB_OFFLINE="1",
     HF_DATASETS_OFFLINE="1",
     DO_NOT_TRACK="1",
+    MARIN_CONFIG="",  # no settings of the person who runs the tests
 )
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # tests import helpers from there, and workers do too
 

@@ -36,6 +36,7 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
+from marin_resources.configuration.check import load_settings
 from marin_resources.drift.drift import Drift
 from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
@@ -63,6 +64,7 @@ def executor_main(
     """
     _refuse_import()
     try:
+        load_settings()
         _require_steps(steps)
         hand_over(steps)
         return _run(steps, description, _parse(description, max_concurrent))

@@ -17,6 +17,7 @@ import marin_assets
 from marin_assets.cli.entry_point import SENTENCES
 from marin_assets.cli.options import OptionError, OptionParser
 from marin_assets.cli.output import print_line, print_stderr
+from marin_resources.configuration.check import load_settings
 from marin_resources.storage.control.protocol import UnavailableError
 
 VERBS = {
@@ -67,6 +68,8 @@ def _run(
         got = f"got {verb!r} as the verb" if verb else "got no verb"
         raise OptionError(f"{command}: {got}, expected {_one_of(verbs)}. See '{command} --help'.")
     module = importlib.import_module(f"{package}.{verb.replace('-', '_')}")
+    if command == "marin":
+        load_settings(check=verb != "doctor")  # which says itself what is wrong with each
     if hasattr(module, "VERBS"):
         return _run(arguments[1:], f"{command} {verb}", module.VERBS, module.__name__)
     parser = OptionParser(prog=f"{command} {verb}", description=module.__doc__)

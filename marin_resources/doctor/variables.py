@@ -5,43 +5,15 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterator, Mapping
-from urllib.parse import urlsplit
 
+from marin_resources.configuration.check import check_setting
+from marin_resources.configuration.file import source_of
+from marin_resources.configuration.table import BY_NAME, CLUSTER, PREFIX, REGIONS
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
-from marin_resources.storage.lease.text import ttl_s
-from marin_resources.storage.usage.prices import declared_prices
+from marin_resources.settings import SettingError
 
 SUBJECT = "variables"
-SETTINGS = frozenset(
-    {
-        "MARIN_CLUSTER",
-        "MARIN_CLUSTER_CODE",
-        "MARIN_CLUSTER_ENVIRONMENTS",
-        "MARIN_CLUSTER_IMAGE_ROOT",
-        "MARIN_CLUSTER_NODE_TYPES",
-        "MARIN_CLUSTER_OUTAGE_TIMEOUT_S",
-        "MARIN_CLUSTER_START_TIMEOUT_S",
-        "MARIN_CLUSTER_TOKEN_SECRET",
-        "MARIN_CLUSTER_WORKING_DIR",
-        "MARIN_DEVICE_PRICES",
-        "MARIN_FAKE_TPU",
-        "MARIN_LEASE_TTL_S",
-        "MARIN_LOG_FORMAT",
-        "MARIN_MIRROR_BUDGET_GB",
-        "MARIN_MIRROR_PREFIXES",
-        "MARIN_MIRROR_PRICES",
-        "MARIN_PACKAGES_DIR",
-        "MARIN_POSTGRES_URL",
-        "MARIN_PREFIX",
-        "MARIN_REGION",
-        "MARIN_SECRETS_DIR",
-        "MARIN_SECRETS_PROJECT",
-        "MARIN_SECRET_MANAGER_URL",
-        "MARIN_STATE_DIR",
-        "MARIN_UI_URL",
-        "MARIN_WEBHOOK_URL",
-    }
-)
+SETTINGS = frozenset(name for name in BY_NAME if name.startswith("MARIN_"))
 """What a person sets. docs/reference/configuration.md has a row for each."""
 INTERNAL = frozenset(
     {
@@ -63,13 +35,29 @@ INTERNAL = frozenset(
     }
 )
 """What a process sets for its children."""
+OTHER_LOOKS = (PREFIX, REGIONS, CLUSTER)
+"""Checks that the looks at prefix, regions and cluster make."""
 
 
 def look() -> Iterator[Finding]:
     yield from unread(os.environ)
     yield from _unusable()
-    found = sorted(name for name in os.environ if name in SETTINGS)
-    yield ok(SUBJECT, f"set: {', '.join(found) or 'none, each has its default'}")
+    yield from _sources()
+
+
+def _sources() -> Iterator[Finding]:
+    """Where the values are from."""
+    found: dict[str, list[str]] = {}
+    for name in BY_NAME:
+        found.setdefault(source_of(name) or "default", []).append(name)
+    for source in sorted(found, key=lambda one: (one == "default", one != "environment", one)):
+        named = source if source in ("default", "environment") else repr(source)
+        yield ok(SUBJECT, f"from {named}: {', '.join(found[source])}" if source != "default" else _defaults(found))
+
+
+def _defaults(found: Mapping[str, list[str]]) -> str:
+    count = len(found["default"])
+    return f"{count} have their default" if len(found) > 1 else "none is set, each has its default"
 
 
 def unread(environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -86,12 +74,13 @@ def unread(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _unusable() -> Iterator[Finding]:
-    """What no other look reads. Raises SettingError for the first that is wrong."""
-    ttl_s()
-    declared_prices()
-    ui = os.environ.get("MARIN_UI_URL", "")
-    if ui and (urlsplit(ui).scheme not in ("http", "https") or not urlsplit(ui).hostname):
-        yield wrong(SUBJECT, f"MARIN_UI_URL is {ui!r}, expected the address of the UI, such as http://127.0.0.1:3000.")
+    """What no other look reads."""
+    for setting in BY_NAME.values():
+        try:
+            if setting.check not in OTHER_LOOKS:
+                check_setting(setting)
+        except SettingError as error:
+            yield wrong(SUBJECT, str(error))
     packages = os.environ.get("MARIN_PACKAGES_DIR", "")
     if packages and os.path.exists(packages) and not os.access(packages, os.W_OK | os.X_OK):
         yield warning(SUBJECT, f"MARIN_PACKAGES_DIR is {packages!r}, which this user may not write. Choose another.")

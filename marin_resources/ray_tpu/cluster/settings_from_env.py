@@ -46,6 +46,14 @@ def settings_from_env(cluster: str | None, **overrides: Any) -> ClusterSettings 
     return ClusterSettings(address=_checked_address(address, what), **fields)
 
 
+def check_environment() -> None:
+    """Check all variables of a cluster, without a look at one. Raises SettingError."""
+    _fields_from_env(os.environ)
+    address = os.environ.get(VARIABLE, "").strip()
+    if address and address != LOCAL:
+        _checked_address(address, VARIABLE)
+
+
 def _local() -> dict[str, Any]:
     # late, for its weight: psutil and subprocesses serve a local cluster alone
     from marin_resources.ray_tpu.cluster.local import local_cluster

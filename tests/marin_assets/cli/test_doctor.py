@@ -265,7 +265,10 @@ MISTAKES = {
     no_time_for_a_lease: ("variables", "MARIN_LEASE_TTL_S is '0', expected seconds above 0."),
     a_price_without_day: ("variables", "MARIN_DEVICE_PRICES has 'v5p=4.2', expected device=dollars@day"),
     a_negative_budget: ("regions", "MARIN_MIRROR_BUDGET_GB is '-1', expected a number of GB"),
-    a_ui_without_scheme: ("variables", "MARIN_UI_URL is 'dagster.example.org', expected the address of the UI"),
+    a_ui_without_scheme: (
+        "variables",
+        "MARIN_UI_URL is 'dagster.example.org', expected an address that begins with http:// or",
+    ),
     a_module_in_the_environment: ("variables", "DAGSTER_MODULE_NAME is set, so `dagster dev` does not start."),
     an_experiment_that_does_not_import: (
         "experiments",
@@ -327,7 +330,7 @@ def test_people_read_a_table(machine: Machine, capsys: pytest.CaptureFixture[str
     assert main(["doctor", "variables"]) == 1
     first, *_, last = capsys.readouterr().out.splitlines()
     assert first.split(maxsplit=2) == ["wrong", *MISTAKES[a_typo]]
-    assert last == "1 wrong, 0 warnings, 1 ok"
+    assert last == "1 wrong, 0 warnings, 2 ok"
 
 
 def test_an_unknown_subject_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
