@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Build the image with docker, podman or buildah, whichever is there; print its size, and write what is in it.
-#   deploy/images/build.sh [TAG]         BASE=debian:bookworm-slim
-# Beside the image: marin.sbom.json (CycloneDX, of the packages of uv.lock) and marin.packages.txt (Debian's).
+# Build an image with docker, podman or buildah, whichever is there; print its size, and write what is in it.
+#   deploy/images/build.sh [TAG]            BASE=debian:bookworm-slim
+#   deploy/images/build.sh --proxy [TAG]    the login in front, of deploy/compose/proxy
+# Beside the image: marin.packages.txt (Debian's; or marin-proxy.packages.txt) and marin.sbom.json (CycloneDX, uv.lock).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-tag=${1:-marin}
+file=deploy/images/Dockerfile context=. image=marin
+if [ "${1:-}" = --proxy ]; then
+    file=deploy/compose/proxy/Dockerfile context=deploy image=marin-proxy
+    shift
+fi
+tag=${1:-$image}
 base=${BASE:-debian:bookworm-slim}
 out=${OUT:-dist}
 mkdir -p "$out"
@@ -19,19 +25,22 @@ case $builder in
     buildah)
         # A network with certificates of its own: they are of the build, not of the image.
         certs=(--volume /etc/ssl/certs:/etc/ssl/certs:ro)
-        buildah bud --network host "${certs[@]}" --build-arg BASE="$base" -t "$tag" -f deploy/images/Dockerfile .
+        buildah bud --network host "${certs[@]}" --build-arg BASE="$base" -t "$tag" -f "$file" "$context"
         size=$(buildah images --json "$tag" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["size"])')
         enter() { container=$(buildah from "$tag"); buildah run "$container" -- "$@"; buildah rm "$container" >/dev/null; }
         ;;
     *)
-        "$builder" build --build-arg BASE="$base" -t "$tag" -f deploy/images/Dockerfile .
+        "$builder" build --build-arg BASE="$base" -t "$tag" -f "$file" "$context"
         size=$("$builder" images --format '{{.Size}}' "$tag" | head -1)
         enter() { "$builder" run --rm "$tag" "$@"; }
         ;;
 esac
-enter dpkg-query --show --showformat '${Package} ${Version}\n' > "$out/marin.packages.txt"
-.tools/bin/uv export --quiet --locked --no-default-groups --extra deploy --format cyclonedx1.5 > "$out/marin.sbom.json"
+lists=$out/$image
+enter dpkg-query --show --showformat '${Package} ${Version}\n' > "$lists.packages.txt"
 echo "image     $tag"
 echo "size      $size"
-echo "Debian    $(wc -l < "$out/marin.packages.txt") packages: $out/marin.packages.txt"
-echo "Python    $(grep -c '"purl"' "$out/marin.sbom.json") packages: $out/marin.sbom.json"
+echo "Debian    $(wc -l < "$lists.packages.txt") packages: $lists.packages.txt"
+if [ "$image" = marin ]; then
+    .tools/bin/uv export --quiet --locked --no-default-groups --extra deploy --format cyclonedx1.5 > "$lists.sbom.json"
+    echo "Python    $(grep -c '"purl"' "$lists.sbom.json") packages: $lists.sbom.json"
+fi

@@ -1,4 +1,4 @@
-"""The image is built from deploy/images by buildah, and entered: its services start there, as a user that is not root.
+"""The images are built by buildah, and entered: the services start there, as a user that is not root.
 
 Instead of Debian's image from a hub it stands on a Debian that mmdebstrap makes. Docker and Kubernetes are not tried.
 """
@@ -29,7 +29,7 @@ pytestmark = [
         reason="Building an image needs root, buildah and mmdebstrap: apt install buildah mmdebstrap",
     ),
 ]
-BASE, IMAGE = "localhost/marin-test-base", "marin-test"
+BASE, IMAGE, PROXY = "localhost/marin-test-base", "marin-test", "marin-proxy-test"
 ENVIRONMENT = {"STORAGE_DRIVER": "vfs", "BUILDAH_ISOLATION": "chroot"}
 FOLDER = "/var/lib/marin"
 SERVICES = """
@@ -55,20 +55,31 @@ def buildah(*arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """What the build printed."""
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Debian of mmdebstrap, as an image."""
     folder = tmp_path_factory.mktemp("base")
     bootstrap = ["mmdebstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", str(folder / "base.tar")]
     subprocess.run(bootstrap, check=True, capture_output=True)
     (folder / "Dockerfile").write_text("FROM scratch\nADD base.tar /\n")
     buildah("bud", "-t", BASE, "-f", str(folder / "Dockerfile"), str(folder))
     (folder / "base.tar").unlink()
-    env = {**os.environ, **ENVIRONMENT, "BASE": BASE, "BUILDER": "buildah", "OUT": str(folder)}
-    command = [str(ROOT / "deploy/images/build.sh"), IMAGE]
+    yield BASE
+    buildah("rmi", BASE)
+
+
+def build(base: str, out: Path, *arguments: str) -> str:
+    """What the build prints."""
+    env = {**os.environ, **ENVIRONMENT, "BASE": base, "BUILDER": "buildah", "OUT": str(out)}
+    command = [str(ROOT / "deploy/images/build.sh"), *arguments]
     ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
-    yield ended.stdout
-    buildah("rmi", IMAGE, BASE)
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def built(base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    yield build(base, tmp_path_factory.mktemp("built"), IMAGE)
+    buildah("rmi", IMAGE)
 
 
 @pytest.fixture
@@ -157,6 +168,34 @@ def loaded(person: Person) -> bool:
         return "RepositoryConnection" in str(person.ask("{ repositoriesOrError { __typename } }"))
     except OSError:
         return False
+
+
+def test_the_image_of_the_login_takes_its_configuration(base: str, tmp_path: Path) -> None:
+    printed = build(base, tmp_path, "--proxy", PROXY)
+    assert re.search(r"^size +\d", printed, re.M), printed
+    assert "libapache2-mod-auth-openidc " in (tmp_path / "marin-proxy.packages.txt").read_text()
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "proxy.conf").write_text("OIDCClientSecret s\nOIDCCryptoPassphrase p\n")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=m", "-days", "1"]
+    made += ["-keyout", str(secrets / "tls.key"), "-out", str(secrets / "tls.crt")]
+    subprocess.run(made, check=True, capture_output=True)
+    for secret in secrets.iterdir():
+        os.chown(secret, 10002, 10002)
+        secret.chmod(0o400)
+    names = {"MARIN_URL": "https://marin.example.org", "MARIN_PROVIDER": "https://accounts.example.org"}
+    names |= {"MARIN_CLIENT_ID": "marin", "MARIN_READERS": "readers", "MARIN_OPERATORS": "operators"}
+    names |= {"MARIN_WEBSERVER": "webserver:3000", "MARIN_READ_ONLY": "readonly:3001"}
+    container = buildah("from", PROXY).strip()
+    try:
+        assert inside(container, "id -u").strip() == "10002"
+        assert inside(container, "command -v gcc cc c++ clang ld make python3 || true").strip() == ""
+        given = [f"--env={name}={value}" for name, value in names.items()]
+        test = ["/usr/sbin/apache2", "-t", "-f", "/etc/marin/apache2.conf"]
+        buildah("run", f"--volume={secrets}:/run/secrets:ro", *given, container, "--", *test)
+    finally:
+        buildah("rm", container)
+        buildah("rmi", PROXY)
 
 
 def test_hadolint_finds_nothing() -> None:

@@ -60,13 +60,20 @@ def test_a_mistake_in_a_manifest_is_refused(name: str) -> None:
                 kubernetes_validate.validate({**copy.deepcopy(manifest), "specs": {}}, VERSIONS[-1], strict=True)
 
 
+def test_the_daemon_has_our_dagster_yaml_and_not_the_one_of_the_chart() -> None:
+    """The chart mounts its own at `dagsterHome`, whatever its values say."""
+    [home] = [one["value"] for one in DAEMON["env"] if one["name"] == "DAGSTER_HOME"]
+    [ours] = [one["name"] for one in DAEMON["volumes"] if one.get("configMap") == {"name": "marin-dagster-yaml"}]
+    assert home != VALUES["global"]["dagsterHome"]
+    assert {"name": ours, "mountPath": f"{home}/dagster.yaml", "subPath": "dagster.yaml"} in DAEMON["volumeMounts"]
+
+
 def test_kustomize_is_given_every_file_and_makes_every_config_map() -> None:
     made = {one["name"]: [*one.get("files", []), *one.get("envs", [])] for one in KUSTOMIZATION["configMapGenerator"]}
     here = {path.name for path in FOLDER.iterdir()} - {"kustomization.yaml", "values.yaml"}
     assert {*KUSTOMIZATION["resources"], *(file for files in made.values() for file in files)} == here
     text = json.dumps([MANIFESTS, VALUES, DAGSTER_YAML])
     named = set(re.findall(r'"configMap(?:Ref)?": \{"name": "([\w-]+)"', text)) | {
-        VALUES["global"]["dagsterInstanceConfigMap"],
         VALUES["dagsterWebserver"]["workspace"]["externalConfigmap"],
         DAGSTER_YAML["run_launcher"]["config"]["instance_config_map"],
         *DAGSTER_YAML["run_launcher"]["config"]["env_config_maps"],
@@ -292,7 +299,7 @@ def test_the_code_location_has_the_command_of_its_unit() -> None:
 def test_images_are_one_build_and_postgres_is_that_of_compose() -> None:
     compose = yaml.safe_load((ROOT / "deploy/compose/compose.yaml").read_text())["services"]
     of_postgres = VALUES["postgresql"]["image"]
-    postgres = f"{of_postgres['repository']}:{of_postgres['tag']}"
+    postgres = "{registry}/{repository}:{tag}".format(**of_postgres)
     assert container_of("marin-postgres")["image"] == postgres == compose["postgres"]["image"]
     assert pod_of(WORKLOADS["marin-postgres"])["securityContext"]["runAsUser"] == int(
         compose["postgres"]["user"].split(":")[0]
@@ -306,9 +313,9 @@ def test_settings_are_ones_that_something_reads() -> None:
     environ = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
     environ |= {one["name"]: one["value"] for one in CODE["env"]}
     assert list(unread(environ)) == []
-    assert [f"{one['name']}={one['value']}" for one in CODE["env"]] == DAGSTER_YAML["run_launcher"]["config"][
-        "env_vars"
-    ]
+    launcher = DAGSTER_YAML["run_launcher"]["config"]
+    of_runs = [f"DAGSTER_HOME={launcher['dagster_home']}", *launcher["env_vars"]]
+    assert [f"{one['name']}={one['value']}" for one in CODE["env"]] == of_runs
     conf = (ROOT / "deploy/proxy/marin.conf").read_text()
     proxy = [line.split("=")[0] for line in (FOLDER / "proxy.env").read_text().splitlines() if line[0] != "#"]
     assert sorted(proxy) == sorted(set(re.findall(r"\$\{(MARIN_\w+)\}", conf)))

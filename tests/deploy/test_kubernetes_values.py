@@ -53,7 +53,6 @@ CHART = fields(
     **{
         "global": fields(
             dagsterHome=TEXT,
-            dagsterInstanceConfigMap=TEXT,
             postgresqlSecretName=TEXT,
             serviceAccountName=TEXT,
             celeryConfigSecretName=TEXT,
@@ -87,7 +86,7 @@ CHART = fields(
         postgresqlUsername=TEXT,
         postgresqlDatabase=TEXT,
         service=fields(port=NUMBER),
-        image=PICTURE,
+        image=fields(registry=TEXT, **PICTURE["properties"]),
     ),
     rabbitmq=fields(enabled=NO),
     redis=fields(enabled=NO),
@@ -110,9 +109,11 @@ The chart has a schema of its own, which Helm holds values to. It is in no packa
 
 
 @cache
-def kubernetes_definitions(_uri: str) -> Resource[Any]:
+def kubernetes_definitions(uri: str) -> Resource[Any]:
+    """Ours are strict. The chart adds `enabled` to Kubernetes' probes, so what it refers to allows more fields."""
     folder = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema"
-    newest = max(one.name for one in folder.iterdir() if one.name.endswith("-local-strict"))
+    kind = "-local-strict" if uri.startswith("kubernetes:") else "-local"
+    newest = max(one.name for one in folder.iterdir() if one.name.endswith(kind))
     contents = json.loads((folder / newest / "_definitions.json").read_text())
     contents["definitions"] = contents["$defs"]  # as older schemas call them
     return Resource.from_contents(contents, default_specification=DRAFT202012)
