@@ -26,7 +26,7 @@ endif
 # a leaner .venv would recompile Dagster and JAX in every process that starts
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help init quickstart test test-all check fix dev deploy-local deploy-local-down bench docs clean rehearsal
+.PHONY: help init quickstart test test-all check fix dev deploy-local deploy-local-down bench pictures docs clean rehearsal
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -70,6 +70,9 @@ deploy-local-down: rehearsal ## end it, and remove all that it has stored
 
 bench: rehearsal ## every benchmark; each prints a ratio and its limit
 	for file in tests/benchmarks/*.py; do echo "== $$file"; .venv/bin/python $$file || exit 1; done
+
+pictures: rehearsal ## the pictures in docs/images, of a real UI, by Chromium
+	.venv/bin/python tests/pictures $(PICTURES)
 
 docs: init ## run the code that the docs show
 	.venv/bin/python -m pytest tests/docs

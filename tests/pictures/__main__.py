@@ -1,0 +1,211 @@
+"""`make pictures`: the pictures in docs/images, of a real UI that shows what a real run has made.
+
+    python tests/pictures [NAME ...]      all, or those that are named
+
+The experiments are those of the documentation: the quickstart, the drops, the small model that is evaluated while it
+trains. They run in a copy of the checkout, so that an edit of one does what a reader's edit does. Some ten minutes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from dagster_dev import BACKFILL, DagsterDev, dagster_dev
+from pages import ROOT, Checkout, blocks
+from playwright.sync_api import Page, sync_playwright
+from running import wait_until
+
+IMAGES = ROOT / "docs/images"
+DROPS = [f"2026-{month:02}" for month in range(1, 7)]
+LATE = "2026-05"
+"""It never arrives."""
+BACKFILL_ENDED = ("COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
+CHANGE = "sed -i 's/LlamaSpec()/LlamaSpec(hidden_dim=versioned(128))/' marin_assets/experiments/quickstart.py"
+ADD = """mutation($key: String!) { addDynamicPartition(partitionsDefName: "drops", partitionKey: $key,
+  repositorySelector: {repositoryLocationName: "marin", repositoryName: "__repository__"}) { __typename } }"""
+RUNS = "query($f: RunsFilter!) { runsOrError(filter: $f) { ... on Runs { results { runId } } } }"
+RELOAD = 'mutation { reloadRepositoryLocation(repositoryLocationName: "marin") { __typename } }'
+
+
+@dataclass
+class Scene:
+    """What has been made, and the UI and browser to look at it."""
+
+    checkout: Checkout
+    dev: DagsterDev
+    page: Page
+    backfill: str
+    failed_run: str
+
+    clip: Any = None
+    """The part of the window that is the picture; all of it by default."""
+
+    def open(self, path: str, *texts: str, width: int = 1400, height: int = 900) -> None:
+        """A page of the UI, when all these texts are there."""
+        self.clip = None
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.goto(f"{self.dev.url}{path}")
+        for text in texts:
+            self.page.get_by_text(text).first.wait_for(timeout=60_000)
+        self.page.wait_for_load_state("networkidle")
+        self.page.wait_for_timeout(1_500)  # what moves comes to rest
+
+
+def lineage(scene: Scene) -> None:
+    scene.open("/locations/marin/asset-groups/quickstart", "contamination_left", "report", width=2200, height=1500)
+    left, top, right = 240, 160, 60  # the navigation, the header, the buttons of the zoom
+    scene.clip = {"x": left, "y": top, "width": 2200 - left - right, "height": 1500 - top}
+
+
+def asset(scene: Scene) -> None:
+    scene.open("/assets/quickstart/checkpoints", "loss_curve", height=960)
+
+
+def partitions(scene: Scene) -> None:
+    scene.open(f"/assets/drops/raw?view=partitions&partition={LATE}", DROPS[0], height=620)
+    scene.page.wait_for_timeout(3_000)
+
+
+def backfill(scene: Scene) -> None:
+    scene.open(f"/runs/b/{scene.backfill}", "drops / raw", height=560)
+
+
+def failure(scene: Scene) -> None:
+    scene.open(f"/runs/{scene.failed_run}", "RUN_FAILURE", height=800)
+
+
+def sensors(scene: Scene) -> None:
+    scene.open("/automation", "watched_scores", height=700)
+
+
+def scores(scene: Scene) -> None:
+    scene.open("/assets/watched/checkpoint_evaluation", "step-0000", height=840)
+    scene.page.get_by_role("button", name="Plots").click()
+    scene.page.wait_for_timeout(3_000)
+
+
+def waterfall(scene: Scene) -> None:
+    """The figure of the report, which is a page of its own."""
+    [report] = scene.checkout.folder.glob("outputs/report/quickstart-*/report.html")
+    scene.page.set_viewport_size({"width": 1200, "height": 3000})
+    scene.page.goto(report.as_uri())
+    scene.clip = scene.page.locator("svg.waterfall").bounding_box()
+
+
+def unsynced(scene: Scene) -> None:
+    done = scene.checkout.shell(CHANGE)
+    assert done.returncode == 0, done.stdout
+    scene.dev.ask(RELOAD)
+    scene.open("/assets/quickstart/checkpoints", "Unsynced", height=620)
+
+
+PICTURES: dict[str, Callable[[Scene], None]] = {
+    scene.__name__: scene
+    for scene in (lineage, asset, partitions, backfill, failure, sensors, scores, waterfall, unsynced)
+}
+"""In this order: the last one changes what the others show."""
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in PICTURES]
+    if unknown:
+        print(f"There is no picture {unknown[0]!r}; there are {', '.join(PICTURES)}.", file=sys.stderr)
+        return 2
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        print("Chromium is not installed: apt install chromium", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
+        checkout = Checkout(Path(folder))
+        make_quickstart(checkout)
+        make_drops(checkout)
+        make_watched(checkout)
+        with ui(checkout) as dev, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            backfill_id, failed_run = backfill_drops(dev)
+            scene = Scene(checkout, dev, browser.new_page(), backfill_id, failed_run)
+            for name, show in PICTURES.items():
+                if not names or name in names:
+                    show(scene)
+                    scene.page.screenshot(path=IMAGES / f"{name}.png", clip=scene.clip)
+                    print(f"{IMAGES / name}.png", flush=True)
+            browser.close()
+    return 0
+
+
+def make_quickstart(checkout: Checkout) -> None:
+    _do(checkout, "python -m marin_assets.experiments.quickstart")
+
+
+def make_drops(checkout: Checkout) -> None:
+    """The experiment of the page, and six drops of which one is late."""
+    _save(checkout, "docs/how-to/curate-data-in-drops.md")
+    articles = sorted(topics.items())
+    for number, drop in enumerate(DROPS):
+        if drop != LATE:
+            (checkout.folder / "drops" / drop).mkdir(parents=True)
+            with gzip.open(checkout.folder / "drops" / drop / "articles.jsonl.gz", "wt") as file:
+                for title, body in articles[number % 2 :: 2]:
+                    file.write(json.dumps({"title": title, "body": body}) + "\n")
+    _do(checkout, f"python -m marin_assets.experiments.drops --select +tokenized --partition {DROPS[0]}")
+
+
+def make_watched(checkout: Checkout) -> None:
+    _save(checkout, "docs/how-to/evaluate-every-checkpoint.md")
+    _do(checkout, "python -m marin_assets.experiments.watched")
+    exports = sorted(path.name for path in checkout.folder.glob("outputs/checkpoints/watched-*/hf/step-*"))
+    for export in exports:
+        _do(checkout, f"python -m marin_assets.experiments.watched --partition {export}")
+
+
+def _save(checkout: Checkout, page: str) -> None:
+    """The files that a page shows, where it says."""
+    for block in blocks(ROOT / page):
+        if block.path is not None:
+            checkout.save(block)
+
+
+def _do(checkout: Checkout, command: str) -> None:
+    print(f"$ {command}", flush=True)
+    done = checkout.shell(command)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@contextlib.contextmanager
+def ui(checkout: Checkout) -> Iterator[DagsterDev]:
+    """`marin dev` of the copy."""
+    home, prefix = checkout.folder / ".dagster", checkout.folder / "outputs"
+    variables = {"DAGSTER_HOME": str(home), "MARIN_PREFIX": str(prefix), "PYTHONPATH": str(checkout.folder)}
+    workspace, log = checkout.folder / "workspace.yaml", checkout.folder / "dev.log"
+    with contextlib.chdir(checkout.folder), dagster_dev(workspace, log, variables) as dev:  # it looks there first
+        yield dev
+
+
+def backfill_drops(dev: DagsterDev) -> tuple[str, str]:
+    """A backfill of all drops, through the daemon; it, and a run of it that failed."""
+    for drop in DROPS[1:]:
+        dev.ask(ADD, key=drop)
+    chain = ["drops/raw", "drops/documents", "drops/attributes/repetition", "drops/consolidated", "drops/tokenized"]
+    params: dict[str, Any] = {"assetSelection": [{"path": name.split("/")} for name in chain], "partitionNames": DROPS}
+    launched = dev.ask(BACKFILL, p=params)["launchPartitionBackfill"]
+    assert launched["__typename"] == "LaunchBackfillSuccess", launched
+    made = launched["backfillId"]
+    wait_until(lambda: dev.backfill_status(made) in BACKFILL_ENDED, "the backfill", timeout_s=1200)
+    runs = dev.ask(RUNS, f={"tags": [{"key": "dagster/backfill", "value": made}], "statuses": ["FAILURE"]})
+    return made, runs["runsOrError"]["results"][0]["runId"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
