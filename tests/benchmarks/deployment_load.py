@@ -295,7 +295,8 @@ def report(loaded: Measured, memory: list[dict[str, float]], sensors: list[Ticks
         numbers = f"{len(one.between_s)} times {one.interval_s:g} s, longest {max(one.between_s):.1f}"
         print(f"ticks     {one.sensor}: {numbers}, median's ratio {one.ratio():.3f}; limit {TICK_LIMIT:g}")
     for name, ratio in ratios.items():
-        mb = f"{quarter[name]:.0f} MB, {memory[-1][name]:.0f} MB"
+        at = [len(memory) // 4, len(memory) // 2, 3 * len(memory) // 4, -1]  # where it flattens, if it does
+        mb = ", ".join(f"{memory[i][name]:.0f}" for i in at) + " MB"
         print(f"memory    {name}: {mb}, ratio {ratio:.3f}; limit {MEMORY_LIMIT:g}")
     print(f"runs      {succeeded} of {runs} succeeded; {os.cpu_count()} cores")
     in_time = bool(sensors) and all(one.ratio() <= TICK_LIMIT for one in sensors)
