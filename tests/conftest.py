@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,15 @@ from time_budget import TimeBudget, read_budget
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(schedule)
     config.pluginmanager.register(TimeBudget(read_budget()))
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """A test ends with the handlers that it began with: a child of a process that ignores SIGTERM ignores it too."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
