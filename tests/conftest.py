@@ -38,13 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(TimeBudget(read_budget()))
 
 
-@pytest.fixture(autouse=True)
-def signals() -> Iterator[None]:
-    """A test ends with the handlers that it began with: a child of a process that ignores SIGTERM ignores it too."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what it runs in the background so. Dagster (1.13.27) then ignores SIGTERM too, as do its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
