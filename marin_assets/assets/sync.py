@@ -24,7 +24,7 @@ from marin_resources.storage.output.states import State
 from marin_resources.storage.output.store import Store
 
 AT_ONCE = 500
-"""Outputs that are looked at and reported together: those of one batch are lost with a process that is killed."""
+"""Outputs that are looked at and reported together. A process that is killed leaves its last batch to the next one."""
 
 
 def find_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> tuple[list[Node], list[str]]:

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from marin_resources.doctor.bucket_rules import Bucket, Rule, read_bucket
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
+from marin_resources.orchestrator.compute_logs.objects import FOLDER as FOLDER_OF_LOGS
 from marin_resources.settings import default_prefix
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 
 SUBJECT = "bucket"
-LOGS = ".marin/logs"
-"""Below the prefix: the logs of runs, which a rule may delete."""
 
 
 def look() -> Iterator[Finding]:
@@ -44,7 +43,9 @@ def judge(bucket: Bucket, key: str) -> Iterator[Finding]:
 def _of_rule(name: str, rule: Rule, key: str) -> Finding | None:
     below = f"{key}/" if key else ""
     whole = not rule.places or any(below.startswith(place) for place in rule.places)
-    part = [place for place in rule.places if place.startswith(below) and not place.startswith(f"{below}{LOGS}/")]
+    part = [
+        place for place in rule.places if place.startswith(below) and not place.startswith(f"{below}{FOLDER_OF_LOGS}/")
+    ]
     if not whole and not part:
         return None
     if rule.what != "deletes":

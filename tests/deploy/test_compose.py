@@ -24,6 +24,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from certificates import make_certificate
 from postgres_server import USER, postgres
 from running import ROOT, wait_until
 from unit_commands import unit_command, without_address
@@ -256,20 +257,7 @@ def apache(tmp_path: Path) -> Iterator[dict[str, int]]:
     secrets = tmp_path / "secrets"
     secrets.mkdir()
     (secrets / "proxy.conf").write_text("OIDCClientSecret s\nOIDCCryptoPassphrase p\n")
-    made = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-subj",
-        "/CN=m",
-    ]
-    made += ["-days", "1", "-keyout", str(secrets / "tls.key"), "-out", str(secrets / "tls.crt")]
-    subprocess.run(made, check=True, capture_output=True)
+    make_certificate(secrets / "tls.crt", secrets / "tls.key")
     (tmp_path / "run").mkdir()
     text = (FOLDER / "proxy/apache2.conf").read_text()
     places = {

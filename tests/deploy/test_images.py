@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from certificates import make_certificate
 from person import Person
 from running import ROOT, wait_until
 
@@ -177,9 +178,7 @@ def test_the_image_of_the_login_takes_its_configuration(base: str, tmp_path: Pat
     secrets = tmp_path / "secrets"
     secrets.mkdir()
     (secrets / "proxy.conf").write_text("OIDCClientSecret s\nOIDCCryptoPassphrase p\n")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=m", "-days", "1"]
-    made += ["-keyout", str(secrets / "tls.key"), "-out", str(secrets / "tls.crt")]
-    subprocess.run(made, check=True, capture_output=True)
+    make_certificate(secrets / "tls.crt", secrets / "tls.key")
     for secret in secrets.iterdir():
         os.chown(secret, 10002, 10002)
         secret.chmod(0o400)

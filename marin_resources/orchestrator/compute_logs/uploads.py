@@ -81,7 +81,7 @@ class Uploads:
         for claim in self._waiting.of_the_dead():
             try:
                 self._store_whole(claim, {})
-            except BaseException:
+            except BaseException:  # whatever ends it: the next process takes the log up
                 claim.release()
                 raise
             count += 1
@@ -115,7 +115,7 @@ class Uploads:
                     self._captured.pop(captured.claim.log_key)
                 try:
                     self._store_whole(captured.claim, captured.sizes)
-                except BaseException:
+                except BaseException:  # whatever ends it: the next round tries again
                     with self._lock:
                         self._captured[captured.claim.log_key] = captured
                     raise
