@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 from running import run_job
 
+from marin_resources.orchestrator.captured_output import threads_for_tails
 from marin_resources.orchestrator.console import FORMAT_VARIABLE, short_console
 from marin_resources.settings import SettingError
 
@@ -24,7 +25,8 @@ def run(instance: dg.DagsterInstance) -> str:
         loggers={"console": short_console},
         executor=dg.in_process_executor,
     )
-    return run_job(definitions, "make", instance, {"loggers": {"console": {}}}).run_id
+    with threads_for_tails():  # as the project's own executor has it
+        return run_job(definitions, "make", instance, {"loggers": {"console": {}}}).run_id
 
 
 def test_a_person_reads_short_lines(instance: dg.DagsterInstance, capfd: pytest.CaptureFixture[str]) -> None:
