@@ -26,7 +26,7 @@ VERBS = {
     "dev": "serve Dagster's UI on this machine",
     "doctor": "look at the settings of this machine, and say what is wrong",
     "generate": "continue a text with a trained model",
-    "instance": "back up, restore and upgrade Dagster's runs and events",
+    "instance": "back up, restore, prune and upgrade Dagster's runs and events",
     "list": "the selected steps and their paths",
     "materialize": "compute the selected outputs, or reuse them",
     "metrics": "serve numbers for Prometheus",

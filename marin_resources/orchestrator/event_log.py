@@ -59,6 +59,15 @@ class KeptSqliteEventLogStorage(StoredInBatches, FailuresWhenMarked, SqliteEvent
         with self._db_lock, self._engine(shard).connect() as connection, connection.begin():
             yield connection
 
+    def delete_events(self, run_id: str) -> None:
+        """Delete the events of a run, and the database of its log: Dagster leaves it, as large as it was."""
+        super().delete_events(run_id)
+        path = self.path_for_shard(run_id)
+        for kept in [key for key in self._kept if key[0] == run_id]:
+            self._kept.pop(kept).dispose()
+        for each in (path, f"{path}-wal", f"{path}-shm"):
+            Path(each).unlink(missing_ok=True)
+
     def _store_in_log_of_run(self, run_id: str, rows: Sequence[dict[str, Any]]) -> None:
         with self.run_connection(run_id) as connection:
             connection.execute(SqlEventLogStorageTable.insert(), rows)

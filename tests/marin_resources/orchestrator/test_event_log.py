@@ -52,6 +52,17 @@ def test_a_wiped_history_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert instance.all_logs(again.run_id)
 
 
+def test_a_deleted_run_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(laptop_home(tmp_path / "home")))
+    with dg.DagsterInstance.get() as instance:
+        gone, kept = (dg.materialize([numbers], instance=instance).run_id for _ in range(2))
+        assert list((tmp_path / "home").rglob(f"{gone}*.db"))
+        instance.delete_run(gone)
+        assert not list((tmp_path / "home").rglob(f"{gone}*.db*"))
+        assert instance.all_logs(kept)
+        assert instance.get_latest_materialization_event(numbers.key).run_id == kept
+
+
 def test_the_failure_of_a_run_is_read_when_the_run_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dagster's daemon looks once at a run that has failed, and ignores one that is not marked."""
     monkeypatch.setenv("DAGSTER_HOME", str(laptop_home(tmp_path / "home")))
