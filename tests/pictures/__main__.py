@@ -163,7 +163,11 @@ def make_drops(checkout: Checkout) -> None:
 
 
 def make_watched(checkout: Checkout) -> None:
-    _save(checkout, "docs/how-to/evaluate-every-checkpoint.md")
+    page = "docs/how-to/evaluate-every-checkpoint.md"
+    _save(checkout, page)
+    articles = next(block.text for block in blocks(ROOT / page) if block.kind == "python" and block.path is None)
+    with contextlib.chdir(checkout.folder):
+        exec(compile(articles, page, "exec", dont_inherit=True), {})
     _do(checkout, "python -m marin_assets.experiments.watched")
     exports = sorted(path.name for path in checkout.folder.glob("outputs/checkpoints/watched-*/hf/step-*"))
     for export in exports:

@@ -8,6 +8,8 @@ VERBS = {
     "jobs": "the jobs of all users that run or wait",
     "logs": "the output of a job",
     "stop-job": "stop a job, and report who did to the runs that wait for it",
+    "auth": "put the cluster's token from Secret Manager where Ray looks for it",
+    "render": "write infra/<name>.yaml of each cluster, for Ray's cluster launcher",
     "submit": "run a command on the cluster, with this code",
 }
 """Name of the verb, and of its file in this folder -> its description."""

@@ -51,12 +51,20 @@ class Token:
         self._reveal = lambda: value  # in a closure, so that no attribute holds it
 
     def header(self) -> dict[str, str]:
-        """The HTTP header. The only method that reveals the token."""
+        """The HTTP header. With `write`, the only method that reveals the token."""
         return {"Authorization": f"Bearer {self._reveal()}"}
 
     def redacted(self, text: str) -> str:
         """The text without the token: a server may echo its request."""
         return text.replace(self._reveal(), HIDDEN)
+
+    def write(self, path: Path) -> None:
+        """Write it to a file for its owner alone, where `find_token` and Ray read it. Raises TokenError."""
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(path, self._reveal())
+        except OSError as error:
+            raise TokenError(f"The Ray token cannot be written to {str(path)!r} ({error.strerror}).") from None
 
     def __repr__(self) -> str:
         return f"Token(from {self.source})"
@@ -93,6 +101,26 @@ def find_token(settings: ClusterSettings, environ: Mapping[str, str] = os.enviro
     if mode == "token":
         raise TokenError(f"RAY_AUTH_MODE is 'token' and there is no token: {TOKEN_ADVICE}.")
     return None
+
+
+def default_token_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where Ray looks for a token: the file of RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token."""
+    given = environ.get("RAY_AUTH_TOKEN_PATH", "").strip()
+    return Path(given).expanduser() if given else Path(environ.get("HOME") or Path.home(), ".ray", "auth_token")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write atomically, never readable by other users."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w") as file:
+        file.write(text)
+    os.replace(beside, path)
+
+
+def token_of_secret(resource: str) -> Token:
+    """The token in Google's Secret Manager: "projects/p/secrets/s". May block. Raises TokenError."""
+    return _from_secret_manager(resource)
 
 
 def _from_file(path: str) -> Token:

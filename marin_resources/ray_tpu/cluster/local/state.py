@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from marin_resources.ray_tpu.cluster.api.token import write_private
 from marin_resources.ray_tpu.cluster.errors import ClusterError
 
 
@@ -106,7 +107,7 @@ def read_cluster(folder: Path) -> LocalCluster | None:
 
 
 def write_cluster(folder: Path, cluster: LocalCluster) -> None:
-    _write_private(folder / "cluster.json", json.dumps(dataclasses.asdict(cluster), indent=2))
+    write_private(folder / "cluster.json", json.dumps(dataclasses.asdict(cluster), indent=2))
 
 
 def delete_record(folder: Path) -> None:
@@ -117,14 +118,5 @@ def delete_record(folder: Path) -> None:
 def make_token(folder: Path) -> str:
     """Write a new token; return the path of its file."""
     path = folder / "cluster.token"
-    _write_private(path, secrets.token_hex(32))
+    write_private(path, secrets.token_hex(32))
     return str(path)
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write atomically, never readable by other users."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w") as file:
-        file.write(text)
-    os.replace(beside, path)

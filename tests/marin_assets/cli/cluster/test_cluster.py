@@ -24,7 +24,10 @@ def closed_port() -> int:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "marin cluster: got no verb, expected one of 'local', 'preempt', 'jobs', 'logs', 'stop-job', 'submit'."),
+        (
+            [],
+            "marin cluster: got no verb, expected one of 'local', 'preempt', 'jobs', 'logs', 'stop-job', 'auth', ",
+        ),
         (["stop"], "marin cluster: got 'stop' as the verb, expected one of 'local', "),
         (["local"], "marin cluster local: the following arguments are required: what."),
         (["local", "start"], "marin cluster local: argument what: invalid choice: 'start'"),

@@ -1,0 +1,67 @@
+"""Render the configuration of a cluster for Ray's cluster launcher: infra/<name>.yaml.
+
+In:  a cluster of the catalogue and infra/cluster.yaml.jinja.   Out: the text of the file.
+
+The files are committed, so that a change of the catalogue or of the template is read as what it does to each cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from marin_resources.infra.catalogue import CatalogueError, Cluster
+
+TEMPLATE = "cluster.yaml.jinja"
+CPUS = re.compile(r"-(\d+)$")
+FIRST_LINE = "# Rendered by `marin cluster render`"
+
+
+def render(cluster: Cluster, folder: Path) -> str:
+    """The text of the cluster's file, by the template in `folder`. Raises CatalogueError."""
+    import jinja2  # late, for its weight
+
+    loader = jinja2.FileSystemLoader(folder)
+    environment = jinja2.Environment(
+        loader=loader,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    try:
+        return environment.get_template(TEMPLATE).render(cluster=cluster, cpus=_cpus(cluster)).lstrip("\n")
+    except jinja2.TemplateNotFound:
+        raise CatalogueError(f"The template {str(folder / TEMPLATE)!r} does not exist. Restore it from git.") from None
+    except jinja2.TemplateError as error:
+        raise CatalogueError(f"The template {str(folder / TEMPLATE)!r} cannot be rendered: {error}.") from None
+
+
+def render_all(clusters: Mapping[str, Cluster], folder: Path) -> dict[Path, str]:
+    """The path of each cluster's file -> its text. Raises CatalogueError."""
+    return {folder / f"{name}.yaml": render(cluster, folder) for name, cluster in clusters.items()}
+
+
+def out_of_date(rendered: Mapping[Path, str], folder: Path) -> list[tuple[Path, str]]:
+    """The files that are not as they should be, each with "missing", "differs" or "of no cluster"."""
+    found = [
+        (path, "differs" if path.is_file() else "missing")
+        for path, text in rendered.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
+    others = (path for path in sorted(folder.glob("*.yaml")) if path not in rendered)
+    return found + [
+        (path, "of no cluster") for path in others if path.read_text(encoding="utf-8").startswith(FIRST_LINE)
+    ]
+
+
+def _cpus(cluster: Cluster) -> int:
+    """CPUs of the machine of a worker: Google's names end with them."""
+    found = CPUS.search(cluster.cpu_machine)
+    if found is None:
+        raise CatalogueError(
+            f"[clusters.{cluster.name}]: cpu_machine is {cluster.cpu_machine!r}, expected a type whose name ends with "
+            "its CPUs, such as 'n2-standard-32'."
+        )
+    return int(found[1])
