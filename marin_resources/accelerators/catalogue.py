@@ -36,6 +36,8 @@ class SliceType:
     """Peak of one chip, in 10^12 operations a second."""
     zones: tuple[str, ...]
     """Of Google Cloud, where the generation is."""
+    runtime: str
+    """The software of a host, by Google's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +121,7 @@ def _slice_type(generation: str, kind: str, topology: str, found: Mapping[str, A
         memory_gb=found["memory_gb"],
         bf16_tflops=found["bf16_tflops"],
         zones=tuple(found["zones"]),
+        runtime=found["runtime"],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
@@ -40,9 +41,7 @@ class Slices:
 
     @property
     def slice_type(self) -> SliceType:
-        found = find_slice_type(self.type)
-        assert found is not None, self.type
-        return found
+        return find_slice_type_or_raise(self.type)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +52,7 @@ class Cluster:
     zone: str
     prefix: str
     generation: str
+    head_ip: str
     slices: tuple[Slices, ...] = ()
     project: str
     image: str
@@ -95,6 +95,14 @@ class Cluster:
         return f"{account}@{self.project}.iam.gserviceaccount.com"
 
 
+def find_slice_type_or_raise(kind: str, where: str = "The type of a slice") -> SliceType:
+    """The type of slice of that name or alias. Raises CatalogueError."""
+    if (found := find_slice_type(kind)) is None:
+        near = " or ".join(map(repr, near_slice_types(kind)))
+        raise CatalogueError(f"{where} is {kind!r}, which is no type of slice. Did you mean {near}?")
+    return found
+
+
 def default_path() -> Path:
     return project_root() / "infra" / "clusters.toml"
 
@@ -111,7 +119,9 @@ def read_catalogue(path: Path | None = None) -> dict[str, Cluster]:
     clusters = read.pop("clusters", {})
     if not isinstance(clusters, dict) or not clusters:
         raise CatalogueError(f"{path}: no cluster. Add a table [clusters.NAME] with zone, prefix and generation.")
-    return {name: _cluster(path, name, read, found) for name, found in clusters.items()}
+    found = {name: _cluster(path, name, read, each) for name, each in clusters.items()}
+    _check_addresses(path, found)
+    return found
 
 
 def find_cluster(name: str, path: Path | None = None) -> Cluster:
@@ -149,9 +159,7 @@ def _slices(where: str, found: Any) -> Slices:
     if not isinstance(found, dict):
         raise CatalogueError(f'{where}: got {found!r}, expected a table such as {{ type = "v5p-8", count = 4 }}.')
     _check_keys(where, found, Slices)
-    if (slice_type := find_slice_type(found["type"])) is None:
-        near = " or ".join(map(repr, near_slice_types(found["type"])))
-        raise CatalogueError(f"{where}: type is {found['type']!r}, which is no type of slice. Did you mean {near}?")
+    slice_type = find_slice_type_or_raise(found["type"], f"{where}: type")
     slices = Slices(**{**found, "type": slice_type.kind})
     if not 1 <= slices.count <= 1000:
         raise CatalogueError(f"{where}: count of {slices.type} is {slices.count}, expected 1 to 1000.")
@@ -220,6 +228,10 @@ def _check(where: str, cluster: Cluster) -> None:
         if not 0 < getattr(cluster, key) < 1:
             raise CatalogueError(f"{where}: {key} is {getattr(cluster, key)}, expected a share between 0 and 1.")
     _check_image(where, cluster.image)
+    if not _is_inside(cluster.head_ip):
+        raise CatalogueError(
+            f"{where}: head_ip is {cluster.head_ip!r}, expected an address of the subnetwork, such as '10.128.0.10'."
+        )
     if (generation := find_generation(cluster.generation)) is None:
         raise CatalogueError(f"{where}: generation is {cluster.generation!r}, expected one such as 'v5p'.")
     seen = set()
@@ -232,6 +244,23 @@ def _check(where: str, cluster: Cluster) -> None:
         raise CatalogueError(
             f"{where}: its slices have {hosts} hosts, and max_workers is {cluster.max_workers}. Raise it or take fewer."
         )
+
+
+def _check_addresses(path: Path, clusters: Mapping[str, Cluster]) -> None:
+    heads: dict[str, str] = {}
+    for name, cluster in clusters.items():
+        if cluster.head_ip in heads:
+            raise CatalogueError(
+                f"{path}: head_ip of {heads[cluster.head_ip]!r} and {name!r} is {cluster.head_ip}. Each has its own."
+            )
+        heads[cluster.head_ip] = name
+
+
+def _is_inside(address: str) -> bool:
+    try:
+        return ipaddress.IPv4Address(address).is_private
+    except ValueError:
+        return False
 
 
 def _check_slices(where: str, cluster: Cluster, slices: Slices, generation: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from marin_resources.infra.catalogue import CatalogueError, Cluster
+from marin_resources.infra.template import fill
 
 TEMPLATE = "cluster.yaml.jinja"
 CPUS = re.compile(r"-(\d+)$")
@@ -20,22 +21,7 @@ FIRST_LINE = "# Rendered by `marin cluster render`"
 
 def render(cluster: Cluster, folder: Path) -> str:
     """The text of the cluster's file, by the template in `folder`. Raises CatalogueError."""
-    import jinja2  # late, for its weight
-
-    loader = jinja2.FileSystemLoader(folder)
-    environment = jinja2.Environment(
-        loader=loader,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    try:
-        return environment.get_template(TEMPLATE).render(cluster=cluster, cpus=_cpus(cluster)).lstrip("\n")
-    except jinja2.TemplateNotFound:
-        raise CatalogueError(f"The template {str(folder / TEMPLATE)!r} does not exist. Restore it from git.") from None
-    except jinja2.TemplateError as error:
-        raise CatalogueError(f"The template {str(folder / TEMPLATE)!r} cannot be rendered: {error}.") from None
+    return fill(folder, TEMPLATE, cluster=cluster, cpus=_cpus(cluster))
 
 
 def render_all(clusters: Mapping[str, Cluster], folder: Path) -> dict[Path, str]:

@@ -169,7 +169,8 @@ def make_watched(checkout: Checkout) -> None:
     with contextlib.chdir(checkout.folder):
         exec(compile(articles, page, "exec", dont_inherit=True), {})
     _do(checkout, "python -m marin_assets.experiments.watched")
-    exports = sorted(path.name for path in checkout.folder.glob("outputs/checkpoints/watched-*/hf/step-*"))
+    exports = sorted(path.name for path in checkout.folder.glob("outputs/checkpoints/watched-*/exports/step-*"))
+    assert exports, "the training has exported no model"
     for export in exports:
         _do(checkout, f"python -m marin_assets.experiments.watched --partition {export}")
 

@@ -57,6 +57,8 @@ def test_an_unknown_cluster_is_named_with_the_nearest() -> None:
         (LINE, f"{LINE}\nmemory_threshold = 1.5", "memory_threshold is 1.5, expected a share between 0 and 1"),
         (LINE, f"{LINE}\nproject = 'X'", "project is 'X', expected the id of a Google Cloud project"),
         (LINE, f"{LINE}\nimage = 'x/{{zone}}'", "image is 'x/{zone}', expected an address in which"),
+        ('"10.10.0.10"', '"head"', "head_ip is 'head', expected an address of the subnetwork"),
+        ('"10.10.0.10"', '"8.8.8.8"', "head_ip is '8.8.8.8', expected an address of the subnetwork"),
         (LINE, 'generation = "v4x"', "generation is 'v4x', expected one such as 'v5p'"),
         (LINE, 'generation = "v5p"', "slices has v4-8, and generation is 'v5p'. A cluster has one"),
         ('"v4-8", count = 8', '"v4-9", count = 8', "type is 'v4-9', which is no type of slice. Did you mean 'v4-8'"),
@@ -82,6 +84,13 @@ def test_a_mistake_is_one_sentence(changed: Path, old: str, new: str, said: str)
     assert said in str(error.value)
     assert str(changed) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_two_heads_of_one_address(tmp_path: Path) -> None:
+    path = tmp_path / "clusters.toml"
+    path.write_text(default_path().read_text().replace("10.11.0.10", "10.10.0.10"))
+    with pytest.raises(CatalogueError, match=r"head_ip of 'us-central2' and 'us-central1' is 10\.10\.0\.10"):
+        read_catalogue(path)
 
 
 def test_a_catalogue_that_is_not_there(tmp_path: Path) -> None:

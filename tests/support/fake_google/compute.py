@@ -47,7 +47,7 @@ class Compute:
             self._check_subnetwork(each, zone)
         number = self.world.number()
         interfaces = [
-            {**each, "networkIP": f"10.128.{number // 250}.{number % 250 + 2}"} for each in body["networkInterfaces"]
+            {"networkIP": f"10.128.{number // 250}.{number % 250 + 2}", **each} for each in body["networkInterfaces"]
         ]
         self.world.instances[path] = instance = {
             **body,

@@ -10,6 +10,7 @@ https://cloud.google.com/tpu/docs/queued-resources
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -185,7 +186,7 @@ class Tpu:
             _set_state(queued, "WAITING_FOR_RESOURCES")
             return
         scheduling = {"spot": True} if "spot" in queued else {}
-        if queued.get("guaranteed", {}).get("reserved"):
+        if "reservationName" in queued:
             scheduling = {"reserved": True}
         node = {**spec["node"], "queuedResource": path, "schedulingConfig": scheduling}
         _set_state(queued, "PROVISIONING")
@@ -204,6 +205,7 @@ class Tpu:
             "name": path,
             "acceleratorType": kind.kind,
             "state": "CREATING",
+            "createTime": _time(self.world.now()),
             "labels": body.get("labels", {}),
             "networkEndpoints": endpoints,
         }
@@ -240,6 +242,9 @@ class Tpu:
             raise RefusalError(404, f"Accelerator type {kind.kind!r} is not in zone {at['locationsId']!r}")
         if not body.get("runtimeVersion"):
             raise RefusalError(400, "runtime_version is required")
+        subnetwork = body.get("networkConfig", {}).get("subnetwork")
+        if subnetwork and subnetwork not in self.world.subnetworks:
+            raise RefusalError(400, f"Subnetwork {subnetwork!r} does not exist")
         account = body.get("serviceAccount", {}).get("email")
         if account and account not in self.world.accounts:
             raise RefusalError(400, f"Service account {account!r} does not exist")
@@ -269,6 +274,10 @@ def _set_state(queued: Json, state: str, **data: Any) -> None:
 
 def _end(operation: Json, response: Json) -> None:
     operation.update(done=True, response=response)
+
+
+def _time(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def _type_of(body: Json) -> SliceType:

@@ -1,0 +1,127 @@
+"""What is to be done now, so that a cluster has the slices that it shall have. No request is made here.
+
+Everything may be repeated, and a process may die between any two actions: what is decided depends on what is wanted and
+on what is there, and on nothing that was remembered.
+
+    nothing is in a slot                     request its slice, unless it is too early
+    its slice waits, is created, or is up    leave it
+    its slice is spent or has failed, or     the slot goes on to its next generation; then the old slice is of an
+    did not join, or is a bad host           earlier one
+    a slice of an earlier generation, or     delete it; the next one is requested when it is gone
+    of a slot that is not wanted
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from marin_resources.infra.catalogue import Cluster
+from marin_resources.infra.slices.queued import Phase, Queued
+from marin_resources.infra.slices.wanted import Slot, Wanted, place_of
+
+JOIN_TIMEOUT_S = 1800.0
+"""A slice that is up for so long and has not joined is replaced: an image of tens of GB is pulled in minutes."""
+FIRST_PAUSE_S = 60.0
+"""Before a slice is requested again that Google could not make, or that did not join; doubled with each in a row."""
+LONGEST_PAUSE_S = 1800.0
+
+
+class Do(enum.Enum):
+    CREATE = "request"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    do: Do
+    name: str
+    slot: Slot | None = None
+    """Of a slice to request."""
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    wanted: Wanted
+    """With the generations that slots go on to, to be stored before anything is done."""
+    actions: tuple[Action, ...]
+    replaced: tuple[tuple[str, str], ...] = ()
+    """(the slice, why it is replaced)"""
+
+
+def decide(
+    cluster: Cluster,
+    wanted: Wanted,
+    there: Iterable[Queued],
+    now: float,
+    *,
+    joined: Mapping[str, int] | None = None,
+    bad: Mapping[str, str] | None = None,
+) -> Decision:
+    """What to do.
+
+    `joined`: name of a slice -> its hosts that are nodes of the cluster; None if the cluster does not answer, so that
+    nobody is replaced for not having joined. `bad`: name of a slice -> why it is to be replaced.
+    """
+    in_slots: dict[tuple[int, str], dict[int, Queued]] = {}
+    for each in there:
+        place = place_of(cluster, each.name)
+        if place is not None:
+            in_slots.setdefault((place.number, place.type), {})[place.generation] = each
+    actions: list[Action] = []
+    replaced: list[tuple[str, str]] = []
+    after = wanted
+    for slot in wanted.slots:
+        found = in_slots.pop((slot.number, slot.type), {})
+        if found and max(found) > slot.generation:  # the file is an earlier one, restored: go on from what is there
+            after = after.replace_slot(replace(slot, generation=max(found)))
+            continue
+        earlier = [each for generation, each in found.items() if generation < slot.generation]
+        actions += [_delete(each, slot.why or "replaced") for each in earlier if each.phase is not Phase.DELETING]
+        current = found.get(slot.generation)
+        if current is None:
+            if not earlier and slot.not_before <= now:
+                actions.append(Action(do=Do.CREATE, name=slot.name(cluster), slot=slot))
+            continue
+        changed = _changed(cluster, slot, current, now, joined, (bad or {}).get(current.name))
+        if changed.generation != slot.generation:
+            replaced.append((current.name, changed.why))
+        after = after.replace_slot(changed)
+    for (number, _), found in in_slots.items():
+        if wanted.first_number <= number < wanted.next_number:
+            actions += [_delete(each, "not wanted") for each in found.values() if each.phase is not Phase.DELETING]
+    return Decision(wanted=after, actions=tuple(actions), replaced=tuple(replaced))
+
+
+def _delete(slice_: Queued, why: str) -> Action:
+    return Action(do=Do.DELETE, name=slice_.name, why=why)
+
+
+def _changed(
+    cluster: Cluster, slot: Slot, current: Queued, now: float, joined: Mapping[str, int] | None, bad: str | None
+) -> Slot:
+    """The slot as it is from now on: of the same generation, or of the next one."""
+    match current.phase:
+        case Phase.SPENT:
+            return _next(slot, now, current.why)
+        case Phase.DELETING:
+            return _next(slot, now, "deleted by hand")
+        case Phase.FAILED:
+            return _next(slot, now, current.why, failed=True)
+        case Phase.UP if bad is not None:
+            return _next(slot, now, bad)
+        case Phase.UP if joined is not None and joined.get(current.name):
+            return replace(slot, failures=0)
+        case Phase.UP if joined is not None and current.up_since is not None:
+            if now - current.up_since >= JOIN_TIMEOUT_S:
+                why = f"no host joined the cluster within {JOIN_TIMEOUT_S / 60:.0f} minutes"
+                return _next(slot, now, why, failed=True)
+    return slot
+
+
+def _next(slot: Slot, now: float, why: str, *, failed: bool = False) -> Slot:
+    failures = slot.failures + 1 if failed else 0
+    pause_s = min(FIRST_PAUSE_S * 2 ** (failures - 1), LONGEST_PAUSE_S) if failed else 0.0
+    return replace(slot, generation=slot.generation + 1, not_before=now + pause_s, failures=failures, why=why)

@@ -1,0 +1,119 @@
+"""The slices that Google has: queued resources of Cloud TPU, and the nodes that they hold.
+
+https://cloud.google.com/tpu/docs/queued-resources
+"""
+
+from __future__ import annotations
+
+import calendar
+import enum
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from marin_resources.infra.catalogue import Cluster
+from marin_resources.infra.google import Google, GoogleError
+
+API = "https://tpu.googleapis.com/v2"
+LABEL = "marin-cluster"
+"""Of the nodes of a cluster."""
+SPENT = ("SUSPENDING", "SUSPENDED", "FAILED")
+GONE_NODES = ("PREEMPTED", "TERMINATED", "STOPPED", "STOPPING", "DELETING", "HIDING", "HIDDEN")
+
+
+class Phase(enum.Enum):
+    """Where a slice is on its way; the text is what a person reads."""
+
+    WAITING = "waits for capacity"
+    STARTING = "is created"
+    UP = "is up"
+    SPENT = "is gone"
+    FAILED = "has failed"
+    DELETING = "is deleted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queued:
+    """One queued resource."""
+
+    name: str
+    phase: Phase
+    why: str = ""
+    """Of one that is gone or has failed."""
+    up_since: float | None = None
+    """When its node was created, in seconds since 1970."""
+
+
+class Slices:
+    """The queued resources of one cluster."""
+
+    def __init__(self, cluster: Cluster, google: Google) -> None:
+        self._cluster = cluster
+        self._google = google
+        self._parent = f"projects/{cluster.project}/locations/{cluster.zone}"
+
+    def list(self) -> list[Queued]:
+        """All of the cluster. Raises GoogleError."""
+        # The resources first: a node that comes in between is then one of an unknown resource, which is left alone.
+        found = [each for each in self._all("queuedResources") if _label_of(each) == self._cluster.name]
+        nodes = {node["name"]: node for node in self._all("nodes")}
+        return [_queued(each, nodes) for each in found]
+
+    def create(self, name: str, body: dict[str, Any]) -> None:
+        """Request a slice, unless one of that name is there. Raises GoogleError."""
+        try:
+            self._google.call(
+                "POST", f"{API}/{self._parent}/queuedResources", query={"queuedResourceId": name}, body=body
+            )
+        except GoogleError as error:
+            if error.status != 409:
+                raise
+
+    def delete(self, name: str) -> None:
+        """Delete a slice with its node, unless that is done already, or under way. Raises GoogleError."""
+        try:
+            url = f"{API}/{self._parent}/queuedResources/{name}"
+            self._google.call("DELETE", url, query={"force": "true"})
+        except GoogleError as error:
+            if error.status != 404 and not self._is_being_deleted(name):
+                raise
+
+    def _is_being_deleted(self, name: str) -> bool:
+        return all(each.phase is Phase.DELETING for each in self.list() if each.name == name)
+
+    def _all(self, key: str) -> Iterator[dict[str, Any]]:
+        return self._google.pages(f"{API}/{self._parent}/{key}", key)
+
+
+def _label_of(queued: dict[str, Any]) -> str | None:
+    specs = queued.get("tpu", {}).get("nodeSpec", [])
+    return specs[0].get("node", {}).get("labels", {}).get(LABEL) if specs else None
+
+
+def _queued(found: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> Queued:
+    name = found["name"].rpartition("/")[2]
+    state = found.get("state", {}).get("state", "STATE_UNSPECIFIED")
+    spec = found["tpu"]["nodeSpec"][0]
+    node = nodes.get(f"{spec.get('parent', '')}/nodes/{spec.get('nodeId', '')}")
+    if state == "DELETING":
+        return Queued(name=name, phase=Phase.DELETING)
+    if state == "FAILED":
+        error = found["state"].get("failedData", {}).get("error", {})
+        return Queued(name=name, phase=Phase.FAILED, why=error.get("message") or "Google gave no reason")
+    if state in SPENT:
+        return Queued(name=name, phase=Phase.SPENT, why="preempted, or deleted by hand")
+    if node is not None and node.get("state") in GONE_NODES:
+        return Queued(name=name, phase=Phase.SPENT, why=f"its node is {node['state']}")
+    if state == "ACTIVE":
+        up_since = _seconds(node.get("createTime")) if node is not None else None
+        return Queued(name=name, phase=Phase.UP, up_since=up_since)
+    waits = state in ("ACCEPTED", "WAITING_FOR_RESOURCES")
+    return Queued(name=name, phase=Phase.WAITING if waits else Phase.STARTING)
+
+
+def _seconds(text: str | None) -> float | None:
+    """RFC 3339 in UTC, "2026-11-25T13:00:00.5Z", as seconds since 1970."""
+    if not text:
+        return None
+    return float(calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")))

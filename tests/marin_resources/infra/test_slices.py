@@ -1,0 +1,338 @@
+"""The slices of a cluster on the Google Cloud of the tests: they come, are replaced, and go, each of them once."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import requests
+from fake_google.adapter import InProcess, session
+from fake_google.server import FakeGoogle
+from fake_google.world import Delays, World
+
+from marin_resources.infra import google as requests_to_google
+from marin_resources.infra.catalogue import Cluster, find_cluster
+from marin_resources.infra.google import Google, GoogleError
+from marin_resources.infra.slices.controller import OWNED_S, Controller, Pass, Report
+from marin_resources.infra.slices.decide import JOIN_TIMEOUT_S
+from marin_resources.infra.slices.queued import Phase, Slices
+from marin_resources.infra.slices.wanted import Wanted, WantedError, change, load, path_of
+
+EVERY_S = 60.0
+"""Between two passes."""
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Lab:
+    """A cluster whose prefix is a folder, a Google Cloud, and a clock that a test advances."""
+
+    def __init__(self, folder: Path, delays: Delays | None = None) -> None:
+        self.now_s = 1_800_000_000.0
+        self.cluster: Cluster = dataclasses.replace(find_cluster("us-central2"), prefix=str(folder / "prefix"))
+        self.world = World(
+            now=lambda: self.now_s, delays=delays or Delays(boot_s=120, provisioning_s=60, deletion_s=90)
+        )
+        self.google = FakeGoogle(folder, self.world)
+        self.google.identity.add_account(self.cluster.worker_account)
+        self.world.subnetworks[self.cluster.subnetwork_path] = self.cluster.network
+        self.path = path_of(self.cluster)
+
+    def slices(self, before: Callable[[str], None] | None = None, after: Callable[[str], None] | None = None) -> Slices:
+        return Slices(self.cluster, Google(session(InProcess(self.google, before, after))))
+
+    def controller(self, slices: Slices | None = None, **given: object) -> Controller:
+        return Controller(self.cluster, slices or self.slices(), now=lambda: self.now_s, **given)  # type: ignore[arg-type]
+
+    def add(self, type: str, count: int, capacity: str = "spot", reservation: str = "") -> Wanted:
+        return change(self.path, lambda wanted: wanted.add(type, capacity, reservation, count))
+
+    def passes(self, controller: Controller, count: int = 12) -> list[Report]:
+        reports = []
+        for _ in range(count):
+            reports.append(controller.step())
+            self.now_s += EVERY_S
+        self.world.settle()
+        return reports
+
+    def ready(self) -> list[str]:
+        """The slices that are up, by their names."""
+        self.world.settle()
+        return sorted(path.rpartition("/")[2] for path, node in self.world.nodes.items() if node["state"] == "READY")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests_to_google, "PAUSE_S", 0.0)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def test_slices_come_as_they_are_wanted(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    lab.add("v4-64", 1, "reserved", "marin-v4")
+    lab.add("v4-16", 1, "on-demand")
+    reports = lab.passes(lab.controller())
+    assert lab.ready() == [
+        "us-central2-v4-16-3-1",
+        "us-central2-v4-64-2-1",
+        "us-central2-v4-8-0-1",
+        "us-central2-v4-8-1-1",
+    ]
+    assert reports[-1].settled
+    assert {each.phase for each in reports[-1].there} == {Phase.UP}
+    tiers = {
+        queued["tpu"]["nodeSpec"][0]["node"]["acceleratorType"]: (
+            "spot" in queued,
+            queued.get("guaranteed"),
+            queued.get("reservationName"),
+        )
+        for queued in lab.world.queued.values()
+    }
+    where = "projects/marin-example/locations/us-central2-b"
+    assert tiers["v4-8"] == (True, None, None)
+    assert tiers["v4-16"] == (False, {}, None)
+    assert tiers["v4-64"] == (False, {}, f"{where}/reservations/marin-v4")
+
+
+def test_no_slice_has_an_address_outside_and_no_request_a_secret(lab: Lab) -> None:
+    lab.world.secrets["RAY_AUTH_TOKEN"] = "the-token"
+    lab.add("v4-16", 1)
+    lab.passes(lab.controller())
+    [node] = lab.world.nodes.values()
+    assert node["networkConfig"]["enableExternalIps"] is False
+    assert not any("accessConfig" in each for each in node["networkEndpoints"])
+    assert node["serviceAccount"]["email"].startswith("marin-worker@")
+    assert "the-token" not in str(node)
+    assert not re.search(r"token=|TOKEN=[^p]", node["metadata"]["startup-script"])
+
+
+def test_a_preempted_slice_is_replaced_by_the_next_one(lab: Lab) -> None:
+    lab.add("v4-8", 1)
+    controller = lab.controller()
+    lab.passes(controller)
+    lab.google.tpu.preempt("us-central2-v4-8-0-1")
+    reports = lab.passes(controller)
+    assert lab.ready() == ["us-central2-v4-8-0-2"]
+    assert [report.replaced for report in reports if report.replaced] == [
+        (("us-central2-v4-8-0-1", "preempted, or deleted by hand"),)
+    ]
+    assert len(lab.world.queued) == 1
+
+
+def test_what_google_cannot_make_is_asked_for_again_later_and_later(lab: Lab) -> None:
+    lab.add("v4-8", 1)
+    controller = lab.controller()
+    asked: list[float] = []
+    for _ in range(40):
+        report = controller.step()
+        for action in report.done:
+            if action.slot is not None:
+                asked.append(lab.now_s)
+                lab.google.tpu.fail(action.name, "Quota limit 'TPUV4sPreemptiblePodPerProject' has been exceeded.")
+        lab.now_s += EVERY_S
+    pauses = [second - first for first, second in itertools.pairwise(asked)]
+    assert len(pauses) >= 4
+    assert pauses == sorted(pauses)
+    assert pauses[-1] >= 4 * pauses[0]
+    [slot] = load(lab.path)[0].slots
+    assert slot.why == "Quota limit 'TPUV4sPreemptiblePodPerProject' has been exceeded."
+
+
+def test_a_slice_that_does_not_join_is_replaced_and_one_that_has_is_not(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    joined = {"us-central2-v4-8-0-1": 1}
+    controller = lab.controller(joined=lambda: joined)
+    lab.passes(controller, int(JOIN_TIMEOUT_S / EVERY_S) + 15)
+    assert lab.ready() == ["us-central2-v4-8-0-1", "us-central2-v4-8-1-2"]
+    assert load(lab.path)[0].slots[1].why == "no host joined the cluster within 30 minutes"
+
+
+def test_while_the_head_is_away_nobody_is_replaced(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    lab.passes(lab.controller(joined=lambda: None), 100)
+    assert lab.ready() == ["us-central2-v4-8-0-1", "us-central2-v4-8-1-1"]
+
+
+def test_a_bad_host_costs_its_slice_alone(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    bad: dict[str, str] = {}
+    controller = lab.controller(bad=lambda: bad)
+    lab.passes(controller)
+    bad["us-central2-v4-8-1-1"] = "a chip does not answer"
+    lab.passes(controller)
+    assert lab.ready() == ["us-central2-v4-8-0-1", "us-central2-v4-8-1-2"]
+
+
+def test_fewer_are_wanted_and_none(lab: Lab) -> None:
+    lab.add("v4-8", 3)
+    controller = lab.controller()
+    lab.passes(controller)
+    change(lab.path, lambda wanted: dataclasses.replace(wanted, slots=wanted.slots[:1]))
+    lab.passes(controller)
+    assert lab.ready() == ["us-central2-v4-8-0-1"]
+    change(lab.path, lambda wanted: dataclasses.replace(wanted, slots=()))
+    lab.passes(controller)
+    assert lab.world.nodes == lab.world.queued == {}
+
+
+def test_of_two_controllers_one_works_and_the_other_takes_over(lab: Lab) -> None:
+    lab.add("v4-8", 1)
+    first, second = lab.controller(), lab.controller()
+    assert first.step().ended is Pass.DONE
+    assert second.step().ended is Pass.STANDBY
+    lab.now_s += OWNED_S + 1  # the first one is killed
+    assert second.step().ended is Pass.DONE
+    assert first.step().ended is Pass.STANDBY
+    second.release()
+    assert first.step().ended is Pass.DONE
+
+
+def test_slices_of_other_clusters_and_other_people_are_left_alone(lab: Lab) -> None:
+    other = dataclasses.replace(lab.cluster, name="us-central2-big")
+    change(path_of(other), lambda wanted: wanted.add("v4-8", "spot", "", 1))
+    others = Controller(other, Slices(other, Google(session(InProcess(lab.google)))), now=lambda: lab.now_s)
+    lab.passes(others)
+    lab.add("v4-8", 1)
+    controller = lab.controller()
+    lab.passes(controller)
+    change(lab.path, lambda wanted: dataclasses.replace(wanted, slots=()))
+    lab.passes(controller)
+    assert lab.ready() == ["us-central2-big-v4-8-0-1"]
+
+
+def test_a_file_that_was_lost_costs_no_slice(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    lab.passes(lab.controller())
+    Path(lab.path).unlink()
+    lab.now_s += OWNED_S
+    lab.passes(lab.controller())
+    lab.add("v4-8", 1)
+    lab.passes(lab.controller())
+    assert lab.ready() == ["us-central2-v4-8-0-1", "us-central2-v4-8-1-1", "us-central2-v4-8-2-1"]
+
+
+def test_an_earlier_file_that_was_restored_takes_up_what_is_there(lab: Lab) -> None:
+    lab.add("v4-8", 1)
+    controller = lab.controller()
+    lab.passes(controller)
+    earlier = Path(lab.path).read_bytes()
+    lab.google.tpu.preempt("us-central2-v4-8-0-1")
+    lab.passes(controller)
+    Path(lab.path).write_bytes(earlier)
+    lab.passes(controller)
+    assert lab.ready() == ["us-central2-v4-8-0-2"]
+    assert load(lab.path)[0].slots[0].generation == 2
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"format": 1}', '{"format": 1, "slots": [{"x": 1}]}', '{"format": 2}'])
+def test_a_damaged_file_changes_nothing(lab: Lab, text: str) -> None:
+    lab.add("v4-8", 1)
+    lab.passes(lab.controller())
+    Path(lab.path).write_text(text)
+    with pytest.raises(WantedError, match=re.escape(lab.path)):
+        lab.controller().step()
+    assert lab.ready() == ["us-central2-v4-8-0-1"]
+
+
+def test_a_request_that_google_refuses_stops_no_other(lab: Lab) -> None:
+    lab.add("v4-8", 1)
+    lab.add("v4-16", 1)
+    lab.cluster = dataclasses.replace(lab.cluster, worker_account="nobody")
+    report = lab.controller().step()
+    assert len(report.refused) == 2
+    assert (
+        "Service account 'nobody@marin-example.iam.gserviceaccount.com' does not exist (HTTP 400)." in report.refused[0]
+    )
+
+
+def drawn_schedule(folder: Path, seed: int) -> None:
+    """A controller that is killed before and after any request, and begun again, while Google does what Google does."""
+    draw = random.Random(seed)
+    lab = Lab(
+        folder,
+        Delays(
+            boot_s=draw.choice([0, 30, 300]), provisioning_s=draw.choice([0, 90]), deletion_s=draw.choice([0, 45, 200])
+        ),
+    )
+    wanted: Counter[str] = Counter()
+
+    def fault(called: str) -> None:
+        look(lab)
+        if draw.random() < 0.06:
+            raise Killed(called)
+        if draw.random() < 0.06:
+            raise requests.ConnectionError("the connection was reset")
+
+    def want(kind: str) -> None:
+        count = draw.randint(1, 3)
+        lab.add(kind, count)
+        wanted[kind] += count
+
+    want("v4-8")
+    controllers = [lab.controller(lab.slices(fault, fault)) for _ in range(2)]
+    for _ in range(60):
+        which = draw.randrange(2)
+        try:
+            controllers[which].step()
+        except Killed:
+            controllers[which] = lab.controller(lab.slices(fault, fault))
+        except GoogleError:
+            pass
+        event = draw.random()
+        up = lab.ready()
+        if event < 0.15 and up:
+            lab.google.tpu.preempt(draw.choice(up))
+        elif event < 0.2 and lab.world.queued:
+            name = draw.choice(sorted(lab.world.queued)).rpartition("/")[2]
+            if (
+                lab.world.queued[f"projects/marin-example/locations/us-central2-b/queuedResources/{name}"]["state"][
+                    "state"
+                ]
+                == "ACCEPTED"
+            ):
+                lab.google.tpu.fail(name, "no capacity")
+        elif event < 0.25:
+            lab.world.capacity["us-central2-b", "v4-8"] = draw.randint(0, 4)
+        elif event < 0.3:
+            want(draw.choice(["v4-8", "v4-16"]))
+        lab.now_s += draw.choice([1, 30, 60, 400])
+        look(lab)
+    lab.world.capacity.clear()
+    last = lab.controller()
+    lab.now_s += 2 * OWNED_S
+    lab.passes(last, 80)
+    assert Counter(re.sub(r"^us-central2-(v4-\d+)-.*", r"\1", name) for name in lab.ready()) == wanted
+    assert len(lab.world.queued) == len(lab.world.nodes) == wanted.total()
+    change(lab.path, lambda found: dataclasses.replace(found, slots=()))
+    lab.passes(last, 20)
+    assert lab.world.nodes == lab.world.queued == {}
+
+
+def look(lab: Lab) -> None:
+    """No slot has two slices at any moment."""
+    slots = Counter(
+        re.sub(r"-\d+$", "", path.rpartition("/")[2])
+        for path, node in lab.world.nodes.items()
+        if node["state"] in ("CREATING", "READY")
+        and lab.world.queued.get(node["queuedResource"], {}).get("state", {}).get("state") != "DELETING"
+    )
+    assert not [slot for slot, count in slots.items() if count > 1], slots
+
+
+@pytest.mark.parametrize("seeds", [range(10), pytest.param(range(10, 200), marks=pytest.mark.long)], ids=["10", "190"])
+def test_a_controller_that_dies_anywhere_neither_leaks_nor_doubles_a_slice(tmp_path: Path, seeds: range) -> None:
+    for seed in seeds:
+        (tmp_path / str(seed)).mkdir()
+        drawn_schedule(tmp_path / str(seed), seed)
