@@ -260,13 +260,15 @@ def test_a_request_that_google_refuses_stops_no_other(lab: Lab) -> None:
 def drawn_schedule(folder: Path, seed: int) -> None:
     """A controller that is killed before and after any request, and begun again, while Google does what Google does."""
     draw = random.Random(seed)
-    lab = Lab(
-        folder,
-        Delays(
-            boot_s=draw.choice([0, 30, 300]), provisioning_s=draw.choice([0, 90]), deletion_s=draw.choice([0, 45, 200])
-        ),
+    delays = Delays(
+        boot_s=draw.choice([0, 30, 300]),
+        provisioning_s=draw.choice([0, 90]),
+        deletion_s=draw.choice([0, 45, 200]),
+        listing_s=draw.choice([0, 0, 100]),
     )
+    lab = Lab(folder, delays)
     wanted: Counter[str] = Counter()
+    bad: dict[str, str] = {}
 
     def fault(called: str) -> None:
         look(lab)
@@ -281,19 +283,21 @@ def drawn_schedule(folder: Path, seed: int) -> None:
         wanted[kind] += count
 
     want("v4-8")
-    controllers = [lab.controller(lab.slices(fault, fault)) for _ in range(2)]
+    controllers = [lab.controller(lab.slices(fault, fault), bad=lambda: bad) for _ in range(2)]
     for _ in range(60):
         which = draw.randrange(2)
         try:
             controllers[which].step()
         except Killed:
-            controllers[which] = lab.controller(lab.slices(fault, fault))
+            controllers[which] = lab.controller(lab.slices(fault, fault), bad=lambda: bad)
         except GoogleError:
             pass
         event = draw.random()
         up = lab.ready()
-        if event < 0.15 and up:
+        if event < 0.1 and up:
             lab.google.tpu.preempt(draw.choice(up))
+        elif event < 0.15 and up:
+            bad[draw.choice(up)] = "a chip does not answer"
         elif event < 0.2 and lab.world.queued:
             name = draw.choice(sorted(lab.world.queued)).rpartition("/")[2]
             if (
@@ -322,12 +326,7 @@ def drawn_schedule(folder: Path, seed: int) -> None:
 
 def look(lab: Lab) -> None:
     """No slot has two slices at any moment."""
-    slots = Counter(
-        re.sub(r"-\d+$", "", path.rpartition("/")[2])
-        for path, node in lab.world.nodes.items()
-        if node["state"] in ("CREATING", "READY")
-        and lab.world.queued.get(node["queuedResource"], {}).get("state", {}).get("state") != "DELETING"
-    )
+    slots = Counter(re.sub(r"-\d+$", "", path.rpartition("/")[2]) for path in lab.world.nodes)
     assert not [slot for slot, count in slots.items() if count > 1], slots
 
 

@@ -28,6 +28,7 @@ STATE_DATA = {"FAILED": "failedData", "ACTIVE": "activeData", "SUSPENDED": "susp
 class Tpu:
     def __init__(self, world: World) -> None:
         self.world = world
+        self._unlisted: set[str] = set()
 
     def methods(self) -> dict[str, Any]:
         where = "tpu.projects.locations"
@@ -124,6 +125,8 @@ class Tpu:
         operation = self._operation(
             at, path, done=True, response={"@type": f"{TYPE_PREFIX}.QueuedResource", "name": path}
         )
+        self._unlisted.add(path)
+        self.world.later(self.world.delays.listing_s, lambda: self._unlisted.discard(path))
         self.world.later(self.world.delays.provisioning_s, lambda: self._provision(at, path))
         return operation
 
@@ -132,7 +135,8 @@ class Tpu:
 
     def list_queued(self, at: Mapping[str, str], query: Mapping[str, str], body: Json) -> Json:
         self._provision_waiting()
-        return _page(self.world.queued, f"{_parent(at)}/queuedResources/", query, "queuedResources")
+        listed = {path: each for path, each in self.world.queued.items() if path not in self._unlisted}
+        return _page(listed, f"{_parent(at)}/queuedResources/", query, "queuedResources")
 
     def delete_queued(self, at: Mapping[str, str], query: Mapping[str, str], body: Json) -> Json:
         path = f"{_parent(at)}/queuedResources/{at['queuedResourcesId']}"

@@ -28,6 +28,8 @@ class Delays:
     provisioning_s: float = 0.0
     """A queued resource, from its acceptance until its slices are created."""
     deletion_s: float = 0.0
+    listing_s: float = 0.0
+    """A queued resource, until lists have it: what one request creates, the next one need not show."""
 
 
 @dataclass
