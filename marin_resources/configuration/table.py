@@ -173,6 +173,13 @@ SETTINGS = (
         check=CLUSTER,
     ),
     Setting(
+        name="MARIN_CLUSTERS",
+        meaning="the catalogue of the clusters on Google Cloud",
+        kind=Kind.PATH,
+        default="infra/clusters.toml",
+        check="marin_resources.infra.catalogue:read_catalogue",
+    ),
+    Setting(
         name="MARIN_CLUSTER_NODE_TYPES",
         meaning="the resources of each kind of node that the autoscaler may add",
         kind=Kind.NODES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import ipaddress
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Any
 from marin_resources.accelerators.catalogue import SliceType, find_generation, find_slice_type, near_slice_types
 from marin_resources.settings import SettingError, normalize_prefix, project_root
 
+VARIABLE = "MARIN_CLUSTERS"
 CAPACITIES = ("spot", "on-demand", "reserved")
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """Of a cluster. Google's names have 63 characters, and Ray and `slice_names` append up to 23 to ours."""
@@ -82,6 +84,11 @@ class Cluster:
         return self.image.format(region=self.region, project=self.project, tag=self.tag)
 
     @property
+    def dashboard(self) -> str:
+        """The URL of the head's dashboard, for MARIN_CLUSTER."""
+        return f"http://{self.head_ip}:8265"
+
+    @property
     def token_resource(self) -> str:
         """The secret, by its full name: "projects/p/secrets/s"."""
         return f"projects/{self.project}/secrets/{self.token_secret}"
@@ -104,7 +111,14 @@ def find_slice_type_or_raise(kind: str, where: str = "The type of a slice") -> S
 
 
 def default_path() -> Path:
-    return project_root() / "infra" / "clusters.toml"
+    """The file of MARIN_CLUSTERS, else infra/clusters.toml of the checkout."""
+    given = os.environ.get(VARIABLE, "").strip()
+    return Path(given).expanduser() if given else templates() / "clusters.toml"
+
+
+def templates() -> Path:
+    """The folder with the templates."""
+    return project_root() / "infra"
 
 
 def read_catalogue(path: Path | None = None) -> dict[str, Cluster]:
@@ -113,7 +127,10 @@ def read_catalogue(path: Path | None = None) -> dict[str, Cluster]:
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise CatalogueError(f"The catalogue of clusters {str(path)!r} cannot be read: {error}.") from None
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise CatalogueError(
+            f"The catalogue of clusters {str(path)!r} cannot be read ({why}). Set {VARIABLE} to another one."
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise CatalogueError(f"The catalogue of clusters {str(path)!r} is no TOML: {error}.") from None
     clusters = read.pop("clusters", {})
@@ -134,6 +151,28 @@ def find_cluster(name: str, path: Path | None = None) -> Cluster:
             f"No cluster {name!r} in {path or default_path()}, expected one of {', '.join(clusters)}.{meant}"
         )
     return clusters[name]
+
+
+def cluster_with(kind: str, name: str | None = None, path: Path | None = None) -> Cluster:
+    """The cluster of that name, or the only one whose slices may be of this type. Raises CatalogueError."""
+    slice_type = find_slice_type_or_raise(kind)
+    clusters = read_catalogue(path).values() if name is None else [find_cluster(name, path)]
+    able = [
+        each
+        for each in clusters
+        if find_generation(each.generation) == slice_type.generation and each.zone in slice_type.zones
+    ]
+    if len(able) == 1:
+        return able[0]
+    if name is not None:
+        [cluster] = clusters
+        raise CatalogueError(
+            f"The cluster {name!r} is in {cluster.zone} and has slices of {cluster.generation}, so it has no {kind}. "
+            f"Zones with it: {', '.join(slice_type.zones)}."
+        )
+    if not able:
+        raise CatalogueError(f"No cluster can have {kind}. Zones with it: {', '.join(slice_type.zones)}.")
+    raise CatalogueError(f"Which cluster shall have {kind}? --cluster {' or '.join(each.name for each in able)}.")
 
 
 def _cluster(path: Path, name: str, defaults: Mapping[str, Any], found: Any) -> Cluster:

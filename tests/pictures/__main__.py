@@ -98,9 +98,11 @@ def scores(scene: Scene) -> None:
 
 def waterfall(scene: Scene) -> None:
     """The figure of the report, which is a page of its own."""
+    scene.page.set_viewport_size({"width": 1200, "height": 900})
     [report] = scene.checkout.folder.glob("outputs/report/quickstart-*/report.html")
-    scene.page.set_viewport_size({"width": 1200, "height": 3000})
     scene.page.goto(report.as_uri())
+    height = scene.page.evaluate("document.documentElement.scrollHeight")
+    scene.page.set_viewport_size({"width": 1200, "height": height})
     scene.clip = scene.page.locator("svg.waterfall").bounding_box()
 
 

@@ -10,6 +10,10 @@ VERBS = {
     "stop-job": "stop a job, and report who did to the runs that wait for it",
     "auth": "put the cluster's token from Secret Manager where Ray looks for it",
     "render": "write infra/<name>.yaml of each cluster, for Ray's cluster launcher",
+    "add-worker": "let a cluster have further slices of a TPU pod",
+    "remove-worker": "let a cluster have these slices no longer",
+    "status": "the head and the slices of a cluster of the catalogue",
+    "monitor": "keep the slices of a cluster as they shall be",
     "submit": "run a command on the cluster, with this code",
 }
 """Name of the verb, and of its file in this folder -> its description."""

@@ -73,7 +73,7 @@ class Controller:
         path = path_of(self.cluster)
         wanted, generation = load(path)
         if generation is None:
-            begin(path, self.cluster, [each.name for each in self.slices.list()])
+            self.begin()
             wanted, generation = load(path)
         if wanted.owner not in ("", self.id) and self.now() < wanted.owned_until:
             return Report(ended=Pass.STANDBY, wanted=wanted)
@@ -89,6 +89,12 @@ class Controller:
         except ConflictError:
             return Report(ended=Pass.CONFLICT, wanted=wanted)
         return self._do(decision, there)
+
+    def begin(self) -> None:
+        """Create the file of wanted slices, unless it exists."""
+        path = path_of(self.cluster)
+        if load(path)[1] is None:
+            begin(path, self.cluster, [each.name for each in self.slices.list()])
 
     def release(self) -> None:
         """Let another controller work at once."""

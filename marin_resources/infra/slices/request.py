@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from marin_resources.infra.catalogue import Cluster, default_path, find_slice_type_or_raise
+from marin_resources.infra.catalogue import Cluster, find_slice_type_or_raise, templates
 from marin_resources.infra.slices.queued import LABEL
 from marin_resources.infra.slices.wanted import Slot
 from marin_resources.infra.template import fill
@@ -42,4 +42,4 @@ def request_of(cluster: Cluster, slot: Slot, folder: Path | None = None) -> dict
 
 def startup_script(cluster: Cluster, folder: Path | None = None) -> str:
     """What each host of a slice does as root whenever it boots. Raises CatalogueError."""
-    return fill(folder or default_path().parent, SCRIPT, cluster=cluster)
+    return fill(folder or templates(), SCRIPT, cluster=cluster)

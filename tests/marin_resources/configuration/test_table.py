@@ -50,6 +50,7 @@ SAMPLES: dict[str, tuple[str, str, str]] = {
         "python",
     ),
     "MARIN_CLUSTER_START_TIMEOUT_S": ("30", "30", "-1"),
+    "MARIN_CLUSTERS": (f'"{ROOT}/infra/clusters.toml"', f"{ROOT}/infra/clusters.toml", "/nowhere.toml"),
     "MARIN_CLUSTER_NODE_TYPES": ("[{CPU = 96}]", '[{"CPU": 96}]', "96"),
     "MARIN_CLUSTER_OUTAGE_TIMEOUT_S": ("30.5", "30.5", "long"),
     "MARIN_STATE_DIR": ('"state"', "", ""),

@@ -9,6 +9,7 @@ Each call has a time limit, and raises one of the errors of `cluster.errors`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from types import TracebackType
@@ -166,6 +167,12 @@ class JobsApi:
         request = ApiRequest(action="Listing the nodes", method="GET", path=path)
         return await self._request(request, _totals)
 
+    async def hosts_of_slices(self) -> Mapping[str, int]:
+        """Name of a slice of a TPU pod -> its hosts that are nodes of the cluster and alive."""
+        path = f"/api/v0/nodes?limit={MAX_NODES}&detail=1"
+        request = ApiRequest(action="Listing the nodes", method="GET", path=path)
+        return await self._request(request, _hosts_of_slices)
+
     async def coming_resources(self) -> Mapping[str, float]:
         """The most that one of the nodes has which the autoscaler starts now; nothing without an autoscaler.
 
@@ -197,6 +204,12 @@ class JobsApi:
 def _totals(response: Any) -> Resources:
     nodes = response["data"]["result"]["result"]
     return [node["resources_total"] for node in nodes if node["state"] == "ALIVE"]
+
+
+def _hosts_of_slices(response: Any) -> Mapping[str, int]:
+    nodes = response["data"]["result"]["result"]
+    names = (node["labels"].get("ray.io/tpu-slice-name") for node in nodes if node["state"] == "ALIVE")
+    return Counter(name for name in names if name)
 
 
 def _coming(response: Any) -> Mapping[str, float]:

@@ -1,0 +1,95 @@
+"""What a person wants to know of a cluster's slices."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from marin_resources.infra.catalogue import Cluster, find_slice_type_or_raise
+from marin_resources.infra.slices.queued import Phase, Queued
+from marin_resources.infra.slices.wanted import load, path_of, place_of
+
+TO_COME = "is requested next"
+NOT_WANTED = "not wanted"
+FINE = (Phase.WAITING.value, Phase.STARTING.value, Phase.UP.value, Phase.DELETING.value, TO_COME)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One slice that is wanted, or there."""
+
+    name: str
+    type: str
+    capacity: str
+    state: str
+    hosts: int
+    joined: int | None
+    """Its hosts that are nodes of the cluster; None if the head does not answer."""
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    cluster: Cluster
+    head_answers: bool
+    owner: str
+    """The controller that works now; empty if none does."""
+    lines: tuple[Line, ...]
+
+    @property
+    def amiss(self) -> bool:
+        return not self.head_answers or any(line.state not in FINE for line in self.lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "cluster": self.cluster.name,
+            "zone": self.cluster.zone,
+            "dashboard": self.cluster.dashboard,
+            "head_answers": self.head_answers,
+            "controller": self.owner or None,
+            "slices": [asdict(line) for line in self.lines],
+        }
+
+
+def status_of(
+    cluster: Cluster, there: Sequence[Queued], joined: Mapping[str, int] | None, now: float | None = None
+) -> Status:
+    """The status, by the file of wanted slices. Raises WantedError and UnavailableError."""
+    wanted, _ = load(path_of(cluster))
+    now = time.time() if now is None else now
+    by_name = {each.name: each for each in there}
+    lines = []
+    for slot in wanted.slots:
+        found = by_name.pop(slot.name(cluster), None)
+        waits = f"again in {slot.not_before - now:.0f} s: {slot.why}" if slot.not_before > now else slot.why
+        lines.append(
+            Line(
+                name=slot.name(cluster),
+                type=slot.type,
+                capacity=slot.reservation or slot.capacity,
+                state=found.phase.value if found is not None else TO_COME,
+                hosts=find_slice_type_or_raise(slot.type).hosts,
+                joined=None if joined is None else joined.get(slot.name(cluster), 0),
+                why=found.why if found is not None and found.why else waits,
+            )
+        )
+    lines += [_other(cluster, each, joined) for each in by_name.values()]
+    owner = wanted.owner if now < wanted.owned_until else ""
+    return Status(cluster=cluster, head_answers=joined is not None, owner=owner, lines=tuple(lines))
+
+
+def _other(cluster: Cluster, found: Queued, joined: Mapping[str, int] | None) -> Line:
+    """A slice that is not wanted, or not yet gone."""
+    place = place_of(cluster, found.name)
+    kind = place.type if place is not None else "?"
+    return Line(
+        name=found.name,
+        type=kind,
+        capacity="",
+        state=found.phase.value if found.phase is Phase.DELETING else NOT_WANTED,
+        hosts=find_slice_type_or_raise(kind).hosts if place is not None else 0,
+        joined=None if joined is None else joined.get(found.name, 0),
+        why=found.why,
+    )
