@@ -24,9 +24,9 @@ def render(cluster: Cluster, folder: Path) -> str:
     return fill(folder, TEMPLATE, cluster=cluster, cpus=_cpus(cluster))
 
 
-def render_all(clusters: Mapping[str, Cluster], folder: Path) -> dict[Path, str]:
-    """The path of each cluster's file -> its text. Raises CatalogueError."""
-    return {folder / f"{name}.yaml": render(cluster, folder) for name, cluster in clusters.items()}
+def render_all(clusters: Mapping[str, Cluster], folder: Path, templates: Path) -> dict[Path, str]:
+    """The path of each cluster's file in `folder` -> its text. Raises CatalogueError."""
+    return {folder / f"{name}.yaml": render(cluster, templates) for name, cluster in clusters.items()}
 
 
 def out_of_date(rendered: Mapping[Path, str], folder: Path) -> list[tuple[Path, str]]:

@@ -14,18 +14,21 @@ from marin_assets.cli.output import print_line, print_stderr
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="only say which files differ")
     parser.add_argument(
-        "--folder", type=Path, metavar="FOLDER", help="with clusters.toml and the template (default: infra)"
+        "--folder",
+        type=Path,
+        metavar="FOLDER",
+        help="with clusters.toml and the template (default: MARIN_CLUSTERS, infra)",
     )
 
 
 def run(options: argparse.Namespace) -> int:
     # late, for their weight
-    from marin_resources.infra.catalogue import default_path, read_catalogue
+    from marin_resources.infra.catalogue import default_path, read_catalogue, templates
     from marin_resources.infra.render import out_of_date, render_all
 
     catalogue = options.folder / "clusters.toml" if options.folder is not None else default_path()
     folder = catalogue.parent
-    rendered = render_all(read_catalogue(catalogue), folder)
+    rendered = render_all(read_catalogue(catalogue), folder, options.folder or templates())
     found = out_of_date(rendered, folder)
     if options.check:
         for path, what in found:

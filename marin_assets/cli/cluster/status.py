@@ -37,7 +37,7 @@ def _status(options: argparse.Namespace) -> int:
 
     cluster = find_cluster(options.name)
     joined = hosts_of_slices(cluster)
-    status = status_of(cluster, Slices(cluster, Google()).list(), joined)
+    status = status_of(cluster, Slices(cluster, Google()).all(), joined)
     print_line(json.dumps(status.as_dict(), indent=1) if options.json else _text(status))
     return 1 if status.amiss else 0
 

@@ -81,7 +81,7 @@ class Controller:
             # Ours from here on. What is there is looked at afterwards, so that no other controller changes it.
             wanted = replace(wanted, owner=self.id, owned_until=self.now() + OWNED_S)
             generation = store(path, wanted, generation)
-            there = tuple(self.slices.list())
+            there = tuple(self.slices.all())
             decision = decide(self.cluster, wanted, there, self.now(), joined=self.joined(), bad=self.bad())
             if decision.wanted != wanted:
                 # Before anything is done: a slice of a generation that no file has would be nobody's.
@@ -94,7 +94,7 @@ class Controller:
         """Create the file of wanted slices, unless it exists."""
         path = path_of(self.cluster)
         if load(path)[1] is None:
-            begin(path, self.cluster, [each.name for each in self.slices.list()])
+            begin(path, self.cluster, [each.name for each in self.slices.all()])
 
     def release(self) -> None:
         """Let another controller work at once."""

@@ -89,9 +89,10 @@ def decide(
         if changed.generation != slot.generation:
             replaced.append((current.name, changed.why))
         after = after.replace_slot(changed)
-    for (number, _), found in in_slots.items():
-        if wanted.first_number <= number < wanted.next_number:
-            actions += [_delete(each, "not wanted") for each in found.values() if each.phase is not Phase.DELETING]
+    for found in in_slots.values():
+        for each in found.values():
+            if wanted.has_had(cluster, each.name) and each.phase is not Phase.DELETING:
+                actions.append(_delete(each, "not wanted"))
     return Decision(wanted=after, actions=tuple(actions), replaced=tuple(replaced))
 
 

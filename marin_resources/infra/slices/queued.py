@@ -53,7 +53,7 @@ class Slices:
         self._google = google
         self._parent = f"projects/{cluster.project}/locations/{cluster.zone}"
 
-    def list(self) -> list[Queued]:
+    def all(self) -> list[Queued]:
         """All of the cluster. Raises GoogleError."""
         # The resources first: a node that comes in between is then one of an unknown resource, which is left alone.
         found = [each for each in self._all("queuedResources") if _label_of(each) == self._cluster.name]
@@ -79,8 +79,22 @@ class Slices:
             if error.status != 404 and not self._is_being_deleted(name):
                 raise
 
+    def nodes_without_request(self) -> list[str]:
+        """The nodes of the cluster that belong to no queued resource. Raises GoogleError."""
+        nodes = [each for each in self._all("nodes") if each.get("labels", {}).get(LABEL) == self._cluster.name]
+        there = {each["name"] for each in self._all("queuedResources")}  # after the nodes: none of theirs is new
+        return [node["name"].rpartition("/")[2] for node in nodes if node.get("queuedResource") not in there]
+
+    def delete_node(self, name: str) -> None:
+        """Delete a node, unless that is done already. Raises GoogleError."""
+        try:
+            self._google.call("DELETE", f"{API}/{self._parent}/nodes/{name}")
+        except GoogleError as error:
+            if error.status != 404:
+                raise
+
     def _is_being_deleted(self, name: str) -> bool:
-        return all(each.phase is Phase.DELETING for each in self.list() if each.name == name)
+        return not any(each.name == name and each.phase is not Phase.DELETING for each in self.all())
 
     def _all(self, key: str) -> Iterator[dict[str, Any]]:
         return self._google.pages(f"{API}/{self._parent}/{key}", key)

@@ -69,6 +69,11 @@ class Wanted:
         )
         return replace(self, slots=self.slots + more, next_number=self.next_number + count)
 
+    def has_had(self, cluster: Cluster, name: str) -> bool:
+        """Whether the slice is, or was, in a slot of this file: one of a file that was lost is nobody's to delete."""
+        place = place_of(cluster, name)
+        return place is not None and self.first_number <= place.number < self.next_number
+
     def replace_slot(self, slot: Slot) -> Wanted:
         return replace(self, slots=tuple(slot if each.number == slot.number else each for each in self.slots))
 
