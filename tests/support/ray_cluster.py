@@ -78,6 +78,10 @@ class Cluster:
         return self._cluster.token_path
 
     @property
+    def gcs_port(self) -> int:
+        return self._cluster.gcs_port
+
+    @property
     def temp_dir(self) -> str:
         """The folder of Ray's own files."""
         return self._cluster.temp_dir
