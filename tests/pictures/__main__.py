@@ -64,9 +64,9 @@ class Scene:
 
 
 def lineage(scene: Scene) -> None:
-    scene.open("/locations/marin/asset-groups/quickstart", "contamination_left", "report", width=2200, height=1500)
-    left, top, right = 240, 160, 60  # the navigation, the header, the buttons of the zoom
-    scene.clip = {"x": left, "y": top, "width": 2200 - left - right, "height": 1500 - top}
+    left, top, width, height = 240, 160, 1400, 1000  # without the navigation and the header
+    scene.open("/locations/marin/asset-groups/quickstart", "report", width=left + width, height=top + height)
+    scene.clip = {"x": left, "y": top, "width": width, "height": height}
 
 
 def asset(scene: Scene) -> None:

@@ -36,7 +36,7 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 FILE_LINE = re.compile(r"# (?P<path>[\w./-]+\.py)\n")
-PACKAGES = ("marin_assets", "marin_resources", "marin_sensors")
+PACKAGES = ("marin_assets", "marin_resources", "marin_sensors", "infra")
 FILES = ("pyproject.toml", "uv.lock", "workspace.yaml", ".activate")
 
 

@@ -84,7 +84,7 @@ class Controller:
             there = tuple(self.slices.all())
             decision = decide(self.cluster, wanted, there, self.now(), joined=self.joined(), bad=self.bad())
             if decision.wanted != wanted:
-                # Before anything is done: a slice of a generation that no file has would be nobody's.
+                # Before anything is done: a slice of an incarnation that no file has would be nobody's.
                 store(path, decision.wanted, generation)
         except ConflictError:
             return Report(ended=Pass.CONFLICT, wanted=wanted)

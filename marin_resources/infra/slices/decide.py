@@ -5,9 +5,9 @@ on what is there, and on nothing that was remembered.
 
     nothing is in a slot                     request its slice, unless it is too early
     its slice waits, is created, or is up    leave it
-    its slice is spent or has failed, or     the slot goes on to its next generation; then the old slice is of an
+    its slice is spent or has failed, or     the slot goes on to its next incarnation; then the old slice is of an
     did not join, or is a bad host           earlier one
-    a slice of an earlier generation, or     delete it; the next one is requested when it is gone
+    a slice of an earlier incarnation, or     delete it; the next one is requested when it is gone
     of a slot that is not wanted
 """
 
@@ -45,7 +45,7 @@ class Action:
 @dataclass(frozen=True, kw_only=True)
 class Decision:
     wanted: Wanted
-    """With the generations that slots go on to, to be stored before anything is done."""
+    """With the incarnations that slots go on to, to be stored before anything is done."""
     actions: tuple[Action, ...]
     replaced: tuple[tuple[str, str], ...] = ()
     """(the slice, why it is replaced)"""
@@ -69,24 +69,24 @@ def decide(
     for each in there:
         place = place_of(cluster, each.name)
         if place is not None:
-            in_slots.setdefault((place.number, place.type), {})[place.generation] = each
+            in_slots.setdefault((place.number, place.type), {})[place.incarnation] = each
     actions: list[Action] = []
     replaced: list[tuple[str, str]] = []
     after = wanted
     for slot in wanted.slots:
         found = in_slots.pop((slot.number, slot.type), {})
-        if found and max(found) > slot.generation:  # the file is an earlier one, restored: go on from what is there
-            after = after.replace_slot(replace(slot, generation=max(found)))
+        if found and max(found) > slot.incarnation:  # the file is an earlier one, restored: go on from what is there
+            after = after.replace_slot(replace(slot, incarnation=max(found)))
             continue
-        earlier = [each for generation, each in found.items() if generation < slot.generation]
+        earlier = [each for incarnation, each in found.items() if incarnation < slot.incarnation]
         actions += [_delete(each, slot.why or "replaced") for each in earlier if each.phase is not Phase.DELETING]
-        current = found.get(slot.generation)
+        current = found.get(slot.incarnation)
         if current is None:
             if not earlier and slot.not_before <= now:
                 actions.append(Action(do=Do.CREATE, name=slot.name(cluster), slot=slot))
             continue
         changed = _changed(cluster, slot, current, now, joined, (bad or {}).get(current.name))
-        if changed.generation != slot.generation:
+        if changed.incarnation != slot.incarnation:
             replaced.append((current.name, changed.why))
         after = after.replace_slot(changed)
     for found in in_slots.values():
@@ -103,7 +103,7 @@ def _delete(slice_: Queued, why: str) -> Action:
 def _changed(
     cluster: Cluster, slot: Slot, current: Queued, now: float, joined: Mapping[str, int] | None, bad: str | None
 ) -> Slot:
-    """The slot as it is from now on: of the same generation, or of the next one."""
+    """The slot as it is from now on: of the same incarnation, or of the next one."""
     match current.phase:
         case Phase.SPENT:
             return _next(slot, now, current.why)
@@ -125,4 +125,4 @@ def _changed(
 def _next(slot: Slot, now: float, why: str, *, failed: bool = False) -> Slot:
     failures = slot.failures + 1 if failed else 0
     pause_s = min(FIRST_PAUSE_S * 2 ** (failures - 1), LONGEST_PAUSE_S) if failed else 0.0
-    return replace(slot, generation=slot.generation + 1, not_before=now + pause_s, failures=failures, why=why)
+    return replace(slot, incarnation=slot.incarnation + 1, not_before=now + pause_s, failures=failures, why=why)

@@ -1,7 +1,7 @@
 """The slices that a cluster shall have: a control file in its prefix, <prefix>/.marin/clusters/<name>.json.
 
-A *slot* is one wanted slice. Google's slice in it changes: a preempted one is followed by the next *generation*. The
-name of a slice says both, <cluster>-<type>-<slot>-<generation>, so that a request that is sent twice, by whomever,
+A *slot* is one wanted slice. Google's slice in it changes: a preempted one is followed by the next *incarnation*. The
+name of a slice says both, <cluster>-<type>-<slot>-<incarnation>, so that a request that is sent twice, by whomever,
 makes one slice, and an older slice is known as such by its name alone. Numbers of slots are never used again.
 """
 
@@ -35,7 +35,7 @@ class Slot:
     type: str
     capacity: str
     reservation: str = ""
-    generation: int = 1
+    incarnation: int = 1
     """Of the slice that is in it now, or comes next."""
     not_before: float = 0.0
     """The time, in seconds since 1970, before which the slice is not requested."""
@@ -45,7 +45,7 @@ class Slot:
     """Why the slice before was replaced."""
 
     def name(self, cluster: Cluster) -> str:
-        return f"{cluster.name}-{self.type}-{self.number}-{self.generation}"
+        return f"{cluster.name}-{self.type}-{self.number}-{self.incarnation}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,13 +130,13 @@ class Place:
 
     type: str
     number: int
-    generation: int
+    incarnation: int
 
 
 def place_of(cluster: Cluster, name: str) -> Place | None:
     """Where a slice belongs, by its name; None for the name of something else."""
     found = re.fullmatch(rf"{re.escape(cluster.name)}-([a-z0-9]+-[0-9]+)-([0-9]+)-([0-9]+)", name)
-    return Place(type=found[1], number=int(found[2]), generation=int(found[3])) if found else None
+    return Place(type=found[1], number=int(found[2]), incarnation=int(found[3])) if found else None
 
 
 def _parse(path: str, data: bytes) -> Wanted:

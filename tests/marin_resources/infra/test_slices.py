@@ -233,7 +233,7 @@ def test_an_earlier_file_that_was_restored_takes_up_what_is_there(lab: Lab) -> N
     Path(lab.path).write_bytes(earlier)
     lab.passes(controller)
     assert lab.ready() == ["us-central2-v4-8-0-2"]
-    assert load(lab.path)[0].slots[0].generation == 2
+    assert load(lab.path)[0].slots[0].incarnation == 2
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"format": 1}', '{"format": 1, "slots": [{"x": 1}]}', '{"format": 2}'])
