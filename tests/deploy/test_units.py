@@ -25,10 +25,10 @@ def command(unit: Path) -> list[str]:
     return shlex.split(parsed["Service"]["ExecStart"])
 
 
-def test_the_target_starts_every_service() -> None:
+def test_the_target_starts_every_service_but_that_of_a_cluster() -> None:
     target = (VM / "systemd/marin.target").read_text()
-    assert [unit.name for unit in SERVICES if unit.name not in target] == []
-    assert len(SERVICES) == 5
+    assert [unit.name for unit in SERVICES if unit.name not in target] == ["marin-slices@.service"]
+    assert len(SERVICES) == 6
 
 
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
@@ -65,8 +65,10 @@ def test_the_example_of_the_settings_names_only_what_is_read() -> None:
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
 def test_systemd_finds_no_mistake_and_a_closed_sandbox(unit: Path, tmp_path: Path) -> None:
     shutil.copytree(VM / "systemd", tmp_path, dirs_exist_ok=True)
+    name = unit.name.replace("@.", "@us-central2.")  # of a template, one instance
+    (tmp_path / unit.name).rename(tmp_path / name)
     env = {"SYSTEMD_UNIT_PATH": f"{tmp_path}:", "PATH": "/usr/bin:/bin"}
-    place = str(tmp_path / unit.name)
+    place = str(tmp_path / name)
     verified = subprocess.run(["systemd-analyze", "verify", "--man=no", place], env=env, capture_output=True, text=True)
     mistakes = [
         line for line in verified.stderr.splitlines() if "is not executable" not in line
