@@ -173,6 +173,13 @@ SETTINGS = (
         check=CLUSTER,
     ),
     Setting(
+        name="MARIN_BAD_SLICES",
+        meaning="where steps report slices with a bad host; set on the nodes of a cluster",
+        kind=Kind.PLACE,
+        default="none",
+        in_file=False,
+    ),
+    Setting(
         name="MARIN_CLUSTERS",
         meaning="the catalogue of the clusters on Google Cloud",
         kind=Kind.PATH,

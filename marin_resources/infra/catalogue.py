@@ -94,6 +94,11 @@ class Cluster:
         return f"projects/{self.project}/secrets/{self.token_secret}"
 
     @property
+    def bad_slices(self) -> str:
+        """The folder in which steps report slices with a bad host."""
+        return f"{self.prefix}/.marin/clusters/{self.name}-bad"
+
+    @property
     def subnetwork_path(self) -> str:
         return f"projects/{self.project}/regions/{self.region}/subnetworks/{self.subnetwork}"
 

@@ -32,9 +32,15 @@ def controller_of(cluster: Cluster) -> Iterator[Controller]:
     from marin_resources.infra.slices.joined import hosts_of_slices
     from marin_resources.infra.slices.queued import Slices
     from marin_resources.infra.slices.wanted import WantedError
+    from marin_resources.ray_tpu.slices.bad_slices import bad_slices
     from marin_resources.storage.control.protocol import UnavailableError
 
-    controller = Controller(cluster, Slices(cluster, Google()), joined=lambda: hosts_of_slices(cluster))
+    controller = Controller(
+        cluster,
+        Slices(cluster, Google()),
+        joined=lambda: hosts_of_slices(cluster),
+        bad=lambda names: bad_slices(cluster.bad_slices, names),
+    )
     try:
         yield controller
     finally:

@@ -12,13 +12,13 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from marin_resources.infra.catalogue import Cluster
 from marin_resources.infra.google import GoogleError
 from marin_resources.infra.slices.decide import Action, Decision, Do, decide
-from marin_resources.infra.slices.queued import Queued, Slices
+from marin_resources.infra.slices.queued import Phase, Queued, Slices
 from marin_resources.infra.slices.request import request_of
 from marin_resources.infra.slices.wanted import Wanted, begin, load, path_of, store
 from marin_resources.storage.control.protocol import ConflictError
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 OWNED_S = 300.0
 """A controller that has not been heard of for so long is replaced by another one."""
 Joined = Callable[[], Mapping[str, int] | None]
-Bad = Callable[[], Mapping[str, str]]
+Bad = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 class Pass(enum.Enum):
@@ -63,8 +63,8 @@ class Controller:
     slices: Slices
     joined: Joined = lambda: None
     """Name of a slice -> its hosts that are nodes of the cluster; None if the cluster does not answer."""
-    bad: Bad = dict
-    """Name of a slice -> why it is to be replaced."""
+    bad: Bad = lambda names: {}
+    """Of the slices of these names, those that are to be replaced -> why."""
     now: Callable[[], float] = time.time
     id: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}")
 
@@ -82,7 +82,8 @@ class Controller:
             wanted = replace(wanted, owner=self.id, owned_until=self.now() + OWNED_S)
             generation = store(path, wanted, generation)
             there = tuple(self.slices.all())
-            decision = decide(self.cluster, wanted, there, self.now(), joined=self.joined(), bad=self.bad())
+            bad = self.bad([each.name for each in there if each.phase is Phase.UP])
+            decision = decide(self.cluster, wanted, there, self.now(), joined=self.joined(), bad=bad)
             if decision.wanted != wanted:
                 # Before anything is done: a slice of an incarnation that no file has would be nobody's.
                 store(path, decision.wanted, generation)

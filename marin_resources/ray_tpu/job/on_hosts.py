@@ -29,6 +29,7 @@ from marin_resources.ray_tpu.shards.connection import connect, task_environment
 from marin_resources.ray_tpu.shards.job_allocation import RAY_OUTPUT_VARIABLES
 from marin_resources.ray_tpu.shards.worker_context import worker_context
 from marin_resources.ray_tpu.slices.bad_hosts import avoidable, bad_hosts, report_bad_host
+from marin_resources.ray_tpu.slices.bad_slices import report_bad_slice
 from marin_resources.ray_tpu.slices.bundles import group_of, task_options
 from marin_resources.ray_tpu.slices.growth import slice_count
 from marin_resources.ray_tpu.slices.place import place_of
@@ -92,7 +93,7 @@ class _Job:
             changed=lambda: add_facts(self._task.path, self._task.attempt, facts_of(self._own())),
             log=_print,
             waited_s=self.waited_s,
-            on_bad_host=lambda host, error: report_bad_host(host.node_id, error),
+            on_bad_host=_report,
         )
         try:
             return self._tries.run()
@@ -144,6 +145,13 @@ class _Job:
 
 def _print(line: str) -> None:
     print(line, flush=True)
+
+
+def _report(host: Host, error: str) -> None:
+    """Let steps avoid the host for a while, and let the slice be replaced if that does not help."""
+    report_bad_host(host.node_id, error)
+    if host.slice_name is not None:
+        report_bad_slice(host.slice_name, error)
 
 
 class _Wait:

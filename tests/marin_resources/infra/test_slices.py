@@ -168,7 +168,7 @@ def test_while_the_head_is_away_nobody_is_replaced(lab: Lab) -> None:
 def test_a_bad_host_costs_its_slice_alone(lab: Lab) -> None:
     lab.add("v4-8", 2)
     bad: dict[str, str] = {}
-    controller = lab.controller(bad=lambda: bad)
+    controller = lab.controller(bad=lambda names: bad)
     lab.passes(controller)
     bad["us-central2-v4-8-1-1"] = "a chip does not answer"
     lab.passes(controller)
@@ -283,13 +283,13 @@ def drawn_schedule(folder: Path, seed: int) -> None:
         wanted[kind] += count
 
     want("v4-8")
-    controllers = [lab.controller(lab.slices(fault, fault), bad=lambda: bad) for _ in range(2)]
+    controllers = [lab.controller(lab.slices(fault, fault), bad=lambda names: bad) for _ in range(2)]
     for _ in range(60):
         which = draw.randrange(2)
         try:
             controllers[which].step()
         except Killed:
-            controllers[which] = lab.controller(lab.slices(fault, fault), bad=lambda: bad)
+            controllers[which] = lab.controller(lab.slices(fault, fault), bad=lambda names: bad)
         except GoogleError:
             pass
         event = draw.random()

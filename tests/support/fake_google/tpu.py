@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from fake_google.compute import ROOT
 from fake_google.refusals import RefusalError, exists, not_in_this_state
 from fake_google.world import Json, World
 from marin_resources.accelerators.catalogue import SliceType, find_slice_type
@@ -246,7 +247,7 @@ class Tpu:
             raise RefusalError(404, f"Accelerator type {kind.kind!r} is not in zone {at['locationsId']!r}")
         if not body.get("runtimeVersion"):
             raise RefusalError(400, "runtime_version is required")
-        subnetwork = body.get("networkConfig", {}).get("subnetwork")
+        subnetwork = body.get("networkConfig", {}).get("subnetwork", "").removeprefix(f"{ROOT}/")
         if subnetwork and subnetwork not in self.world.subnetworks:
             raise RefusalError(400, f"Subnetwork {subnetwork!r} does not exist")
         account = body.get("serviceAccount", {}).get("email")

@@ -16,6 +16,8 @@ from google_cloud import google_cloud, take_for_google
 from running import wait_until
 
 from marin_resources.infra import catalogue
+from marin_resources.infra.catalogue import find_cluster
+from marin_resources.ray_tpu.slices.bad_slices import report_bad_slice
 
 Marin = Callable[..., tuple[int, str, str]]
 JOINED = "marin_resources.infra.slices.joined.hosts_of_slices"
@@ -103,6 +105,19 @@ def test_one_pass_replaces_a_preempted_slice(google: FakeGoogle, cluster: Marin)
     assert cluster("monitor", "us-central2", "--once")[1] == "request us-central2-v4-8-0-2\n"
     assert cluster("monitor", "us-central2", "--once")[1] == "nothing is to be done\n"
     assert slices(google) == ["us-central2-v4-8-0-2"]
+
+
+def test_a_slice_that_steps_report_twice_is_replaced(
+    google: FakeGoogle, cluster: Marin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cluster("add-worker", "v4-8", "--count", "2", *CLUSTER)[0] == 0
+    monkeypatch.setenv("MARIN_BAD_SLICES", find_cluster("us-central2").bad_slices)  # as on its nodes
+    report_bad_slice("us-central2-v4-8-1-1", "a chip does not answer", now=0.0)
+    assert cluster("monitor", "us-central2", "--once")[1] == "nothing is to be done\n"
+    report_bad_slice("us-central2-v4-8-1-1", "a chip does not answer", now=1800.0)
+    assert cluster("monitor", "us-central2", "--once")[1] == (
+        "replace us-central2-v4-8-1-1: bad host: a chip does not answer\n"
+    )
 
 
 def test_what_google_refuses_is_said(google: FakeGoogle, cluster: Marin) -> None:
