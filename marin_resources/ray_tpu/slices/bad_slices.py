@@ -1,8 +1,8 @@
 """Slices with a host that could not use its devices, told to who keeps the cluster's slices.
 
 The reports are files of the prefix, one for each slice, so that a process elsewhere reads them. A first report makes
-steps avoid the host for half an hour (`bad_hosts.py`): a process may hold its chips still. A slice that is reported again
-later is bad, and `marin cluster monitor` replaces it.
+steps avoid the host for half an hour (`bad_hosts.py`): a process may hold its chips still. A slice that is reported
+again later is bad, and `marin cluster monitor` replaces it.
 
 MARIN_BAD_SLICES   the folder of the reports, set on the nodes of a cluster     default: none, and nobody is told
 """
