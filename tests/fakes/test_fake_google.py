@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +137,34 @@ def test_what_google_refuses(google: FakeGoogle, tpu: Any, body: Any, status: in
     assert found[0] == status
     assert said in found[1]
     assert google.world.queued == {}
+
+
+@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+def test_gcloud_itself_takes_it_for_google(google: FakeGoogle, clock: Clock, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(google.token)
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "GOOGLE_APPLICATION_CREDENTIALS"},
+        "CLOUDSDK_CONFIG": str(tmp_path / "gcloud"),
+        "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE": str(google.certificate),
+        "CLOUDSDK_CORE_PROJECT": google.world.project,
+        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
+        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(token),
+    }
+
+    def gcloud(*arguments: str) -> str:
+        command = ["gcloud", "compute", "tpus", *arguments, "--zone=us-central2-b"]
+        return subprocess.run(command, env=environment, text=True, capture_output=True, check=True).stdout
+
+    kind = ("--accelerator-type=v4-16", "--runtime-version=tpu-ubuntu2204-base")
+    gcloud("queued-resources", "create", "queued-1", "--node-id=slice-1", *kind, "--spot", "--async")
+    clock.now_s = 92
+    assert "ACTIVE" in gcloud("queued-resources", "list")
+    assert "READY" in gcloud("tpu-vm", "list")
+    gcloud("queued-resources", "delete", "queued-1", "--force", "--async")
+    clock.now_s = 103
+    google.world.settle()
+    assert google.world.nodes == google.world.queued == {}
 
 
 def test_nothing_is_answered_without_a_token(google: FakeGoogle) -> None:

@@ -58,7 +58,7 @@ class Method:
             raise RefusalError(400, message)
         if known["type"] == "integer" and not re.fullmatch(r"-?\d+", value):
             raise RefusalError(400, f"Invalid value at '{name}' (TYPE_INT32), \"{value}\"")
-        if known["type"] == "boolean" and value not in ("true", "false"):
+        if known["type"] == "boolean" and value.lower() not in ("true", "false"):
             raise RefusalError(400, f"Invalid value at '{name}' (TYPE_BOOL), \"{value}\"")
 
 

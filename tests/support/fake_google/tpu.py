@@ -143,7 +143,7 @@ class Tpu:
         path = f"{_parent(at)}/queuedResources/{at['queuedResourcesId']}"
         queued = self.world.get(self.world.queued, path)
         state = queued["state"]["state"]
-        if state == "DELETING" or (state not in HOLDS_NOTHING and query.get("force") != "true"):
+        if state == "DELETING" or (state not in HOLDS_NOTHING and query.get("force", "").lower() != "true"):
             raise not_in_this_state(path, state, "deleted without force")
         _set_state(queued, "DELETING")
         operation = self._operation(at, path)
