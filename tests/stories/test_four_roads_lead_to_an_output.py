@@ -54,6 +54,7 @@ def test_a_step_whose_input_is_not_there_says_what_to_do(prefix: Path, env: dict
     assert "Materialize what it reads first" in done.stderr
 
 
+@pytest.mark.long
 def test_a_selection_without_an_asset_is_no_run_of_all(prefix: Path, env: dict[str, str]) -> None:
     """Dagster takes an empty selection for all assets."""
     done = command(

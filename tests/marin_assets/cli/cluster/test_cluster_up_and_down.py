@@ -109,6 +109,7 @@ def test_a_dry_run_prints_the_commands_and_does_nothing(desk: Desk) -> None:
     assert desk.google.world.calls == []
 
 
+@pytest.mark.long
 def test_a_head_that_does_not_come_up_has_no_slices(desk: Desk) -> None:
     for account in list(desk.google.world.accounts):
         if account.startswith("marin-head@"):
@@ -119,6 +120,7 @@ def test_a_head_that_does_not_come_up_has_no_slices(desk: Desk) -> None:
     assert desk.slices() == []
 
 
+@pytest.mark.long
 def test_what_nobody_has_is_shown_and_cleaned(desk: Desk) -> None:
     assert desk.marin("add-worker", "v4-8", "--count", "2", "--cluster", NAME).returncode == 0
     catalogue = Path(desk.environment["MARIN_CLUSTERS"])

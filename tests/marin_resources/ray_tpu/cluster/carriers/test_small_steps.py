@@ -241,6 +241,7 @@ def test_a_run_that_is_terminated_stops_its_steps_within_5_s_also_one_that_has_n
     assert ended == [True] * 3
 
 
+@pytest.mark.long
 def test_the_first_small_step_is_a_job_of_its_own_unless_others_come_with_it(
     orchestrator: Orchestrator, prefix: Path
 ) -> None:
