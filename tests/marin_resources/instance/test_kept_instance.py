@@ -44,6 +44,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         url = request.getfixturevalue("server").create(f"db_{os.urandom(4).hex()}")
         (home / "dagster.yaml").write_text(PROFILE.read_text())
         monkeypatch.setenv("MARIN_POSTGRES_URL", url)
+        monkeypatch.setenv("MARIN_PREFIX", str(tmp_path / "prefix"))  # where the profile keeps what runs print
         monkeypatch.setenv("PATH", f"{default_programs()}:{os.environ['PATH']}")
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     with dg.DagsterInstance.from_config(str(home)) as instance:
