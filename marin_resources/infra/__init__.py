@@ -1,4 +1,4 @@
 """The Ray clusters on Google Cloud that own the TPU pods: their catalogue, and what is made of it.
 
-`infra/clusters.toml` has the facts. May import what is below `ray_tpu`; jobs on a cluster are `ray_tpu.cluster`.
+`infra/clusters.toml` has the facts. May import `ray_tpu`, which asks a head, and what is below it.
 """

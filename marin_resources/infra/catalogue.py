@@ -19,7 +19,7 @@ from marin_resources.settings import SettingError, normalize_prefix, project_roo
 VARIABLE = "MARIN_CLUSTERS"
 CAPACITIES = ("spot", "on-demand", "reserved")
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""Of a cluster. Google's names have 63 characters, and Ray and `slice_names` append up to 23 to ours."""
+"""Of a cluster. Google's names have 63 characters, and Ray and `Slot.name` append up to 23 to ours."""
 ZONE = re.compile(r"([a-z]+-[a-z]+[0-9]+)-[a-z]")
 PROJECT = re.compile(r"[a-z][-a-z0-9]{4,28}[a-z0-9]")
 IMAGE_FIELDS = ("region", "project", "tag")
@@ -193,9 +193,20 @@ def _cluster(path: Path, name: str, defaults: Mapping[str, Any], found: Any) -> 
     slices = given.pop("slices", [])
     if not isinstance(slices, list):
         raise CatalogueError(f"{where}: slices is {slices!r}, expected a list of tables.")
+    given["prefix"] = _normalized(where, given["prefix"])
     cluster = Cluster(name=name, slices=tuple(_slices(where, each) for each in slices), **given)
     _check(where, cluster)
     return cluster
+
+
+def _normalized(where: str, prefix: str) -> str:
+    """Without a slash at its end: outputs, reports and the file of wanted slices are below it by one name."""
+    if not prefix.startswith("gs://"):
+        raise CatalogueError(f"{where}: prefix is {prefix!r}, expected one such as 'gs://marin-us-central2'.")
+    try:
+        return normalize_prefix(prefix)
+    except SettingError as error:
+        raise CatalogueError(f"{where}: prefix: {error}") from None
 
 
 def _slices(where: str, found: Any) -> Slices:
@@ -262,12 +273,6 @@ def _check(where: str, cluster: Cluster) -> None:
         raise CatalogueError(f"{where}: zone is {cluster.zone!r}, expected one such as 'us-central2-b'.")
     if not PROJECT.fullmatch(cluster.project):
         raise CatalogueError(f"{where}: project is {cluster.project!r}, expected the id of a Google Cloud project.")
-    if not cluster.prefix.startswith("gs://"):
-        raise CatalogueError(f"{where}: prefix is {cluster.prefix!r}, expected one such as 'gs://marin-us-central2'.")
-    try:
-        normalize_prefix(cluster.prefix)
-    except SettingError as error:
-        raise CatalogueError(f"{where}: prefix: {error}") from None
     for key in ("memory_threshold", "object_store_share"):
         if not 0 < getattr(cluster, key) < 1:
             raise CatalogueError(f"{where}: {key} is {getattr(cluster, key)}, expected a share between 0 and 1.")

@@ -7,7 +7,7 @@ on what is there, and on nothing that was remembered.
     its slice waits, is created, or is up    leave it
     its slice is spent or has failed, or     the slot goes on to its next incarnation; then the old slice is of an
     did not join, or is a bad host           earlier one
-    a slice of an earlier incarnation, or     delete it; the next one is requested when it is gone
+    a slice of an earlier incarnation, or    delete it; the next one is requested when it is gone
     of a slot that is not wanted
 """
 
@@ -17,12 +17,14 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from marin_resources.infra.catalogue import Cluster
+from marin_resources.infra.catalogue import Cluster, find_slice_type_or_raise
 from marin_resources.infra.slices.queued import Phase, Queued
 from marin_resources.infra.slices.wanted import Slot, Wanted, place_of
 
 JOIN_TIMEOUT_S = 1800.0
-"""A slice that is up for so long and has not joined is replaced: an image of tens of GB is pulled in minutes."""
+"""A slice is replaced if its head answers and lacks a host of it for so long: an image of tens of GB takes minutes.
+
+Not by the slice's age: a head that was started again has no host at first, and old slices need time to come back."""
 FIRST_PAUSE_S = 60.0
 """Before a slice is requested again that Google could not make, or that did not join; doubled with each in a row."""
 LONGEST_PAUSE_S = 1800.0
@@ -85,7 +87,7 @@ def decide(
             if not earlier and slot.not_before <= now:
                 actions.append(Action(do=Do.CREATE, name=slot.name(cluster), slot=slot))
             continue
-        changed = _changed(cluster, slot, current, now, joined, (bad or {}).get(current.name))
+        changed = _changed(slot, current, now, joined, (bad or {}).get(current.name))
         if changed.incarnation != slot.incarnation:
             replaced.append((current.name, changed.why))
         after = after.replace_slot(changed)
@@ -100,9 +102,7 @@ def _delete(slice_: Queued, why: str) -> Action:
     return Action(do=Do.DELETE, name=slice_.name, why=why)
 
 
-def _changed(
-    cluster: Cluster, slot: Slot, current: Queued, now: float, joined: Mapping[str, int] | None, bad: str | None
-) -> Slot:
+def _changed(slot: Slot, current: Queued, now: float, joined: Mapping[str, int] | None, bad: str | None) -> Slot:
     """The slot as it is from now on: of the same incarnation, or of the next one."""
     match current.phase:
         case Phase.SPENT:
@@ -113,16 +113,31 @@ def _changed(
             return _next(slot, now, current.why, failed=True)
         case Phase.UP if bad is not None:
             return _next(slot, now, bad)
-        case Phase.UP if joined is not None and joined.get(current.name):
-            return replace(slot, failures=0)
-        case Phase.UP if joined is not None and current.up_since is not None:
-            if now - current.up_since >= JOIN_TIMEOUT_S:
-                why = f"no host joined the cluster within {JOIN_TIMEOUT_S / 60:.0f} minutes"
-                return _next(slot, now, why, failed=True)
-    return slot
+        case Phase.UP if joined is not None:
+            return _after_a_look(slot, now, joined.get(current.name, 0))
+    return replace(slot, missing_since=None)
+
+
+def _after_a_look(slot: Slot, now: float, joined: int) -> Slot:
+    """The slot of a slice that is up, when the head knows so many of its hosts."""
+    hosts = find_slice_type_or_raise(slot.type).hosts
+    if joined >= hosts:
+        return replace(slot, failures=0, missing_since=None)
+    since = slot.missing_since if slot.missing_since is not None else now
+    if now - since < JOIN_TIMEOUT_S:
+        return replace(slot, missing_since=since)
+    who = f"only {joined} of {hosts} hosts" if joined else "no host"
+    return _next(slot, now, f"{who} joined the cluster within {JOIN_TIMEOUT_S / 60:.0f} minutes", failed=True)
 
 
 def _next(slot: Slot, now: float, why: str, *, failed: bool = False) -> Slot:
     failures = slot.failures + 1 if failed else 0
     pause_s = min(FIRST_PAUSE_S * 2 ** (failures - 1), LONGEST_PAUSE_S) if failed else 0.0
-    return replace(slot, incarnation=slot.incarnation + 1, not_before=now + pause_s, failures=failures, why=why)
+    return replace(
+        slot,
+        incarnation=slot.incarnation + 1,
+        not_before=now + pause_s,
+        failures=failures,
+        missing_since=None,
+        why=why,
+    )

@@ -5,9 +5,7 @@ https://cloud.google.com/tpu/docs/queued-resources
 
 from __future__ import annotations
 
-import calendar
 import enum
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +16,7 @@ from marin_resources.infra.google import Google, GoogleError
 API = "https://tpu.googleapis.com/v2"
 LABEL = "marin-cluster"
 """Of the nodes of a cluster."""
-SPENT = ("SUSPENDING", "SUSPENDED", "FAILED")
+SPENT = ("SUSPENDING", "SUSPENDED")
 GONE_NODES = ("PREEMPTED", "TERMINATED", "STOPPED", "STOPPING", "DELETING", "HIDING", "HIDDEN")
 
 
@@ -41,8 +39,6 @@ class Queued:
     phase: Phase
     why: str = ""
     """Of one that is gone or has failed."""
-    up_since: float | None = None
-    """When its node was created, in seconds since 1970."""
 
 
 class Slices:
@@ -120,14 +116,6 @@ def _queued(found: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> Queued:
     if node is not None and node.get("state") in GONE_NODES:
         return Queued(name=name, phase=Phase.SPENT, why=f"its node is {node['state']}")
     if state == "ACTIVE":
-        up_since = _seconds(node.get("createTime")) if node is not None else None
-        return Queued(name=name, phase=Phase.UP, up_since=up_since)
+        return Queued(name=name, phase=Phase.UP)
     waits = state in ("ACCEPTED", "WAITING_FOR_RESOURCES")
     return Queued(name=name, phase=Phase.WAITING if waits else Phase.STARTING)
-
-
-def _seconds(text: str | None) -> float | None:
-    """RFC 3339 in UTC, "2026-11-25T13:00:00.5Z", as seconds since 1970."""
-    if not text:
-        return None
-    return float(calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")))

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from marin_resources.infra.catalogue import Cluster, find_slice_type_or_raise, templates
+from marin_resources.infra.google import SCOPE
 from marin_resources.infra.slices.queued import LABEL
 from marin_resources.infra.slices.wanted import Slot
 from marin_resources.infra.template import fill
 
 SCRIPT = "slice_startup.sh.jinja"
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 NETWORK_TAG = "marin-ray"
 
 

@@ -41,6 +41,8 @@ class Slot:
     """The time, in seconds since 1970, before which the slice is not requested."""
     failures: int = 0
     """Slices in a row that Google could not make, or that did not join."""
+    missing_since: float | None = None
+    """Since when the head answers and knows not all hosts of the slice, in seconds since 1970; None if it does."""
     why: str = ""
     """Why the slice before was replaced."""
 

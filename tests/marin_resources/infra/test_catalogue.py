@@ -86,6 +86,11 @@ def test_a_mistake_is_one_sentence(changed: Path, old: str, new: str, said: str)
     assert "\n" not in str(error.value)
 
 
+def test_a_prefix_has_no_slash_at_its_end(changed: Path) -> None:
+    changed.write_text(changed.read_text().replace('"gs://marin-us-central2"', '"gs://marin-us-central2/"'))
+    assert find_cluster("us-central2", changed).bad_slices == "gs://marin-us-central2/.marin/clusters/us-central2-bad"
+
+
 def test_two_heads_of_one_address(tmp_path: Path) -> None:
     path = tmp_path / "clusters.toml"
     path.write_text(default_path().read_text().replace("10.11.0.10", "10.10.0.10"))

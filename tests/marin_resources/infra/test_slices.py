@@ -159,6 +159,28 @@ def test_a_slice_that_does_not_join_is_replaced_and_one_that_has_is_not(lab: Lab
     assert load(lab.path)[0].slots[1].why == "no host joined the cluster within 30 minutes"
 
 
+def test_a_head_that_was_started_again_costs_no_old_slice(lab: Lab) -> None:
+    lab.add("v4-16", 2)
+    names = ["us-central2-v4-16-0-1", "us-central2-v4-16-1-1"]
+    all_of_them = dict.fromkeys(names, 2)
+    head: dict[str, dict[str, int] | None] = {"knows": all_of_them}
+    controller = lab.controller(joined=lambda: head["knows"])
+    lab.passes(controller, 100)
+    for knows in (None, {}, {names[0]: 1}):  # it is away, is up without a host, and the hosts come back
+        head["knows"] = knows
+        lab.passes(controller, 10)
+    head["knows"] = all_of_them
+    lab.passes(controller, 100)
+    assert lab.ready() == names
+
+
+def test_a_slice_that_lacks_a_host_is_replaced(lab: Lab) -> None:
+    lab.add("v4-16", 1)
+    lab.passes(lab.controller(joined=lambda: {"us-central2-v4-16-0-1": 1}), int(JOIN_TIMEOUT_S / EVERY_S) + 15)
+    assert lab.ready() == ["us-central2-v4-16-0-2"]
+    assert load(lab.path)[0].slots[0].why == "only 1 of 2 hosts joined the cluster within 30 minutes"
+
+
 def test_while_the_head_is_away_nobody_is_replaced(lab: Lab) -> None:
     lab.add("v4-8", 2)
     lab.passes(lab.controller(joined=lambda: None), 100)
