@@ -37,7 +37,9 @@ def test_a_command_runs_there_with_the_code_that_is_here(
     options = ["--name", "painter", "--set", "COLOUR=green", "--extra", "train"]
     arguments = ["--flag", "a 'b' $HOME", "--", "-x"]
     code, out, err = marin("cluster", "submit", *options, "--", "python", "say.py", *arguments)
-    assert (code, out.splitlines()[-1]) == (0, f"green {sys.executable} {arguments}"), err
+    assert code == 0, err
+    # Not at the end: Ray flushes its own line about the entry point when the program runs already.
+    assert f"green {sys.executable} {arguments}" in out.splitlines()
     assert err.splitlines()[0].startswith("job painter-")
     assert err.splitlines()[0].endswith(f" on {jobs_there.address}")
 
