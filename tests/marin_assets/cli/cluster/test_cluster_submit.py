@@ -70,7 +70,8 @@ def test_a_secret_comes_from_the_node_and_is_in_nothing_that_was_submitted(
     folder = f"MARIN_SECRETS_DIR={tmp_path}/secrets"
     count = "import os; print(len(os.environ['MY_TOKEN']), 'letters')"
     code, out, err = marin("cluster", "submit", "--set", folder, "--env", "MY_TOKEN", "--", "python", "-c", count)
-    assert (code, out.splitlines()[-1]) == (0, "7 letters"), err
+    assert code == 0, err
+    assert "7 letters" in out.splitlines()
     assert "hunter2" not in json.dumps(dataclasses.asdict(jobs_there.newest()), default=str)
 
 
