@@ -99,6 +99,7 @@ class Observed:
     """The state of an output when it was read."""
 
     path: str
+    """Where its control files are, and its data unless the record says otherwise."""
     status: Status | None = None
     record: Mapping[str, Any] | None = None
     holder: Holder | None = None
@@ -111,6 +112,11 @@ class Observed:
     def done(self) -> bool:
         """Whether it is complete and of the requested version."""
         return self.status is Status.SUCCESS and self.match is not Match.OTHER
+
+    @property
+    def data_path(self) -> str:
+        """Where the data of a complete output are: below the prefix of the cluster that computed it."""
+        return str((self.record or {}).get("data_path") or self.path)
 
     @property
     def result(self) -> Mapping[str, Any]:

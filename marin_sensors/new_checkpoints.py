@@ -84,7 +84,7 @@ def new_checkpoints(
             output = output_of_asset(context.repository_def.asset_graph, trained)
             memory = Memory(store.prefix, f"{name}-{output.version}")
             cursor = _cursor(context.cursor, output)
-            tick = look(_watch(join(store.locate(output), EXPORTS), at_most), memory, cursor, time.time())
+            tick = look(_watch(join(store.data_path(output), EXPORTS), at_most), memory, cursor, time.time())
         except (*run_requests.REPORTED, PatternError, dg.Failure) as error:
             return dg.SkipReason(str(error))
         run_requests.log(context, tick)

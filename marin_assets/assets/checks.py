@@ -42,7 +42,7 @@ def op_name(name: str) -> str:
 
 def check_results(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
     """The results of the checks, by the output's record."""
-    return [_check_complete(key, observed.path), *_check_expectations(step, key, observed)]
+    return [_check_complete(key, observed.path, observed.data_path), *_check_expectations(step, key, observed)]
 
 
 def check_results_of_partitions(
@@ -84,7 +84,7 @@ def _value(result: dg.AssetCheckResult, name: str = "value") -> str:
     return str(getattr(value, "value", value))
 
 
-def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:
+def _check_complete(key: dg.AssetKey, path: str, data_path: str) -> dg.AssetCheckResult:
     """Compare names and sizes, from one listing. No data file is read."""
     verified = verify_listing(path)
     shown = [finding.sentence() for finding in verified.findings[:SHOWN_FINDINGS]]
@@ -100,7 +100,7 @@ def _check_complete(key: dg.AssetKey, path: str) -> dg.AssetCheckResult:
             "files": verified.files,
             "bytes": verified.bytes,
             "compared": verified.unverified or "names and sizes; `marin verify` compares the bytes",
-            "path": path,
+            "path": data_path,
         },
     )
 

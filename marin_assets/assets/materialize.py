@@ -107,7 +107,7 @@ def report(
     """The materialization. Its data version is the step's version, so readers stay in sync with it."""
     observed = produced.observed
     if produced.reused:
-        context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.path}", describe(drift)))))
+        context.log.info("; ".join(filter(None, (f"{node.name}: reused {observed.data_path}", describe(drift)))))
     else:
         warn_if_empty(context, node, observed)
     key = context.assets_def.key
@@ -124,8 +124,9 @@ def warn_if_empty(context: dg.AssetExecutionContext, node: Node, observed: Obser
     """Log a warning for a computed output without a file and without a result."""
     if not observed.result and not ((observed.record or {}).get("manifest") or {}).get("files"):
         context.log.warning(
-            f"{node.output.label}: complete and empty: its function wrote no file below {observed.path!r} and returned "
-            "nothing. If that is a mistake, correct the function, and remove that folder or change a versioned field."
+            f"{node.output.label}: complete and empty: its function wrote no file below {observed.data_path!r} and "
+            "returned nothing. If that is a mistake, correct the function, and remove that folder or change a "
+            "versioned field."
         )
 
 

@@ -139,7 +139,7 @@ async def _take_complete(
 
 def _made(one: Node, graph: Graph, store: Store, produced: Produced, state: RunState) -> _Made:
     drift, unknown = find_drift_of(one, graph, store, produced, state) if produced.reused else ((), ())
-    path = dg.MetadataValue.path(produced.observed.path)
+    path = dg.MetadataValue.path(produced.observed.data_path)
     return _Made(produced=produced, metadata={**materialization_metadata(produced, drift, unknown), "path": path})
 
 

@@ -63,7 +63,7 @@ def materialization_of(node: Node, observed: Observed) -> dg.AssetMaterializatio
     """The event of a complete output, as a run that reuses it would report it."""
     metadata = {
         **materialization_metadata(Produced(observed=observed, reused=True)),
-        "path": dg.MetadataValue.path(observed.path),
+        "path": dg.MetadataValue.path(observed.data_path),
         "synced": True,
     }
     return dg.AssetMaterialization(

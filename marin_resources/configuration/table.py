@@ -184,7 +184,7 @@ SETTINGS = (
         meaning="the catalogue of the clusters on Google Cloud",
         kind=Kind.PATH,
         default="infra/clusters.toml",
-        check="marin_resources.infra.catalogue:read_catalogue",
+        check="marin_resources.clusters.catalogue:read_catalogue",
     ),
     Setting(
         name="MARIN_CLUSTER_NODE_TYPES",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from marin_resources.infra.catalogue import CatalogueError, Cluster
+from marin_resources.clusters.cluster import CatalogueError, Cluster
 from marin_resources.infra.template import fill
 
 TEMPLATE = "cluster.yaml.jinja"

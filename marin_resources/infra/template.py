@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from marin_resources.infra.catalogue import CatalogueError
+from marin_resources.clusters.cluster import CatalogueError
 
 
 def fill(folder: Path, name: str, **values: Any) -> str:

@@ -52,7 +52,8 @@ class MarinIOManager(dg.ConfigurableIOManager):
                 self._store_value(store, output, obj, context)
             except ControlFileError as error:
                 raise dg.Failure(f"Asset {output.label!r}: {error}", allow_retries=False) from None
-        context.add_output_metadata({"path": dg.MetadataValue.path(store.locate(output))})
+        data_path = obj.data_path if is_step else store.locate(output)
+        context.add_output_metadata({"path": dg.MetadataValue.path(data_path)})
 
     def load_input(self, context: dg.InputContext) -> Any:
         layer, key = context.step_context.job_def.asset_layer, context.asset_key
@@ -69,7 +70,7 @@ class MarinIOManager(dg.ConfigurableIOManager):
                 f"Asset {output.label!r} is read and {observed.path!r} is not complete. Materialize it first.",
                 allow_retries=False,
             )
-        return observed.path if is_step else _stored_value(observed)
+        return observed.data_path if is_step else _stored_value(observed)
 
     def _store_value(self, store: Store, output: Output, value: Any, context: dg.OutputContext) -> None:
         path, run_id = store.locate(output), context.run_id

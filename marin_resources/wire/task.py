@@ -23,6 +23,8 @@ class Task:
     output: Output
     prefix: str
     path: str
+    data_prefix: str | None = None
+    """Prefix of the region that computes it, if that is another one than `prefix`: its data go below it."""
     fn: str
     """Import path of the function, "module:name"."""
     config: Any

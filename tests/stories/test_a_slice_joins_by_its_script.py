@@ -18,7 +18,8 @@ from ray_cluster import Cluster as RayCluster
 from running import wait_until
 from slice_hosts import Hosts
 
-from marin_resources.infra.catalogue import Cluster, find_cluster
+from marin_resources.clusters.catalogue import find_cluster
+from marin_resources.clusters.cluster import Cluster
 from marin_resources.infra.google import Google
 from marin_resources.infra.slices.controller import Controller
 from marin_resources.infra.slices.joined import hosts_of_slices

@@ -10,7 +10,7 @@ import pytest
 from fake_google.server import FakeGoogle, fake_google
 from fake_google.world import World
 
-from marin_resources.infra.catalogue import read_catalogue
+from marin_resources.clusters.catalogue import read_catalogue
 
 TOKEN = "a-token-of-rays-that-nobody-may-see"
 

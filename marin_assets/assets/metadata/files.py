@@ -21,16 +21,16 @@ def plots_of(observed: Observed) -> dict[str, dg.MetadataValue]:
     plots = observed.result.get("plots")
     names = [name for name in plots if isinstance(name, str)] if isinstance(plots, list) else []
     return {
-        f"plot {name.rsplit('/', 1)[-1]}": _inline(join(observed.path, name))
+        f"plot {name.rsplit('/', 1)[-1]}": _inline(join(observed.data_path, name))
         for name in names
-        if exists(join(observed.path, name))
+        if exists(join(observed.data_path, name))
     }
 
 
 def report_of(observed: Observed) -> dict[str, Any]:
     """The page that the result names as its report."""
     name = observed.result.get("report")
-    return {"report": link_to(join(observed.path, name))} if isinstance(name, str) else {}
+    return {"report": link_to(join(observed.data_path, name))} if isinstance(name, str) else {}
 
 
 def _inline(path: str) -> dg.MetadataValue:

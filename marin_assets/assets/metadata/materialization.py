@@ -66,7 +66,7 @@ def materialization_metadata(
     if produced.lost_workers:
         shown["lost_workers"] = produced.lost_workers
     return shown | {
-        "dagster/uri": _uri(observed.path),
+        "dagster/uri": _uri(observed.data_path),
         **_log(observed.path, record),
         **_job(record),
         "config": config_table(record.get("config") or {}, _versioned(record)),

@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     # late, for their weight
-    from marin_resources.infra.catalogue import find_slice_type_or_raise
+    from marin_resources.clusters.cluster import find_slice_type_or_raise
 
     if not 1 <= options.count <= MOST:
         raise OptionError(f"marin cluster add-worker: --count is {options.count}, expected 1 to {MOST}.")
@@ -43,7 +43,7 @@ def _add(options: argparse.Namespace, kind: str, capacity: str) -> int:
     # late, for their weight
     import json
 
-    from marin_resources.infra.catalogue import cluster_with
+    from marin_resources.clusters.catalogue import cluster_with
     from marin_resources.infra.slices.request import request_of
     from marin_resources.infra.slices.wanted import Wanted, change, load, path_of
 

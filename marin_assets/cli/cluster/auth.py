@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _secret(options: argparse.Namespace) -> str:
-    from marin_resources.infra.catalogue import find_cluster
+    from marin_resources.clusters.catalogue import find_cluster
 
     if options.cluster is not None and options.secret is not None:
         raise OptionError("marin cluster auth: got a cluster and --secret, expected one of them.")

@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _clean(options: argparse.Namespace) -> int:
     # late, for their weight
-    from marin_resources.infra.catalogue import find_cluster
+    from marin_resources.clusters.catalogue import find_cluster
     from marin_resources.infra.google import Google
     from marin_resources.infra.slices.queued import Slices
     from marin_resources.infra.slices.wanted import load, path_of

@@ -16,7 +16,7 @@ from marin_assets.cli.options import OptionError
 from marin_assets.cli.output import print_line, print_stderr
 
 if TYPE_CHECKING:
-    from marin_resources.infra.catalogue import Cluster
+    from marin_resources.clusters.cluster import Cluster
 
 ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0"}
 """Of Ray's launcher: it gives the head what it has itself, whatever the file says."""
@@ -25,7 +25,7 @@ ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0"}
 def rendered_file(cluster: Cluster) -> Path:
     """The file of the cluster for Ray's launcher. Raises OptionError if it is not as the catalogue says."""
     # late, for their weight
-    from marin_resources.infra.catalogue import default_path, templates
+    from marin_resources.clusters.catalogue import default_path, templates
     from marin_resources.infra.render import render
 
     path = default_path().parent / f"{cluster.name}.yaml"

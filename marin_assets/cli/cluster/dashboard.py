@@ -18,7 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from marin_resources.infra.catalogue import find_cluster  # late, for its weight
+    from marin_resources.clusters.catalogue import find_cluster  # late, for its weight
 
     file = rendered_file(find_cluster(options.name))
     return call(ray("dashboard", "--port", str(options.port), str(file)), dry_run=options.dry_run)

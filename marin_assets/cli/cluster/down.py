@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from marin_resources.infra.catalogue import find_cluster  # late, for its weight
+    from marin_resources.clusters.catalogue import find_cluster  # late, for its weight
 
     if not (options.yes or options.dry_run):
         raise OptionError(f"marin cluster down: all jobs on {options.name} end. Pass --yes, or look with --dry-run.")
@@ -41,7 +41,7 @@ def _slices(options: argparse.Namespace) -> int:
     # late, for their weight
     from dataclasses import replace
 
-    from marin_resources.infra.catalogue import find_cluster
+    from marin_resources.clusters.catalogue import find_cluster
     from marin_resources.infra.slices.wanted import change, load, path_of
 
     cluster = find_cluster(options.name)

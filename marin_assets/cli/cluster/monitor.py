@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _once(options: argparse.Namespace) -> int:
-    from marin_resources.infra.catalogue import find_cluster  # late, for its weight
+    from marin_resources.clusters.catalogue import find_cluster  # late, for its weight
 
     def step() -> int:
         with controller_of(find_cluster(options.name)) as controller:
@@ -48,7 +48,7 @@ def _once(options: argparse.Namespace) -> int:
 
 def _for_good(options: argparse.Namespace) -> int:
     # late, for their weight
-    from marin_resources.infra.catalogue import find_cluster
+    from marin_resources.clusters.catalogue import find_cluster
     from marin_resources.infra.google import GoogleError
     from marin_resources.infra.slices.wanted import WantedError
     from marin_resources.storage.control.protocol import UnavailableError

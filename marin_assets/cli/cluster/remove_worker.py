@@ -21,7 +21,7 @@ def _remove(options: argparse.Namespace) -> int:
     # late, for their weight
     from dataclasses import replace
 
-    from marin_resources.infra.catalogue import find_cluster
+    from marin_resources.clusters.catalogue import find_cluster
     from marin_resources.infra.slices.wanted import Wanted, change, load, path_of
 
     cluster = find_cluster(options.name)

@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     # late, for their weight
-    from marin_resources.infra.catalogue import default_path, read_catalogue, templates
+    from marin_resources.clusters.catalogue import default_path, read_catalogue, templates
     from marin_resources.infra.render import out_of_date, render_all
 
     catalogue = options.folder / "clusters.toml" if options.folder is not None else default_path()

@@ -13,7 +13,7 @@ from marin_assets.cli.output import print_line, print_stderr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from marin_resources.infra.catalogue import Cluster
+    from marin_resources.clusters.cluster import Cluster
     from marin_resources.infra.slices.controller import Controller, Report
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from marin_resources.infra.catalogue import find_cluster  # late, for its weight
+    from marin_resources.clusters.catalogue import find_cluster  # late, for its weight
 
     cluster = find_cluster(options.name)
     if options.slice is None:

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     # late, for their weight
-    from marin_resources.infra.catalogue import find_cluster
+    from marin_resources.clusters.catalogue import find_cluster
     from marin_resources.infra.google import Google
     from marin_resources.infra.slices.joined import hosts_of_slices
     from marin_resources.infra.slices.queued import Slices

@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from marin_resources.infra.catalogue import find_cluster  # late, for its weight
+    from marin_resources.clusters.catalogue import find_cluster  # late, for its weight
 
     cluster = find_cluster(options.name)
     command = ray("up", "--yes", "--no-config-cache", str(rendered_file(cluster)))
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _slices(options: argparse.Namespace) -> int:
     # late, for their weight
-    from marin_resources.infra.catalogue import find_cluster
+    from marin_resources.clusters.catalogue import find_cluster
     from marin_resources.infra.slices.wanted import Wanted, change, load, path_of
 
     cluster = find_cluster(options.name)

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from marin_resources.infra.catalogue import Cluster
+from marin_resources.clusters.cluster import Cluster
 from marin_resources.infra.google import GoogleError
 from marin_resources.infra.slices.decide import Action, Decision, Do, decide
 from marin_resources.infra.slices.queued import Phase, Queued, Slices

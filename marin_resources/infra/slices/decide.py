@@ -17,7 +17,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from marin_resources.infra.catalogue import Cluster, find_slice_type_or_raise
+from marin_resources.clusters.cluster import Cluster, find_slice_type_or_raise
 from marin_resources.infra.slices.queued import Phase, Queued
 from marin_resources.infra.slices.wanted import Slot, Wanted, place_of
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from marin_resources.infra.catalogue import Cluster
+from marin_resources.clusters.cluster import Cluster
 from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, RefusedError, UnreachableError, connect
 from marin_resources.ray_tpu.cluster.api.token import TokenError
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.infra.catalogue import Cluster
+from marin_resources.clusters.cluster import Cluster
 from marin_resources.infra.google import Google, GoogleError
 
 API = "https://tpu.googleapis.com/v2"

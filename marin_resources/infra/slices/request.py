@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from marin_resources.infra.catalogue import Cluster, find_slice_type_or_raise, templates
+from marin_resources.clusters.catalogue import templates
+from marin_resources.clusters.cluster import Cluster, find_slice_type_or_raise
 from marin_resources.infra.google import SCOPE
 from marin_resources.infra.slices.queued import LABEL
 from marin_resources.infra.slices.wanted import Slot

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from marin_resources.infra.catalogue import Cluster, find_slice_type_or_raise
+from marin_resources.clusters.cluster import Cluster, find_slice_type_or_raise
 from marin_resources.infra.slices.queued import Phase, Queued
 from marin_resources.infra.slices.wanted import load, path_of, place_of
 

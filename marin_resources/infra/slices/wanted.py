@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from marin_resources.infra.catalogue import Cluster
+from marin_resources.clusters.cluster import Cluster
 from marin_resources.settings import SettingError
 from marin_resources.storage.control.control import read, write
 from marin_resources.storage.control.protocol import ConflictError

@@ -120,6 +120,7 @@ def run(task: Task, placement: Placement) -> Outcome:
             resumable=task.resumable,
             run_id=task.run_id,
             stale_lease=task.stale_lease,
+            data_prefix=task.data_prefix,
         )
     except LeaseHeldError as held:
         return Outcome(end=End.HELD, holder=held.holder)
@@ -187,7 +188,7 @@ class _Attempt:
         account = Account(
             step=task.output.label,
             output_path=claim.path,
-            prefix=task.prefix,
+            prefix=task.data_prefix or task.prefix,
             attempt=claim.attempt,
             budget_bytes=budget_bytes,
         )

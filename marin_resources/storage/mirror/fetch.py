@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from marin_resources.storage.mirror.choose import Choice, choose, not_found
 from marin_resources.storage.mirror.protocol import SCHEME, ChangedError, FileCopy, MirrorError, Stored, is_control
 from marin_resources.storage.mirror.stores import store_of
+from marin_resources.storage.output.record import data_path_of
 from marin_resources.storage.output.status import NAME as STATUS
 from marin_resources.storage.transfer.budget import Transfer, TransferBudgetError, current_budget
 from marin_resources.storage.transfer.ledger import Moved
@@ -99,11 +100,17 @@ def refuse_control(relative: str) -> None:
 
 
 def refuse_own_output(relative: str, regions: Regions) -> None:
-    """Raise MirrorError if `relative` is inside an output of the local prefix, which has one writer."""
+    """Raise MirrorError if `relative` is inside an output whose data are in the local prefix: it has one writer."""
     for folder in _folders(relative):
-        status = regions.local.place(f"{folder}/{STATUS}")
-        if store_of(status).find(status) is not None:
+        place = regions.local.place(folder)
+        status = f"{place}/{STATUS}"
+        if store_of(status).find(status) is not None and not is_elsewhere(place):
             raise own_output_error(relative, folder, regions)
+
+
+def is_elsewhere(output_path: str) -> bool:
+    """Whether another region has the data of the complete output at `output_path`, which is only its record."""
+    return data_path_of(output_path) != output_path
 
 
 def own_output_error(relative: str, folder: str, regions: Regions) -> MirrorError:

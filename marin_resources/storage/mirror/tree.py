@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from marin_resources.output import Status
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.mirror.choose import Choice, choose, look_up, not_found
-from marin_resources.storage.mirror.fetch import TRIES, copy, fetch, own_output_error, refuse_own_output
+from marin_resources.storage.mirror.fetch import TRIES, copy, fetch, is_elsewhere, own_output_error, refuse_own_output
 from marin_resources.storage.mirror.protocol import SCHEME, MirrorError, Origin, Stored, is_control
 from marin_resources.storage.mirror.relative import relative_of
 from marin_resources.storage.mirror.stores import store_of
@@ -104,7 +104,7 @@ def _list_all(relative: str, regions: Regions) -> dict[Region, Listing]:
 def _missing(relative: str, regions: Regions, listings: Mapping[Region, Listing]) -> dict[str, Choice]:
     """Name -> file to copy. Empty if the local region has all; raises FileNotFoundError if no region has any."""
     here = listings[regions.local]
-    if STATUS in here:
+    if STATUS in here and not is_elsewhere(regions.local.place(relative)):
         if read_status(regions.local.place(relative)) is Status.SUCCESS:
             return {}
         raise own_output_error(relative, relative, regions)
@@ -119,7 +119,8 @@ def _missing(relative: str, regions: Regions, listings: Mapping[Region, Listing]
 
 
 def _is_complete(output_path: str) -> bool:
-    return read_status(output_path) is Status.SUCCESS
+    """Whether the region has the data of a complete output there."""
+    return read_status(output_path) is Status.SUCCESS and not is_elsewhere(output_path)
 
 
 def _of_output(region: Region, files: Listing, here: Listing) -> dict[str, Choice]:

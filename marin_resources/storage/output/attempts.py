@@ -32,7 +32,15 @@ FORMAT = VersionedJson(
     kind="mark of an attempt",
     newest=FORMAT_VERSION,
     error=AttemptError,
-    shape={"identity": str, "outcome": str, "error": str, "traceback": str, "tries": [dict], "ledger": dict},
+    shape={
+        "identity": str,
+        "data_path": str,
+        "outcome": str,
+        "error": str,
+        "traceback": str,
+        "tries": [dict],
+        "ledger": dict,
+    },
 )
 
 
@@ -104,12 +112,21 @@ def earlier_tries(output_path: str, attempt: int) -> list[dict[str, Any]]:
 
 def latest_identity(output_path: str, latest: int) -> str | None:
     """The identity that the newest marked attempt computed. A mark is written when the folder is ready."""
+    return _newest_mark(output_path, latest).get("identity")
+
+
+def latest_data_path(output_path: str, latest: int) -> str | None:
+    """Where the newest marked attempt has written its data; None if that is `output_path`, or no attempt is marked."""
+    return _newest_mark(output_path, latest).get("data_path")
+
+
+def _newest_mark(output_path: str, latest: int) -> dict[str, Any]:
     for attempt in range(latest, 0, -1):
         try:
-            return read_attempt(output_path, attempt).get("identity")
+            return read_attempt(output_path, attempt)
         except FileNotFoundError:
-            continue
-    return None
+            continue  # the number of a job that never began
+    return {}
 
 
 def begin_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> None:

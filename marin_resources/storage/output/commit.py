@@ -115,6 +115,19 @@ def publish_commit(output_path: str, claimed: Commit, manifest: Manifest, record
         ) from None
 
 
+def copy_commit(data_path: str, committed: Commit) -> None:
+    """Write a complete output's commit object beside its data, which are in another region."""
+    control.put(join(data_path, NAME), committed.to_bytes())
+
+
+def remove_copies(data_path: str) -> None:
+    """Remove what was written beside the data when they were complete. The status is first: readers go by it."""
+    for name in (".executor_status", ".executor_info", NAME):
+        found = control.read(join(data_path, name))
+        if found is not None:
+            control.delete(join(data_path, name), expected=found.generation)
+
+
 def _swap(output_path: str, commit: Commit, expected: str | None) -> Commit:
     generation = control.write(join(output_path, NAME), commit.to_bytes(), expected=expected)
     return Commit(**{**vars(commit), "generation": generation})

@@ -22,7 +22,7 @@ class LateWriteError(RuntimeError):
     """An earlier attempt has written into this one's data: one sentence with the files. Nothing is published."""
 
 
-def require_no_late_writes(output_path: str, writer: Writer, kept: Mapping[str, str]) -> None:
+def require_no_late_writes(output_path: str, data_path: str, writer: Writer, kept: Mapping[str, str]) -> None:
     """Raise LateWriteError if the data holds late writes of earlier attempts. Call it after the manifest is taken.
 
     `kept` has name and generation of each file of earlier attempts from which this one resumes. A write that lands
@@ -32,7 +32,7 @@ def require_no_late_writes(output_path: str, writer: Writer, kept: Mapping[str, 
         return
     foreign = [
         file
-        for file in stamped_below(output_path, is_data)
+        for file in stamped_below(data_path, is_data)
         if file.writer != writer and kept.get(file.name) != file.generation and _is_of(output_path, file)
     ]
     if foreign:
@@ -40,7 +40,7 @@ def require_no_late_writes(output_path: str, writer: Writer, kept: Mapping[str, 
         more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
         late = sorted({_called(file.writer) for file in foreign})
         raise LateWriteError(
-            f"{', '.join(late)} at {output_path!r}, which was taken for dead, wrote {names}{more} "
+            f"{', '.join(late)} at {data_path!r}, which was taken for dead, wrote {names}{more} "
             f"after {_called(writer)} had begun, so nothing is published"
         )
 

@@ -40,13 +40,20 @@ class Leftovers:
     """In a bucket, every object, with its generation."""
 
 
-def find_leftovers(path: str, latest: int) -> Leftovers:
-    """List the leftovers of earlier attempts. Raises StoreError for data that no attempt explains.
+def make_folder(path: str) -> None:
+    """Make the folder of an output's data; a bucket has none."""
+    if is_local(path):
+        os.makedirs(absolute(path), exist_ok=True)
 
-    `latest` is the number of the latest attempt; an attempt of Marin's has no number, and leaves a status.
+
+def find_leftovers(path: str, *, known: bool) -> Leftovers:
+    """List the leftovers of earlier attempts in the folder of the data. Raises StoreError for data that no attempt
+    explains.
+
+    `known`: an attempt has begun before. One of Marin's leaves no mark, but a status.
     """
     found = _on_disk(path) if is_local(path) else _in_bucket(path)
-    if found.names and latest == 0 and status.read_status(path) is None:
+    if found.names and not known:
         raise StoreError(
             f"{path!r} holds {found.names[0]!r} and no mark of an attempt, so it is not touched. "
             "Move those files to another place, or give the step another name."

@@ -28,6 +28,7 @@ SHAPE = {
     "identity": str,
     "version": dict,
     "prefix": str,
+    "data_path": str,
     "dependencies": [str],
     "attempt": int,
     "duration_s": float,
@@ -56,6 +57,12 @@ def read_record(output_path: str) -> dict[str, Any] | None:
     path = join(output_path, NAME)
     found = control.read(path)
     return None if found is None else FORMAT.parse(found.data, path)
+
+
+def data_path_of(output_path: str) -> str:
+    """Where the data of the complete output at `output_path` are: another path if its record says so. Raises as
+    `read_record`."""
+    return str((read_record(output_path) or {}).get("data_path") or output_path)
 
 
 def record_generation(output_path: str) -> str | None:

@@ -5,6 +5,10 @@ done      which partitions of a version are complete, as far as their markers sa
 claim     acquire the lease, claim the commit object, prepare the folder, mark the attempt, status RUNNING
 publish   swap the commit object, which completes the output; then write the record and SUCCESS, which repeat it
 fail      record the error, then FAILED
+
+The data of an output may be below another prefix, that of the region which computes it. Its lease, status, record,
+marks and commit object are below this store's prefix all the same, so that two regions never compute one output. When
+it is complete, copies of commit object, record and status are written beside the data: the region has a whole output.
 """
 
 from __future__ import annotations
@@ -31,7 +35,13 @@ from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, State
 from marin_resources.storage.output.done import Done, mark_done, marked_partitions, remove_marks
 from marin_resources.storage.output.late_writes import require_no_late_writes
-from marin_resources.storage.output.leftovers import StoreError, find_leftovers, move_aside, remove_temporaries
+from marin_resources.storage.output.leftovers import (
+    StoreError,
+    find_leftovers,
+    make_folder,
+    move_aside,
+    remove_temporaries,
+)
 from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.upload.writer import Writer
 from marin_resources.versioned_json import ControlFileError
@@ -52,6 +62,8 @@ class Claim:
 
     output: Output
     path: str
+    data_path: str
+    """Where the function writes: `path`, or that of the output below the prefix of another region."""
     attempt: int
     """The fence: it grows with every claim of this output."""
     lease: lease.Lease
@@ -71,10 +83,19 @@ class Store:
     def __init__(self, prefix: str) -> None:
         self.prefix = normalize_prefix(prefix)
 
-    def locate(self, output: Output, region: str | None = None) -> str:
-        """The path of the output. All regions map to the one prefix so far."""
+    def locate(self, output: Output, data_prefix: str | None = None) -> str:
+        """The path of the output below this prefix, or below that of a region. An absolute override stays as it is."""
         relative = output.relative()
-        return relative if relative.startswith("/") or "://" in relative else join(self.prefix, relative)
+        absolute = relative.startswith("/") or "://" in relative
+        return relative if absolute else join(data_prefix or self.prefix, relative)
+
+    def data_path(self, output: Output) -> str:
+        """Where the data of the output are, or those of its latest attempt if it is not complete. Raises
+        ControlFileError and UnavailableError."""
+        path = self.locate(output)
+        if status.read_status(path) is Status.SUCCESS:
+            return record.data_path_of(path)
+        return attempts.latest_data_path(path, attempts.latest_attempt(path)) or path
 
     def look(self, outputs: Iterable[Output]) -> dict[Output, Observed]:
         """Read the state of many outputs at once: three small files per output. Writes nothing.
@@ -108,19 +129,27 @@ class Store:
             log.warning("the marker of %s could not be written: %s", output.label, error)
 
     def claim(
-        self, output: Output, *, attempt: int, resumable: bool, run_id: str | None, stale_lease: str | None = None
+        self,
+        output: Output,
+        *,
+        attempt: int,
+        resumable: bool,
+        run_id: str | None,
+        stale_lease: str | None = None,
+        data_prefix: str | None = None,
     ) -> Claim:
-        """Become the writer of an output. `stale_lease`: see `lease.acquire`.
+        """Become the writer of an output, whose data go below `data_prefix`; None: this prefix. `stale_lease`: see
+        `lease.acquire`.
 
         Raises LeaseHeldError; AlreadyDoneError if it is complete by now or attempt `attempt` is taken; StoreError if
         the path holds files that are not ours; and SettingError for a store that ignores conditions.
         """
-        path = self.locate(output)
+        path, data_path = self.locate(output), self.locate(output, data_prefix)
         require_conditions(self.prefix if path.startswith(f"{self.prefix}/") else path)
         held = lease.acquire(path, run_id, attempt=attempt, stale=stale_lease)
         try:
             fault_points.reach("lease taken")
-            return self._begin(output, path, attempt, resumable, run_id, held)
+            return self._begin(output, path, data_path, attempt, resumable, run_id, held)
         except BaseException:  # on any error the lease must not outlive the claim
             held.release()
             raise
@@ -132,9 +161,9 @@ class Store:
         LeaseLostError if the claim is lost.
         """
         claim.lease.check()
-        leftovers = find_leftovers(claim.path, claim.attempt)
+        leftovers = find_leftovers(claim.data_path, known=True)
         if leftovers.names and not resumable:
-            move_aside(claim.path, leftovers, f"{claim.attempt}-{number - 1}", claim.lease)
+            move_aside(claim.data_path, leftovers, f"{claim.attempt}-{number - 1}", claim.lease)
         kept = {file.name: file.stamp for file in leftovers.objects} if resumable else {}
         return dataclasses.replace(claim, number=number, kept=kept)
 
@@ -144,8 +173,8 @@ class Store:
         Raises LeaseLostError if the claim is lost, LateWriteError if an earlier attempt wrote into the data.
         """
         claim.lease.check()
-        taken = manifest.take_manifest(claim.path)
-        require_no_late_writes(claim.path, claim.writer, claim.kept)
+        taken = manifest.take_manifest(claim.data_path)
+        require_no_late_writes(claim.path, claim.data_path, claim.writer, claim.kept)
         fault_points.reach("manifest taken")
         full = {**facts, **self._ending(claim), "result": dict(result), "manifest": taken.summary()}
         claim.lease.check()
@@ -221,14 +250,24 @@ class Store:
         return Observed(path=path, status=found, record=recorded, holder=holder, match=kind)
 
     def _begin(
-        self, output: Output, path: str, attempt: int, resumable: bool, run_id: str | None, held: lease.Lease
+        self,
+        output: Output,
+        path: str,
+        data_path: str,
+        attempt: int,
+        resumable: bool,
+        run_id: str | None,
+        held: lease.Lease,
     ) -> Claim:
         remove_temporaries(path)
         before = self._refuse_done(output, path)
         latest = before.fence if before is not None and before.fence else attempts.latest_mark(path)
         if attempt <= latest:  # numbers of jobs that never began are skipped
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.")
-        leftovers = find_leftovers(path, latest)
+        if data_path != path:
+            make_folder(data_path)
+            commit.remove_copies(data_path)
+        leftovers = find_leftovers(data_path, known=latest > 0 or status.read_status(path) is not None)
         resumes = resumable and attempts.latest_identity(path, latest) == output.identity
         seen = status.status_generation(path)
         try:
@@ -239,12 +278,13 @@ class Store:
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.") from None
         fault_points.reach("commit claimed")
         if leftovers.names and not resumes:
-            move_aside(path, leftovers, str(latest), held)
+            move_aside(data_path, leftovers, str(latest), held)
             fault_points.reach("leftovers moved")
         if output.partition is not None:
             remove_marks(self.prefix, output)
         began = datetime.now(UTC)
         who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "run_id": run_id}
+        who |= {} if data_path == path else {"data_path": data_path}
         attempts.begin_attempt(path, attempt, {**who, "identity": output.identity, "started_at": began.isoformat()})
         fault_points.reach("attempt marked")
         held.check()
@@ -256,6 +296,7 @@ class Store:
         return Claim(
             output=output,
             path=path,
+            data_path=data_path,
             attempt=attempt,
             lease=held,
             commit=claimed,
@@ -302,6 +343,11 @@ class Store:
     def _complete(self, output: Output, path: str, committed: Commit) -> None:
         """Write what follows from the commit object of a complete output. Every process writes the same."""
         assert committed.record is not None
+        if (data_path := committed.record.get("data_path")) is not None:
+            commit.copy_commit(data_path, committed)
+            record.write_record(data_path, committed.record)
+            status.write_status(data_path, Status.SUCCESS)
+            fault_points.reach("region complete")
         record.write_record(path, committed.record)
         fault_points.reach("record written")
         status.write_status(path, Status.SUCCESS)
@@ -316,6 +362,7 @@ class Store:
         now = datetime.now(UTC)
         return {
             "identity": claim.output.identity,
+            **({} if claim.data_path == claim.path else {"data_path": claim.data_path}),
             "attempt": claim.attempt,
             "host": claim.lease.holder.host,
             "started_at": claim.began.isoformat(),

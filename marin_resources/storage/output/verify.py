@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
@@ -125,20 +125,21 @@ def _lost_status(path: str) -> Finding | None:
 
 def _compare(path: str, sample: float, seed: int, read: bool, *, control: bool) -> tuple[Verification, list[_Reading]]:
     """The verification by listing alone, and the files to read. `control`: read the other control files too."""
+    recorded, unreadable = _recorded(path)
     try:
-        fs, listed = list_output(path)
+        fs, listed, data = _list(path, recorded.get("data_path") or path)
     except UnavailableError:
         raise
     except OSError as error:  # of this output alone: a folder without rights
         return Verification(path=path, findings=(_unreadable("", "a folder", error),)), []
-    manifest, wrong = _published(path, listed)
+    manifest, wrong = _published(path, listed, recorded, unreadable)
     if control:
         wrong = (*wrong, *find_damaged(path, listed))
     if manifest is None:
         unverified = "" if any(finding.name == NAME for finding in wrong) else NO_MANIFEST
         return Verification(path=path, findings=wrong, unverified=unverified), []
-    now = {file.entry.name: file for file in data_of(listed)}
-    irregular = {file.name: file.irregular for file in listed if file.irregular not in ("", EMPTY_FOLDER)}
+    now = {file.entry.name: file for file in data_of(data)}
+    irregular = {file.name: file.irregular for file in data if file.irregular not in ("", EMPTY_FOLDER)}
     manifest = Manifest(entries=tuple(entry for entry in manifest.entries if is_data(entry.name)))
     same = [entry for entry in manifest.entries if entry.name in now and now[entry.name].entry.size == entry.size]
     known = [entry for entry in same if entry.checksum is not None]
@@ -157,17 +158,37 @@ def _compare(path: str, sample: float, seed: int, read: bool, *, control: bool) 
     return verification, [_Reading(path=path, fs=fs, file=now[e.name], expected=e) for e in to_read]
 
 
-def _published(path: str, listed: Iterable[Listed]) -> tuple[Manifest | None, tuple[Finding, ...]]:
+def _recorded(path: str) -> tuple[Mapping[str, Any], tuple[Finding, ...]]:
+    """The record, and the finding that it cannot be read."""
+    try:
+        return read_record(path) or {}, ()
+    except UnavailableError:
+        raise
+    except ControlFileError as error:
+        return {}, (_unreadable(RECORD, "a record", error),)
+
+
+def _list(path: str, data_path: str) -> tuple[fsspec.AbstractFileSystem, list[Listed], list[Listed]]:
+    """The filesystem of the data, the files beside the record, and those beside the data: another region may have
+    these."""
+    fs, listed = list_output(path)
+    if data_path == path:
+        return fs, listed, listed
+    fs, data = list_output(data_path)
+    return fs, listed, data
+
+
+def _published(
+    path: str, listed: Iterable[Listed], recorded: Mapping[str, Any], unreadable: tuple[Finding, ...]
+) -> tuple[Manifest | None, tuple[Finding, ...]]:
     """The manifest, and its own findings: the record holds the manifest's digest."""
     try:
         manifest = read_manifest(path)
     except ControlFileError as error:
         return None, (_unreadable(NAME, "a manifest", error),)
-    try:
-        recorded = (read_record(path) or {}).get("manifest") or {}
-    except ControlFileError as error:
-        return manifest, (_unreadable(RECORD, "a record", error),)
-    digest = recorded.get("digest")
+    if unreadable:
+        return manifest, unreadable
+    digest = (recorded.get("manifest") or {}).get("digest")
     if digest is None and manifest is None and _has_lost_manifest({file.name for file in listed}):
         return None, (Finding(name=NAME, problem=Problem.MISSING, expected="a manifest", found=NOTHING),)
     if digest is None or (manifest is not None and manifest.digest == digest):

@@ -11,7 +11,7 @@ import yaml
 from fake_google.server import FakeGoogle
 from google_cloud import google_cloud, take_for_google
 
-from marin_resources.infra.catalogue import default_path
+from marin_resources.clusters.catalogue import default_path
 
 HEAD = {"ray-node-type": "head", "ray-node-name": "ray-us-central2-head"}
 SLICE = {"ray-node-type": "worker", "ray-node-name": "ray-us-central2-worker"}

@@ -12,7 +12,7 @@ import yaml
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from marin_assets.cli.main import main
-from marin_resources.infra.catalogue import default_path, read_catalogue
+from marin_resources.clusters.catalogue import default_path, read_catalogue
 
 INFRA = default_path().parent
 CLUSTERS = read_catalogue()

@@ -16,8 +16,9 @@ from fake_google.adapter import InProcess, session
 from fake_google.server import FakeGoogle
 from fake_google.world import Delays, World
 
+from marin_resources.clusters.catalogue import find_cluster
+from marin_resources.clusters.cluster import Cluster
 from marin_resources.infra import google as requests_to_google
-from marin_resources.infra.catalogue import Cluster, find_cluster
 from marin_resources.infra.google import Google, GoogleError
 from marin_resources.infra.slices.controller import OWNED_S, Controller, Pass, Report
 from marin_resources.infra.slices.decide import JOIN_TIMEOUT_S

@@ -15,8 +15,8 @@ from fake_google.server import FakeGoogle
 from google_cloud import google_cloud, take_for_google
 from running import wait_until
 
-from marin_resources.infra import catalogue
-from marin_resources.infra.catalogue import find_cluster
+from marin_resources.clusters import catalogue
+from marin_resources.clusters.catalogue import find_cluster
 from marin_resources.ray_tpu.slices.bad_slices import report_bad_slice
 
 Marin = Callable[..., tuple[int, str, str]]

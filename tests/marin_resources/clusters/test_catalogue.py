@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from marin_resources.infra.catalogue import CatalogueError, default_path, find_cluster, read_catalogue
+from marin_resources.clusters.catalogue import default_path, find_cluster, read_catalogue
+from marin_resources.clusters.cluster import CatalogueError
 
 LINE = 'generation = "v4"'
 

@@ -1,0 +1,106 @@
+"""A cluster of the catalogue: its zone, its prefix, its slices. The keys of infra/clusters.toml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marin_resources.accelerators.catalogue import SliceType, find_slice_type, near_slice_types
+from marin_resources.settings import SettingError
+
+CAPACITIES = ("spot", "on-demand", "reserved")
+
+
+class CatalogueError(SettingError):
+    """The catalogue is wrong, or has no such cluster: one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slices:
+    """So many slices of one type that a cluster shall have."""
+
+    type: str
+    """Google's name: "v5p-64"."""
+    count: int
+    capacity: str = "spot"
+    """One of `CAPACITIES`."""
+    reservation: str = ""
+    """The name of the reservation, of reserved ones."""
+
+    @property
+    def slice_type(self) -> SliceType:
+        return find_slice_type_or_raise(self.type)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """One Ray cluster in one zone. The keys of infra/clusters.toml, which says what each is."""
+
+    name: str
+    zone: str
+    prefix: str
+    generation: str
+    head_ip: str
+    slices: tuple[Slices, ...] = ()
+    project: str
+    image: str
+    tag: str
+    token_secret: str
+    network: str
+    subnetwork: str
+    head_account: str
+    worker_account: str
+    head_machine: str
+    head_disk_gb: int
+    cpu_machine: str
+    cpu_disk_gb: int
+    cpu_workers: int
+    cpu_spot: bool
+    heartbeat_timeout_s: int
+    max_workers: int
+    memory_threshold: float
+    object_store_share: float
+    address: str = ""
+    """URL of the dashboard, for those outside the network, who reach it by a tunnel; "": that of the head."""
+    chip_dollars: float | None = None
+    """What an hour of a chip costs there; None: what MARIN_DEVICE_PRICES says of its generation."""
+    cpu_dollars: float | None = None
+    """What an hour of a CPU costs there; None: it is not known."""
+
+    @property
+    def region(self) -> str:
+        return self.zone.rpartition("-")[0]
+
+    @property
+    def image_url(self) -> str:
+        return self.image.format(region=self.region, project=self.project, tag=self.tag)
+
+    @property
+    def dashboard(self) -> str:
+        """The URL of the head's dashboard."""
+        return self.address or f"http://{self.head_ip}:8265"
+
+    @property
+    def token_resource(self) -> str:
+        """The secret, by its full name: "projects/p/secrets/s"."""
+        return f"projects/{self.project}/secrets/{self.token_secret}"
+
+    @property
+    def bad_slices(self) -> str:
+        """The folder in which steps report slices with a bad host."""
+        return f"{self.prefix}/.marin/clusters/{self.name}-bad"
+
+    @property
+    def subnetwork_path(self) -> str:
+        return f"projects/{self.project}/regions/{self.region}/subnetworks/{self.subnetwork}"
+
+    def email(self, account: str) -> str:
+        """The address of a service account of the project."""
+        return f"{account}@{self.project}.iam.gserviceaccount.com"
+
+
+def find_slice_type_or_raise(kind: str, where: str = "The type of a slice") -> SliceType:
+    """The type of slice of that name or alias. Raises CatalogueError."""
+    if (found := find_slice_type(kind)) is None:
+        near = " or ".join(map(repr, near_slice_types(kind)))
+        raise CatalogueError(f"{where} is {kind!r}, which is no type of slice. Did you mean {near}?")
+    return found
