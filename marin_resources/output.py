@@ -122,3 +122,12 @@ class Observed:
     def result(self) -> Mapping[str, Any]:
         """The recorded result of the step's function; empty if none is recorded."""
         return (self.record or {}).get("result") or {}
+
+
+def below(path: str, name: str | None) -> str:
+    """`name` below `path`; an absolute name or a URL stays as it is."""
+    if not name:
+        return path
+    if name.startswith("/") or "://" in name:
+        return name
+    return f"{path.rstrip('/')}/{name}"

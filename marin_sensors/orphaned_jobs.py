@@ -17,6 +17,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -72,13 +73,13 @@ def orphaned_jobs(
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, RefusedError, UnreachableError, connect
         from marin_resources.ray_tpu.cluster.local.state import LocalClusterError
-        from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
+        from marin_resources.ray_tpu.cluster.settings_from_env import each_from_env
 
         try:
-            settings = settings_from_env(None)
-            if settings is None:
+            clusters = each_from_env()
+            if not clusters:
                 return dg.SkipReason("No Ray cluster is configured. Set MARIN_CLUSTER to the address of its dashboard.")
-            findings = asyncio.run(_find_twice(connect(settings), context.instance, starved_s))
+            findings = asyncio.run(_find_twice(list(map(connect, clusters)), context.instance, starved_s))
         except (SettingError, LocalClusterError, UnreachableError, RefusedError, ApiError) as error:
             return dg.SkipReason(str(error))
         return dg.SkipReason(f"{findings.summary()} {_report(context, findings.all, channel)}")
@@ -86,19 +87,22 @@ def orphaned_jobs(
     return sensor
 
 
-async def _find_twice(api: JobsApi, instance: dg.DagsterInstance, starved_s: float) -> Findings:
+async def _find_twice(clusters: Sequence[JobsApi], instance: dg.DagsterInstance, starved_s: float) -> Findings:
     """Return the findings that hold twice, 10 s apart: jobs and runs change between the two queries, and a run may be
     about to submit its job again."""
-    async with api:
-        findings = await _find(api, instance, starved_s)
+    async with AsyncExitStack() as connections:
+        for api in clusters:
+            await connections.enter_async_context(api)
+        findings = await _find(clusters, instance, starved_s)
         if not findings.all:
             return findings
         await asyncio.sleep(RECHECK_S)
-        return (await _find(api, instance, starved_s)).also_in(findings)
+        return (await _find(clusters, instance, starved_s)).also_in(findings)
 
 
-async def _find(api: JobsApi, instance: dg.DagsterInstance, starved_s: float) -> Findings:
-    jobs = await api.list()
+async def _find(clusters: Sequence[JobsApi], instance: dg.DagsterInstance, starved_s: float) -> Findings:
+    """All clusters answer, or nothing is found: a job is missing only where none has it."""
+    jobs = [job for api in clusters for job in await api.list()]
     runs = _runs(instance, {job.metadata["marin/run_id"] for job in jobs if is_a_step(job)})
     return compare(jobs, runs, time.time(), starved_s)
 

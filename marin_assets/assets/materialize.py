@@ -73,7 +73,7 @@ async def produce_output(
                 lambda: ray_tpu.on_cluster and took_long(context.instance, context.assets_def.key),
             ),
             store,
-            lambda: ray_tpu.backend(context.run, context.instance, context.log.info),
+            lambda: ray_tpu.backend(context.run, context.instance, context.log.info, store.prefix),
             callbacks=_callbacks(context, label, state),
             lost_worker_budget=ray_tpu.lost_worker_budget,
             wait_for_others=storage.wait_for_others,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
 
 from marin_assets.plan.asset_key import selection_of
 from marin_assets.plan.facts import describe_node, resolved_config
+from marin_assets.plan.sites import copies_for, external_names, mirrored_names, needs_of
 from marin_assets.step.graph import Graph, Node
-from marin_assets.step.resolve import below, mirror_budget_gb
-from marin_assets.step.values import InputName, map_leaves
+from marin_assets.step.resolve import mirror_budget_gb
 from marin_resources.orchestrator.produce import ProduceRequest
 from marin_resources.output import Observed
+from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.store import Store
 from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task
@@ -26,8 +27,10 @@ def build_request(
         output=node.output,
         selection=selection_of(node),
         inputs=node.inputs,
-        external=tuple(external_paths(node, store)),
-        task=lambda attempt, inputs: build_task(node, graph, store, attempt, inputs, run_id, took_long),
+        external=tuple(external_names(node)),
+        mirrored=tuple(mirrored_names(node)),
+        needs=partial(needs_of, node, store),
+        task=lambda attempt, inputs, site: build_task(node, graph, store, attempt, inputs, run_id, took_long, site),
     )
 
 
@@ -39,13 +42,19 @@ def build_task(
     inputs: Mapping[str, Observed],
     run_id: str | None,
     took_long: Callable[[], bool] = lambda: False,
+    site: Site | None = None,
 ) -> Task:
-    """The task that computes the node's output. `inputs` are its observed inputs, by step name."""
-    output, step, config = node.output, node.step, resolved_config(node, graph, store)
+    """The task that computes the node's output. `inputs` are its observed inputs, by step name; `site` the cluster of
+    a fleet that it goes to."""
+    output, step, config = node.output, node.step, resolved_config(node, graph, store, site)
+    elsewhere = site is not None and site.prefix != store.prefix
     return Task(
         output=output,
         prefix=store.prefix,
         path=store.locate(output),
+        data_prefix=site.prefix if site is not None and elsewhere else None,
+        copies=copies_for(site, config) if site is not None else (),
+        cluster=site.cluster if site is not None else "",
         fn=reference_to(step.fn),
         config=config,
         resources=step.resources,
@@ -60,18 +69,5 @@ def build_task(
         resumable=step.resumable,
         mirror_budget_bytes=None if (gb := mirror_budget_gb(step)) is None else round(gb * 10**9),
         run_id=run_id,
-        facts=describe_node(node, store, config, inputs, run_id),
+        facts=describe_node(node, store, config, inputs, run_id, site),
     )
-
-
-def external_paths(node: Node, store: Store) -> list[str]:
-    """The paths in a config that are not outputs of steps, as the function will read them."""
-    found: list[str] = []
-
-    def note(leaf: Any) -> Any:
-        if isinstance(leaf, InputName) and leaf.step is None:
-            found.append(below(store.prefix, leaf.name))
-        return leaf
-
-    map_leaves(node.step.config, note)
-    return found

@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from marin_assets.assets.experiment_record import write_experiment
 from marin_assets.assets.run_origin import LocationJob
@@ -32,12 +32,16 @@ from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.plan import Action, Planned, plan, refuse
 from marin_assets.plan.requirements import lacks_of
 from marin_assets.plan.script import hand_over
+from marin_assets.plan.sites import with_sites
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
 from marin_resources.drift.drift import Drift
+from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
+from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
+from marin_resources.ray_tpu.site import describe as describe_sites
 from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
@@ -108,7 +112,8 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     of_job = LocationJob(name=experiment, whole=len(nodes) == len(graph)) if experiment is not None else None
     if code := plan_or_materialize(_experiment_name(), graph, nodes, store, options, description, of_job):
         raise SystemExit(code)
-    return {node.name: store.locate(node.output) for node in nodes}
+    locate = store.data_path if cluster_names(None) and not options.dry_run else store.locate
+    return {node.name: locate(node.output) for node in nodes}
 
 
 def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
@@ -161,6 +166,9 @@ def print_plan(planned: Sequence[Planned]) -> int:
         if first.node.key is not None:
             path = f"{path.rpartition('/')[0]}  {_listed([str(item.node.key) for item in items])}"
         print(f"{first.action:8} {path}\n         {first.reason}")
+        sites = [item.site for item in items if item.site is not None]
+        if sites:
+            print(f"         {describe_sites(sites)}")
     counts = {action: sum(item.action is action for item in planned) for action in Action}
     shown = {action: action if action is Action.BLOCKED else f"to {action}" for action in Action}
     print(", ".join(f"{count} {shown[action]}" for action, count in counts.items() if count))
@@ -168,15 +176,20 @@ def print_plan(planned: Sequence[Planned]) -> int:
 
 
 def _alike(planned: Sequence[Planned]) -> Iterator[list[Planned]]:
-    """The partitions of one step with the same action and reason together; every other output by itself."""
-    partitions: dict[tuple[Step, Action, str], list[Planned]] = {}
+    """The partitions of one step with the same action, reason and cluster together; every other output by itself."""
+    partitions: dict[tuple[Any, ...], list[Planned]] = {}
+
+    def key(item: Planned) -> tuple[Any, ...]:
+        site = item.site
+        return item.node.step, item.action, item.reason, None if site is None else (site.cluster, site.why)
+
     for item in planned:
         if item.node.key is not None:
-            partitions.setdefault((item.node.step, item.action, item.reason), []).append(item)
+            partitions.setdefault(key(item), []).append(item)
     for item in planned:
         if item.node.key is None:
             yield [item]
-        elif (found := partitions.pop((item.node.step, item.action, item.reason), None)) is not None:
+        elif (found := partitions.pop(key(item), None)) is not None:
             yield found
 
 
@@ -204,8 +217,10 @@ def plan_or_materialize(
     if options.dry_run:
         require_reachable(store.prefix)
         planned = plan_with_drift(graph, store, [node for run in runs for node in run.outputs()])
-        lacks = lacks_of(item.node for item in planned if item.action is Action.RUN)
-        return print_plan(refuse(planned, lacks))
+        lacks = lacks_of((item.node for item in planned if item.action is Action.RUN), store.prefix)
+        planned = refuse(planned, lacks)
+        fleet = fleet_from_env(None, store.prefix)
+        return print_plan(planned if fleet is None else with_sites(planned, store, fleet))
     return _materialize(name, graph, runs, store, options, description, of_job)
 
 

@@ -7,6 +7,7 @@ drifting_facts    today's facts that the version does not cover, to compare with
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from marin_assets.step.graph import Graph, Node
@@ -15,6 +16,7 @@ from marin_resources.drift.provenance import environment, provenance
 from marin_resources.drift.source_digest import read_source, source_now
 from marin_resources.drift.source_modules import Module
 from marin_resources.output import Observed
+from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.store import Store
 from marin_resources.wire.config_json import Json, encode, plain, references_in
 from marin_resources.wire.reference import reference_to
@@ -23,15 +25,24 @@ MAKES_DATA = frozenset({"documents", "stages", "experiments"})
 """Rooms of marin_assets whose code makes data. The others declare, plan and report steps."""
 
 
-def resolved_config(node: Node, graph: Graph, store: Store) -> Json:
-    """The config as the worker gets it."""
-    return encode(resolve(node, graph, store.locate, store.prefix))
+def resolved_config(node: Node, graph: Graph, store: Store, site: Site | None = None) -> Json:
+    """The config as the worker gets it. On a cluster of a fleet all paths are in its region, and what is not there yet
+    is copied before the function is called. Partitions are in many regions, and their records at home."""
+    if site is None:
+        return encode(resolve(node, graph, store.locate, store.prefix))
+    locate = partial(store.locate, data_prefix=site.prefix)
+    return encode(resolve(node, graph, locate, site.prefix, store.locate))
 
 
 def describe_node(
-    node: Node, store: Store, config: Json, inputs: Mapping[str, Observed], run_id: str | None
+    node: Node,
+    store: Store,
+    config: Json,
+    inputs: Mapping[str, Observed],
+    run_id: str | None,
+    site: Site | None = None,
 ) -> dict[str, Any]:
-    """The facts of an attempt. `inputs` are its observed inputs, by label."""
+    """The facts of an attempt. `inputs` are its observed inputs, by label; `site` is its cluster of a fleet."""
     return {
         "name": node.name,
         "fn_name": reference_to(node.step.fn),
@@ -41,6 +52,7 @@ def describe_node(
         "version": node.version.as_dict(),
         "dagster_run_id": run_id,
         **_placed(node, store, config),
+        **({} if site is None else {"cluster": site.cluster, "data_prefix": site.prefix, "site": site.describe()}),
         "inputs": {name: manifest_digest(observed) for name, observed in inputs.items()},
         "source_digest": read_source(_references(node, config), counts),
         **provenance(reference_to(node.step.fn)),

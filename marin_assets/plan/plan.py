@@ -11,6 +11,7 @@ from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
 from marin_resources.output import Match, Observed, Output, Status
 from marin_resources.ray_tpu.requirements import Lack
+from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.control_files import Damage
 
 
@@ -34,6 +35,8 @@ class Planned:
     """One sentence about a control file of the output that cannot be used."""
     lacks: bool = False
     """Whether the step lacks something that it requires of its machine."""
+    site: Site | None = None
+    """The cluster of a fleet that would compute it."""
 
 
 def plan(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from marin_assets.step.graph import Node
 from marin_resources.ray_tpu.backend import Backend, find_lacks
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
+from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names, settings_from_env
 from marin_resources.ray_tpu.environment.extras import met_here
 from marin_resources.ray_tpu.requirements import Lack, Requirements
 
@@ -27,8 +27,9 @@ def requirements_of(node: Node) -> Requirements:
     )
 
 
-def lacks_of(nodes: Iterable[Node]) -> dict[str, Lack]:
-    """What the nodes, all of which are to be computed, lack where they would run now; by step name.
+def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, Lack]:
+    """What the nodes, all of which are to be computed, lack where they would run now; by step name. `prefix`: that of
+    their outputs.
 
     Raises SettingError for an invalid cluster.
     """
@@ -36,24 +37,37 @@ def lacks_of(nodes: Iterable[Node]) -> dict[str, Lack]:
     required = [one for one in map(requirements_of, by_step.values()) if not one.plain]
     if not required:
         return {}
-    settings = settings_from_env(None)
-    if settings is None:
+    on_cluster = bool(cluster_names(None)) or settings_from_env(None) is not None
+    if not on_cluster:
         required = [one for one in required if not met_here(one)]
     if not required:
         return {}
-    backend = _backend(settings)
+    backend = _backend(prefix) if on_cluster else _local_backend()
     try:
         return find_lacks(backend, required, lambda names: ())
     finally:
         backend.shutdown()
 
 
-def _backend(settings: ClusterSettings | None) -> Backend:
-    """The cluster's back end, or the local one. The late imports break a weight: most plans lack nothing."""
-    if settings is None:
-        from marin_resources.ray_tpu.local import LocalBackend
+def _local_backend() -> Backend:
+    """The late import breaks a weight, here and below: most plans lack nothing."""
+    from marin_resources.ray_tpu.local import LocalBackend
 
-        return LocalBackend()
+    return LocalBackend()
+
+
+def _backend(prefix: str) -> Backend:
+    """The back end of the cluster, or of the fleet."""
     from marin_resources.ray_tpu.cluster.backend import ClusterBackend
+    from marin_resources.ray_tpu.fleet.backend import FleetBackend
+    from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
 
-    return ClusterBackend(settings, run_id=None, report=log.warning)
+    def backend_of(settings: ClusterSettings) -> ClusterBackend:
+        return ClusterBackend(settings, run_id=None, report=log.warning)
+
+    fleet = fleet_from_env(None, prefix)
+    if fleet is not None:
+        return FleetBackend(fleet, backend_of)
+    settings = settings_from_env(None)
+    assert settings is not None
+    return backend_of(settings)

@@ -21,12 +21,19 @@ from marin_assets.step.values import (
     WindowName,
     map_leaves,
 )
-from marin_resources.output import Output
+from marin_resources.output import Output, below
 from marin_resources.wire.config_json import EncodeError, encode
 
 
-def resolve(node: Node, graph: Graph, locate: Callable[[Output], str], prefix: str) -> Any:
-    """The node's config with a value for each placeholder. `locate` returns the path of an output."""
+def resolve(
+    node: Node,
+    graph: Graph,
+    locate: Callable[[Output], str],
+    prefix: str,
+    folder_of: Callable[[Output], str] | None = None,
+) -> Any:
+    """The node's config with a value for each placeholder. `locate` returns the path of an output, `folder_of` the
+    folder of all partitions of one, which is where `locate` says if not given."""
 
     def place(leaf: Any) -> Any:
         if isinstance(leaf, Step):
@@ -36,7 +43,7 @@ def resolve(node: Node, graph: Graph, locate: Callable[[Output], str], prefix: s
         if isinstance(leaf, InputName | InputPartitions):
             return _input_paths(leaf, node, graph, locate)
         if isinstance(leaf, PartitionsFolder):
-            return locate(graph[leaf.step].output)
+            return (folder_of or locate)(graph[leaf.step].output)
         if isinstance(leaf, OutputName):
             return below(locate(node.output), leaf.name)
         if isinstance(leaf, PartitionName | WindowName):
@@ -95,12 +102,3 @@ def _in_the_mirror(path: str, prefix: str) -> str:
     """A path below the prefix exists in every region; any other absolute path or URL stays as it is."""
     inside = path.removeprefix(prefix.rstrip("/") + "/")
     return inside if inside.startswith("/") or "://" in inside else f"mirror://{inside}"
-
-
-def below(path: str, name: str | None) -> str:
-    """`name` below `path`; an absolute name or a URL stays as it is."""
-    if not name:
-        return path
-    if name.startswith("/") or "://" in name:
-        return name
-    return f"{path.rstrip('/')}/{name}"

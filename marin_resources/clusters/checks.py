@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from marin_resources.accelerators.catalogue import find_generation
-from marin_resources.clusters.cluster import CAPACITIES, CatalogueError, Cluster, Slices, find_slice_type_or_raise
+from marin_resources.clusters.cluster import (
+    CAPACITIES,
+    MACHINE,
+    CatalogueError,
+    Cluster,
+    Slices,
+    find_slice_type_or_raise,
+)
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """Of a cluster. Google's names have 63 characters, and Ray and `Slot.name` append up to 23 to ours."""
@@ -92,6 +99,11 @@ def check_cluster(where: str, cluster: Cluster) -> None:
         if not 0 < getattr(cluster, key) < 1:
             raise CatalogueError(f"{where}: {key} is {getattr(cluster, key)}, expected a share between 0 and 1.")
     _check_image(where, cluster.image)
+    if not MACHINE.fullmatch(cluster.cpu_machine):
+        raise CatalogueError(
+            f"{where}: cpu_machine is {cluster.cpu_machine!r}, expected a type whose name ends with its CPUs, such as "
+            "'n2-standard-32'."
+        )
     if not _is_inside(cluster.head_ip):
         raise CatalogueError(
             f"{where}: head_ip is {cluster.head_ip!r}, expected an address of the subnetwork, such as '10.128.0.10'."

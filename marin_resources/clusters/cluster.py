@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
 
 from marin_resources.accelerators.catalogue import SliceType, find_slice_type, near_slice_types
 from marin_resources.settings import SettingError
 
 CAPACITIES = ("spot", "on-demand", "reserved")
+MACHINE = re.compile(r"[a-z0-9]+-(?P<share>[a-z]+)-(?P<cpus>[1-9]\d*)")
+"""Google's types of machines end with their CPUs."""
+GIB_A_CPU = {"standard": 4, "highmem": 8, "highcpu": 1}
+"""The least of any family (cloud.google.com/compute/docs/machine-resource)."""
 
 
 class CatalogueError(SettingError):
@@ -61,6 +67,8 @@ class Cluster:
     object_store_share: float
     address: str = ""
     """URL of the dashboard, for those outside the network, who reach it by a tunnel; "": that of the head."""
+    token_path: str = ""
+    """A file with the token, on the submitter's machine; "": it is in Secret Manager."""
     chip_dollars: float | None = None
     """What an hour of a chip costs there; None: what MARIN_DEVICE_PRICES says of its generation."""
     cpu_dollars: float | None = None
@@ -73,6 +81,16 @@ class Cluster:
     @property
     def image_url(self) -> str:
         return self.image.format(region=self.region, project=self.project, tag=self.tag)
+
+    @property
+    def worker_cpus(self) -> int:
+        """CPUs of a worker without a TPU."""
+        return int(_machine(self.cpu_machine)["cpus"])
+
+    @property
+    def worker_memory_bytes(self) -> float:
+        """Memory of a worker without a TPU; infinite where the name of its type does not say."""
+        return self.worker_cpus * GIB_A_CPU.get(_machine(self.cpu_machine)["share"], math.inf) * 2**30
 
     @property
     def dashboard(self) -> str:
@@ -96,6 +114,15 @@ class Cluster:
     def email(self, account: str) -> str:
         """The address of a service account of the project."""
         return f"{account}@{self.project}.iam.gserviceaccount.com"
+
+
+def _machine(name: str) -> re.Match[str]:
+    found = MACHINE.fullmatch(name)
+    if found is None:
+        raise CatalogueError(
+            f"cpu_machine is {name!r}, expected a type whose name ends with its CPUs, such as 'n2-standard-32'."
+        )
+    return found
 
 
 def find_slice_type_or_raise(kind: str, where: str = "The type of a slice") -> SliceType:

@@ -13,9 +13,10 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
+from functools import partial
 
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
-from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
+from marin_resources.ray_tpu.cluster.settings_from_env import each_from_env
 from marin_resources.settings import default_prefix
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
@@ -32,9 +33,8 @@ RESOLUTION_S = 1.0
 def look() -> Iterator[Finding]:
     prefix = default_prefix()
     yield from _compared("the store", lambda: _store_time_s(prefix))
-    cluster = settings_from_env(None)
-    if cluster is not None:
-        yield from _compared("the cluster", lambda: _http_time_s(cluster.address))
+    for cluster in each_from_env():
+        yield from _compared("the cluster", partial(_http_time_s, cluster.address))
 
 
 def judge(what: str, skew_s: float) -> Finding:

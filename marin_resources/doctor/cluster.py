@@ -14,8 +14,9 @@ from marin_resources.ray_tpu.cluster.api.token import find_token
 from marin_resources.ray_tpu.cluster.code.package import package_of
 from marin_resources.ray_tpu.cluster.errors import ClusterError, UnreachableError
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
-from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
-from marin_resources.settings import project_root
+from marin_resources.ray_tpu.cluster.settings_from_env import each_from_env
+from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
+from marin_resources.settings import default_prefix, project_root
 
 SUBJECT = "cluster"
 TOKEN = "token"
@@ -25,10 +26,19 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 def look() -> Iterator[Finding]:
     """Raises SettingError for settings that cannot be read, and TokenError."""
-    settings = settings_from_env(None)
-    if settings is None:
+    clusters = each_from_env()
+    if not clusters:
         yield ok(SUBJECT, f"none: steps run on this machine, on {os.cpu_count()} CPUs (MARIN_CLUSTER is not set)")
-        return
+    else:
+        fleet_from_env(None, default_prefix())  # the home and the regions fit together
+    for settings in clusters:
+        yield from _look_at(settings)
+    if clusters and clusters[0].code is CodeMode.SHIP:
+        package = package_of(clusters[0].working_dir or str(project_root()))
+        yield ok(CODE, f"{package.root}: {len(package.files)} files, {len(package.data) / 1e6:.1f} MB packed")
+
+
+def _look_at(settings: ClusterSettings) -> Iterator[Finding]:
     yield _token(settings)
     try:
         version, nodes = asyncio.run(_read(settings))
@@ -37,9 +47,6 @@ def look() -> Iterator[Finding]:
         return
     yield from _version(settings, version)
     yield _nodes(settings, nodes)
-    if settings.code is CodeMode.SHIP:
-        package = package_of(settings.working_dir or str(project_root()))
-        yield ok(CODE, f"{package.root}: {len(package.files)} files, {len(package.data) / 1e6:.1f} MB packed")
 
 
 def _token(settings: ClusterSettings) -> Finding:

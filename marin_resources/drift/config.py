@@ -16,11 +16,25 @@ MIRROR = "mirror://"
 
 def differing_fields(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """(field, before, now) for each difference. A field is "model.layers" or "sets.[0]"; a missing value is None."""
-    was = _fields(record["config"], _placeholders(record, _prefix_then(record, facts)))
+    prefix = _prefix_then(record, facts)
+    was = _fields(_at_home(record["config"], record.get("data_prefix"), prefix), _placeholders(record, prefix))
     now = _fields(facts["config"], _placeholders(facts, facts["prefix"]))
     for field in sorted(was.keys() | now.keys()):
         if was.get(field) != now.get(field):
             yield field, was.get(field), now.get(field)
+
+
+def _at_home(value: Any, data_prefix: str | None, prefix: str) -> Any:
+    """A config with the paths below the prefix of a region as paths below the home prefix."""
+    if data_prefix is None:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _at_home(item, data_prefix, prefix) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_at_home(item, data_prefix, prefix) for item in value]
+    if isinstance(value, str) and (value == data_prefix or value.startswith(f"{data_prefix}/")):
+        return prefix + value.removeprefix(data_prefix)
+    return value
 
 
 def _prefix_then(record: Mapping[str, Any], facts: Mapping[str, Any]) -> str:

@@ -7,21 +7,19 @@ The files are committed, so that a change of the catalogue or of the template is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from marin_resources.clusters.cluster import CatalogueError, Cluster
+from marin_resources.clusters.cluster import Cluster
 from marin_resources.infra.template import fill
 
 TEMPLATE = "cluster.yaml.jinja"
-CPUS = re.compile(r"-(\d+)$")
 FIRST_LINE = "# Rendered by `marin cluster render`"
 
 
 def render(cluster: Cluster, folder: Path) -> str:
     """The text of the cluster's file, by the template in `folder`. Raises CatalogueError."""
-    return fill(folder, TEMPLATE, cluster=cluster, cpus=_cpus(cluster))
+    return fill(folder, TEMPLATE, cluster=cluster, cpus=cluster.worker_cpus)
 
 
 def render_all(clusters: Mapping[str, Cluster], folder: Path, templates: Path) -> dict[Path, str]:
@@ -40,14 +38,3 @@ def out_of_date(rendered: Mapping[Path, str], folder: Path) -> list[tuple[Path, 
     return found + [
         (path, "of no cluster") for path in others if path.read_text(encoding="utf-8").startswith(FIRST_LINE)
     ]
-
-
-def _cpus(cluster: Cluster) -> int:
-    """CPUs of the machine of a worker: Google's names end with them."""
-    found = CPUS.search(cluster.cpu_machine)
-    if found is None:
-        raise CatalogueError(
-            f"[clusters.{cluster.name}]: cpu_machine is {cluster.cpu_machine!r}, expected a type whose name ends with "
-            "its CPUs, such as 'n2-standard-32'."
-        )
-    return int(found[1])

@@ -48,7 +48,8 @@ def refuse_unmet(job_context: PlanExecutionContext, execution_plan: ExecutionPla
     required = [Requirements.from_dict(name, layer.get(key).metadata[REQUIRES].value) for name, key in keys.items()]
     outputs = {name: _outputs(job_context, key) for name, key in keys.items()}
     try:
-        backend = ray_tpu.backend(job_context.dagster_run, job_context.instance, job_context.log.info)
+        run, instance = job_context.dagster_run, job_context.instance
+        backend = ray_tpu.backend(run, instance, job_context.log.info, storage.home)
         lacks = find_lacks(backend, required, lambda names: _needless(storage, {name: outputs[name] for name in names}))
     except (SettingError, OSError):  # of the cluster or the store: each step meets it again, and has a sentence for it
         return

@@ -16,12 +16,13 @@ import asyncio
 import dataclasses
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from marin_resources.output import Holder, Match, Observed, Output
+from marin_resources.output import Holder, Match, Observed, Output, below
 from marin_resources.ray_tpu.backend import Backend, Handle, SubmissionLeftError
-from marin_resources.storage.files import exists
+from marin_resources.ray_tpu.site import Needs, NoSiteError, Site
+from marin_resources.storage.files import exists, find_below
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.store import Store, other_version_message
@@ -61,9 +62,13 @@ class ProduceRequest:
     inputs: Mapping[str, Output]
     """Outputs that must be complete first, by step name."""
     external: tuple[str, ...] = ()
-    """Paths without a step, which must exist first."""
-    task: Callable[[int, Mapping[str, Observed]], Task]
-    """Return the task of attempt number n, given its observed inputs."""
+    """Paths without a step, which must exist first: relative to the prefix, or absolute."""
+    mirrored: tuple[str, ...] = ()
+    """Such paths that are read from whichever region has them. They need not exist yet."""
+    needs: Callable[[Mapping[str, Observed], Mapping[str, str]], Needs]
+    """Return what decides where it is computed, given its observed inputs, and where its external paths are."""
+    task: Callable[[int, Mapping[str, Observed], Site | None], Task]
+    """Return the task of attempt number n, given its observed inputs, and the cluster that it goes to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,9 +125,10 @@ async def produce(
                 waited_s += seconds
                 continue
         else:
-            inputs = await _require_inputs(request, store)
+            inputs, external = await _require_inputs(request, store, backend().prefixes)
             attempt = await backend().attempt_for(observed.path)
-            task = dataclasses.replace(request.task(attempt, inputs), stale_lease=expired)
+            site = await _site(request, inputs, external, observed.path, backend())
+            task = dataclasses.replace(request.task(attempt, inputs, site), stale_lease=expired)
             await asyncio.to_thread(backend().check, task)
             handle = await _submit(task, backend(), callbacks, should_detach)
         current = Attempt(output=request.output, path=observed.path, number=attempt)
@@ -181,13 +187,31 @@ async def _wait_for_holder(
     return time.monotonic() - began_s, None
 
 
-async def _require_inputs(request: ProduceRequest, store: Store) -> dict[str, Observed]:
+async def _site(
+    request: ProduceRequest,
+    inputs: Mapping[str, Observed],
+    external: Mapping[str, str],
+    path: str,
+    backend: Backend,
+) -> Site | None:
+    """The cluster of a fleet that computes it. Raises ProduceError."""
+    try:
+        return await backend.site(lambda: request.needs(inputs, external), path)
+    except NoSiteError as error:
+        raise ProduceError(str(error)) from None
+
+
+async def _require_inputs(
+    request: ProduceRequest, store: Store, prefixes: Sequence[str]
+) -> tuple[dict[str, Observed], dict[str, str]]:
+    """The observed inputs, by label, and where the external paths are, which may be below other prefixes."""
     found = await asyncio.to_thread(store.look, request.inputs.values())
     damaged = [f"{name!r}: {found[o].damage}" for name, o in request.inputs.items() if found[o].damage]
     if damaged:
         raise ProduceError(f"Step {request.output.label!r} needs {' '.join(damaged)}")
     missing = [f"{name!r} ({found[o].path})" for name, o in request.inputs.items() if not found[o].done]
-    missing += [f"{path!r}" for path in request.external if not await asyncio.to_thread(exists, path)]
+    external = {name: await asyncio.to_thread(find_below, name, (store.prefix, *prefixes)) for name in request.external}
+    missing += [f"{below(store.prefix, name)!r}" for name, path in external.items() if path is None]
     if missing:
         more = f" and {len(missing) - SHOWN_INPUTS} more" if len(missing) > SHOWN_INPUTS else ""
         key = request.output.partition
@@ -196,7 +220,11 @@ async def _require_inputs(request: ProduceRequest, store: Store) -> dict[str, Ob
             f"Step {request.output.label!r} needs {', '.join(missing[:SHOWN_INPUTS])}{more}, which is not complete. "
             f"Materialize what it reads first: --select '+{request.selection}'{partition} takes it with all it needs."
         )
-    return {name: found[output] for name, output in request.inputs.items()}
+    if prefixes:
+        for name in request.mirrored:
+            external[name] = await asyncio.to_thread(find_below, name, (store.prefix, *prefixes))
+    observed = {name: found[output] for name, output in request.inputs.items()}
+    return observed, {name: path for name, path in external.items() if path is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +244,8 @@ async def _submit(task: Task, backend: Backend, callbacks: RunCallbacks, should_
         raise
     where = f" {handle.describe()}" if handle.describe() else ""
     log = log_path(task.path, task.attempt)
-    callbacks.log(f"{task.output.label}: computing {task.path}{where} (attempt {task.attempt}, log {log})")
+    path = below(task.data_prefix, task.output.relative()) if task.data_prefix else task.path
+    callbacks.log(f"{task.output.label}: computing {path}{where} (attempt {task.attempt}, log {log})")
     return handle
 
 

@@ -13,7 +13,7 @@ from marin_resources.orchestrator.run_launcher import is_in_terminal, is_over
 from marin_resources.orchestrator.run_state import Interruption, RunState
 from marin_resources.ray_tpu.backend import Backend
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
+from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names, settings_from_env
 from marin_resources.ray_tpu.local import LocalBackend
 
 
@@ -23,7 +23,8 @@ class RayTPUResource(dg.ConfigurableResource):
 
     cluster: str = Field(
         default="",
-        description="The Ray dashboard's URL, or 'local' for that of `marin cluster local up`; MARIN_CLUSTER if empty.",
+        description="The Ray dashboard's URL, 'local' for that of `marin cluster local up`, or names of clusters in "
+        "the catalogue, between commas; MARIN_CLUSTER if empty.",
     )
     cpus: int | None = Field(default=None, description="CPUs that the local Ray may use; all of them if not set.")
     lost_worker_budget: int = Field(
@@ -52,19 +53,22 @@ class RayTPUResource(dg.ConfigurableResource):
     @property
     def on_cluster(self) -> bool:
         """Whether steps run on a cluster. Raises SettingError for an invalid one."""
-        return settings_from_env(self.cluster or None) is not None
+        named = cluster_names(self.cluster or None)
+        return bool(named) or settings_from_env(self.cluster or None) is not None
 
-    def backend(self, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None]) -> Backend:
-        """The back end, created by the first call. Raises SettingError for an invalid cluster."""
+    def backend(
+        self, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None], prefix: str
+    ) -> Backend:
+        """The back end for outputs below `prefix`, created by the first call. Raises SettingError for an invalid
+        cluster."""
         if self._backend is None:
-            settings = settings_from_env(self.cluster or None)
-            if settings is None:
+            if not self.on_cluster:
                 self._backend = LocalBackend(cpus=self.cpus)
             else:
                 stops = self.ctrl_c_stops_jobs or is_in_terminal(run)
                 on_ctrl_c = () if stops else (Interruption.CTRL_C,)
                 self.run_state.detach_on = frozenset({Interruption.SIGTERM, *on_ctrl_c})
-                self._backend = _cluster_backend(settings, run, instance, log)
+                self._backend = _cluster_backend(self.cluster or None, prefix, run, instance, log)
         return self._backend
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
@@ -74,15 +78,25 @@ class RayTPUResource(dg.ConfigurableResource):
 
 
 def _cluster_backend(
-    settings: ClusterSettings, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None]
+    cluster: str | None, prefix: str, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None]
 ) -> Backend:
-    """The back end for the jobs of one run. The late import breaks a weight: a local run needs no cluster client."""
+    """The back end for the jobs of one run. The late imports break a weight: a local run needs no cluster client."""
     from marin_resources.ray_tpu.cluster.backend import ClusterBackend
+    from marin_resources.ray_tpu.fleet.backend import FleetBackend
+    from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
 
     def run_is_over(run_id: str) -> bool:
         other = instance.get_run_by_id(run_id)
         return other is not None and is_over(other)
 
-    return ClusterBackend(
-        settings, run_id=run.run_id, report=log, positions=LogPositions(instance, run.run_id), is_over=run_is_over
-    )
+    positions = LogPositions(instance, run.run_id)
+
+    def backend_of(settings: ClusterSettings) -> ClusterBackend:
+        return ClusterBackend(settings, run_id=run.run_id, report=log, positions=positions, is_over=run_is_over)
+
+    fleet = fleet_from_env(cluster, prefix)
+    if fleet is not None:
+        return FleetBackend(fleet, backend_of)
+    settings = settings_from_env(cluster)
+    assert settings is not None
+    return backend_of(settings)

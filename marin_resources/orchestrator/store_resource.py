@@ -7,7 +7,7 @@ from functools import cache
 import dagster as dg
 from pydantic import Field
 
-from marin_resources.settings import default_prefix
+from marin_resources.settings import default_prefix, normalize_prefix
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.output.store import Store
 
@@ -21,12 +21,17 @@ class StoreResource(dg.ConfigurableResource):
         default=True, description="Whether to wait for an output that another run computes, or to fail."
     )
 
+    @property
+    def home(self) -> str:
+        """The prefix, as an absolute path or URL. Raises SettingError."""
+        return normalize_prefix(self.prefix) if self.prefix else default_prefix()
+
     def store(self) -> Store:
         """The store of the prefix.
 
         Raises SettingError for a prefix without conditional writes, UnavailableError if it cannot be connected to.
         """
-        prefix = self.prefix or default_prefix()
+        prefix = self.home
         refuse_store_without_conditions(prefix)
         _require_reachable_once(prefix)
         return Store(prefix)

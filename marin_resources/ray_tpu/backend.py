@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from marin_resources.output import Holder
 from marin_resources.ray_tpu.requirements import Lack, Requirements
+from marin_resources.ray_tpu.site import Needs, Site
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 
@@ -32,6 +33,10 @@ class SubmissionLeftError(RuntimeError):
 class Backend(Protocol[H]):
     """Runs tasks. The same task submitted twice is the same handle."""
 
+    @property
+    def prefixes(self) -> Sequence[str]:
+        """Prefixes of further regions, in which inputs may be."""
+
     async def attempt_for(self, path: str) -> int:
         """Return the number of the next attempt at the output at `path`: a new one, or that of a submitted task that
         has not started."""
@@ -44,6 +49,10 @@ class Backend(Protocol[H]):
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
         """Return what the steps lack, by step name. Looks at the nodes and at package indexes. May block."""
+
+    async def site(self, needs: Callable[[], Needs], path: str) -> Site | None:
+        """Return the cluster for a step whose output is at `path`; None where there is no choice, and then `needs` is
+        not called. Call it after `attempt_for`. Raises NoSiteError."""
 
     def check(self, task: Task) -> None:
         """Raise MissingRequirementError if the task's environment is known to lack one of its requirements."""

@@ -34,6 +34,7 @@ from marin_resources.ray_tpu.ray_options import (
     refuse_unmeetable,
 )
 from marin_resources.ray_tpu.requirements import Lack, Requirements
+from marin_resources.ray_tpu.site import Needs, Site
 from marin_resources.ray_tpu.task_error import outcome_of_error
 from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.output.attempts import log_path
@@ -108,6 +109,13 @@ class LocalBackend:
     def _asks_ray(self, resources: Resources) -> bool:
         """Whether Ray alone knows if this machine has the resources: what else is there than CPUs."""
         return resources != Resources(cpus=min(resources.cpus, self._all_cpus))
+
+    @property
+    def prefixes(self) -> Sequence[str]:
+        return ()
+
+    async def site(self, needs: Callable[[], Needs], path: str) -> Site | None:
+        return None
 
     def check(self, task: Task) -> None:
         check_environment(Requirements.of(task))

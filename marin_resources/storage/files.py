@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
+from marin_resources.output import below
 from marin_resources.storage import fault_points
 from marin_resources.storage.disk import open_on_disk, read_on_disk
 from marin_resources.storage.disk_listing import data_files, require_file
@@ -37,6 +38,11 @@ def exists(path: str) -> bool:
         return os.path.exists(absolute(path))
     fs, p = filesystem_of(path)
     return bool(fs.exists(p))
+
+
+def find_below(name: str, prefixes: Sequence[str]) -> str | None:
+    """The path of `name`, which may be absolute, below the first of the prefixes that has it; None if none has."""
+    return next((path for prefix in prefixes if exists(path := below(prefix, name))), None)
 
 
 def list_files(path: str, suffix: str = "") -> list[str]:

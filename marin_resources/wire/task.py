@@ -14,7 +14,7 @@ from marin_resources.wire.config_json import decode, encode
 
 FORMAT_VERSION = 1
 FORMAT = VersionedJson(kind="task for", newest=FORMAT_VERSION, error=ValueError)
-ENCODED = frozenset({"output", "resources", "extras", "env", "packages"})
+ENCODED = frozenset({"output", "resources", "extras", "env", "packages", "copies"})
 """Fields that are encoded by `config_json`. `config` is encoded already, `facts` are plain."""
 
 
@@ -25,6 +25,10 @@ class Task:
     path: str
     data_prefix: str | None = None
     """Prefix of the region that computes it, if that is another one than `prefix`: its data go below it."""
+    copies: tuple[str, ...] = ()
+    """`mirror://` paths of inputs in other regions, which are copied there before the function is called."""
+    cluster: str = ""
+    """Name of the cluster of a fleet that it goes to."""
     fn: str
     """Import path of the function, "module:name"."""
     config: Any

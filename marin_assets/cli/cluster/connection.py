@@ -22,7 +22,9 @@ NEAREST_JOBS = 3
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--cluster", metavar="URL", help="the dashboard's URL, or local (default: MARIN_CLUSTER of the environment)"
+        "--cluster",
+        metavar="NAME",
+        help="in the catalogue, or the dashboard's URL, or local (default: MARIN_CLUSTER of the environment)",
     )
 
 
@@ -35,7 +37,8 @@ def settings_from(options: argparse.Namespace) -> ClusterSettings:
     settings = settings_from_env(options.cluster)
     if settings is None:
         raise OptionError(
-            "No cluster is selected. Set MARIN_CLUSTER, or pass --cluster: the dashboard's URL, or local."
+            "No cluster is selected. Set MARIN_CLUSTER, or pass --cluster: its name in the catalogue, the dashboard's "
+            "URL, or local."
         )
     return settings
 

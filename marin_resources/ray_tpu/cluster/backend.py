@@ -51,6 +51,7 @@ from marin_resources.ray_tpu.cluster.monitor.start_watch import Reports, StartWa
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.requirements import Lack, Requirements
+from marin_resources.ray_tpu.site import Needs, Site
 from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.job_notes import Carrier, JobNote, Submitter
@@ -98,6 +99,13 @@ class ClusterBackend:
     def check(self, task: Task) -> None:
         self._python_for(task)
 
+    @property
+    def prefixes(self) -> Sequence[str]:
+        return ()
+
+    async def site(self, needs: Callable[[], Needs], path: str) -> Site | None:
+        return None
+
     async def attempt_for(self, path: str) -> int:
         await asyncio.to_thread(freeze_code, self._settings)  # before the facts of the run's first task are read
         note = await asyncio.to_thread(job_notes.newest_note_above_fence, path)
@@ -114,7 +122,7 @@ class ClusterBackend:
             info = await self._find_job(api, note)
         if info is None or info.status.is_terminal:
             return None
-        handle = await self._join(note, note_path, path)
+        handle = await self.join(note, note_path, path)
         where = f"job {note.submission_id} on {self._settings.address} (attempt {note.attempt})"
         self._report(f"{note.task.output.label}: attached to {where}")
         return handle
@@ -145,7 +153,7 @@ class ClusterBackend:
                     await self._stop_after_cancellation(handle)
                     raise
                 return handle
-        return await self._join(note, note_path, task.path)
+        return await self.join(note, note_path, task.path)
 
     async def wait(self, handle: JobHandle, on_log: Callable[[str], None]) -> Outcome:
         if handle.refusal is not None:
@@ -262,7 +270,7 @@ class ClusterBackend:
             python=self._python_for(task),
         )
 
-    async def _join(self, note: JobNote, note_path: str, output_path: str) -> JobHandle:
+    async def join(self, note: JobNote, note_path: str, output_path: str) -> JobHandle:
         """Return a handle of another run's job. This run becomes its owner if the current owner is gone."""
         owned = await asyncio.to_thread(self._is_gone, note.owner)
         if owned:

@@ -84,6 +84,7 @@ def runtime_env_of(code: Code, settings: ClusterSettings) -> dict[str, Any]:
     """Ray's runtime environment of a job with this code."""
     variables = {name: os.environ[name] for name in FORWARDED_VARIABLES if name in os.environ}
     variables[START_TIMEOUT_VARIABLE] = f"{settings.start_timeout_s:g}"
+    variables |= settings.variables
     if settings.node_types:
         variables[NODE_TYPES_VARIABLE] = json.dumps(settings.node_types)
     return {**code.runtime_env(), "env_vars": variables}

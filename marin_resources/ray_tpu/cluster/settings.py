@@ -52,6 +52,8 @@ class ClusterSettings:
     them could hold is awaited without limit too."""
     outage_timeout_s: float = 1800.0
     """How long requests to a dashboard that does not answer are retried."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of its jobs, beside those of the deployment that are forwarded."""
 
     def __post_init__(self) -> None:
         if not self.address.startswith(("http://", "https://")) or self.address.endswith("/"):

@@ -1,6 +1,7 @@
 """The settings of the Ray cluster from environment variables.
 
 MARIN_CLUSTER                   its dashboard, http://host:8265, or `local`     default: none, Ray in the run itself
+                                or its name in the catalogue of clusters; several, between commas, are a fleet
 MARIN_CLUSTER_CODE              ship or image: the source of a job's code        default: ship
 MARIN_CLUSTER_WORKING_DIR       the folder to ship                               default: the project's root
 MARIN_CLUSTER_IMAGE_ROOT        that folder in the image                         default: its code is installed
@@ -18,19 +19,31 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from marin_resources.clusters.catalogue import find_cluster
+from marin_resources.clusters.cluster import Cluster
 from marin_resources.ray_tpu.cluster.settings import LOCAL, ClusterSettings, CodeMode
 from marin_resources.ray_tpu.environment.extras import known_extras
 from marin_resources.settings import SettingError
 
 VARIABLE = "MARIN_CLUSTER"
+NAMES = re.compile(r"[a-z0-9-]+(\s*,\s*[a-z0-9-]*)*")
+"""Of clusters: an address has a colon."""
+HOST = {"CPU": 240.0, "memory": 720.0 * 2**30}
+"""What a host of a slice has at most: v4 has the most CPUs, v6e the most memory
+(cloud.google.com/tpu/docs/system-architecture-tpu-vm). What it really has is known when it is there."""
+MOST_MEMORY = 2.0**50
+TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "MARIN_CLUSTER_TOKEN_SECRET")
+"""One of these takes the place of the secret in the catalogue."""
 
 
 def settings_from_env(cluster: str | None, **overrides: Any) -> ClusterSettings | None:
-    """Return the settings of the cluster at this address, else of MARIN_CLUSTER; None if neither is set.
+    """Return the settings of the cluster at this address or of this name, else of MARIN_CLUSTER; None if neither is
+    set.
 
     `overrides` are fields of ClusterSettings that take precedence over the environment unless they are None.
     Raise SettingError: one sentence with the variable and its value.
@@ -40,18 +53,56 @@ def settings_from_env(cluster: str | None, **overrides: Any) -> ClusterSettings 
         return None
     given = {name: value for name, value in overrides.items() if value is not None}
     fields = {**_fields_from_env(os.environ), **given}
+    if names := cluster_names(cluster):
+        if len(names) > 1:
+            raise SettingError(f"{VARIABLE} is {address!r}. Which of them? --cluster {' or '.join(names)}.")
+        return ClusterSettings(**_with_catalogue(find_cluster(names[0]), fields))
     if address == LOCAL:
         return ClusterSettings(**{**fields, **_local()})
     what = VARIABLE if not cluster else "The Ray cluster's address"
     return ClusterSettings(address=_checked_address(address, what), **fields)
 
 
+def each_from_env() -> list[ClusterSettings]:
+    """The settings of every cluster of MARIN_CLUSTER; none if it is not set. Raises SettingError."""
+    names = cluster_names(None)
+    found = [settings_from_env(name) for name in names] if names else [settings_from_env(None)]
+    return [settings for settings in found if settings is not None]
+
+
+def cluster_names(cluster: str | None) -> list[str]:
+    """The names of `cluster`, else of MARIN_CLUSTER, in the catalogue of clusters; none if that is no name but an
+    address. Raises SettingError for a name that is there twice."""
+    given = (cluster or os.environ.get(VARIABLE) or "").strip()
+    if not given or given == LOCAL or not NAMES.fullmatch(given):
+        return []
+    names = [name.strip() for name in given.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise SettingError(f"{VARIABLE} is {given!r}, expected names of clusters between commas, each once.")
+    return names
+
+
 def check_environment() -> None:
     """Check all variables of a cluster, without a look at one. Raises SettingError."""
     _fields_from_env(os.environ)
     address = os.environ.get(VARIABLE, "").strip()
-    if address and address != LOCAL:
+    if names := cluster_names(None):
+        for name in names:
+            find_cluster(name)
+    elif address and address != LOCAL:
         _checked_address(address, VARIABLE)
+
+
+def _with_catalogue(cluster: Cluster, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a cluster: as given, else as the catalogue says. Its own token file is the most special."""
+    slices = {each.slice_type.kind: each.slice_type for each in cluster.slices}
+    hosts = [{**HOST, "TPU": each.chips_per_host, f"TPU-{each.kind}-head": 1} for each in slices.values()]
+    worker = {"CPU": cluster.worker_cpus, "memory": min(cluster.worker_memory_bytes, MOST_MEMORY)}
+    found = {"address": cluster.dashboard, "node_types": (worker, *hosts), **fields}
+    if cluster.token_path:
+        return {**found, "token_path": os.path.expanduser(cluster.token_path), "token_secret": None}
+    has_token = any(os.environ.get(name, "").strip() for name in TOKENS)
+    return found if has_token else {"token_secret": cluster.token_resource, **found}
 
 
 def _local() -> dict[str, Any]:

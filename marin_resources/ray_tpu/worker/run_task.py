@@ -180,7 +180,7 @@ class _Attempt:
     def _call(self) -> Any:
         """Return the function's result. Its reads from other regions are charged to the account of this attempt."""
         task, claim = self.task, self.claim
-        mirrors = "mirror://" in json.dumps(task.config)
+        mirrors = bool(task.copies) or "mirror://" in json.dumps(task.config)
         self._enter_usage(moved_bytes(claim.path) if mirrors else None)
         if mirrors:
             register_mirrors()
@@ -195,6 +195,8 @@ class _Attempt:
         requirements = ShardRequirements(env=task.env, packages=task.packages)
         writing = writing_as(claim.writer, claim.lease.check)
         with charged_to(account), writing, reserve(self.placement.allocation, requirements):
+            for path in task.copies:
+                copy_here(path)
             call = self._function()
             before = children()
             with self._limit:
@@ -327,6 +329,13 @@ def register_mirrors() -> None:
     from marin_resources.storage.mirror import register  # late, for its weight: most steps read no mirror
 
     register()
+
+
+def copy_here(path: str) -> None:
+    """Copy a `mirror://` path into this region, unless it is here. Raises as `local_path_of`."""
+    from marin_resources.storage.mirror import local_path_of  # late, for its weight
+
+    local_path_of(path)
 
 
 def below_file(error: BaseException, file: str) -> TracebackType | None:

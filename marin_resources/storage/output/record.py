@@ -29,6 +29,8 @@ SHAPE = {
     "version": dict,
     "prefix": str,
     "data_path": str,
+    "data_prefix": str,
+    "cluster": str,
     "dependencies": [str],
     "attempt": int,
     "duration_s": float,

@@ -97,6 +97,10 @@ class Store:
             return record.data_path_of(path)
         return attempts.latest_data_path(path, attempts.latest_attempt(path)) or path
 
+    def has_begun(self, output: Output) -> bool:
+        """Whether an attempt at the output has begun. Raises ControlFileError and UnavailableError."""
+        return attempts.latest_attempt(self.locate(output)) > 0
+
     def look(self, outputs: Iterable[Output]) -> dict[Output, Observed]:
         """Read the state of many outputs at once: three small files per output. Writes nothing.
 

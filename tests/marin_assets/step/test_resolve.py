@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from marin_assets.step.graph import build_graph
-from marin_assets.step.resolve import below, check_config, mirror_budget_gb, resolve
+from marin_assets.step.resolve import check_config, mirror_budget_gb, resolve
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
     THIS_OUTPUT_PATH,
@@ -17,6 +17,7 @@ from marin_assets.step.values import (
     this_output_path,
     versioned,
 )
+from marin_resources.output import below
 from marin_resources.storage.output.store import Store
 from marin_resources.wire.config_json import EncodeError
 

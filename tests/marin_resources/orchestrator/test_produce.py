@@ -263,7 +263,7 @@ def test_a_killed_worker_outside_of_any_run_leaves_an_output_that_is_taken_over(
     step = toy("orphan", toy_steps.wait_at_gate, gate=str(gate))
     script = tmp_path / "lone_worker.py"
     graph = build_graph([step])
-    task = build_request(graph[step], graph, orchestrator.store, None).task(1, {})
+    task = build_request(graph[step], graph, orchestrator.store, None).task(1, {}, None)
     script.write_text(
         "import json, sys\n"
         f"sys.path.insert(0, {str(Path(toy_steps.__file__).parent)!r})\n"

@@ -101,7 +101,7 @@ def test_a_killed_worker_is_followed_at_once_and_not_after_its_lease(orchestrato
 def test_a_deployment_that_is_gone_is_waited_for_by_name_and_then_followed(
     orchestrator: Orchestrator, told: Path
 ) -> None:
-    task = orchestrator.request().task(1, {})
+    task = orchestrator.request().task(1, {}, None)
     env = {**os.environ, TTL_VARIABLE: str(TTL_S)}
     worker = subprocess.Popen([sys.executable, str(LONE_WORKER)], stdin=subprocess.PIPE, text=True, env=env)
     assert worker.stdin is not None

@@ -216,7 +216,7 @@ def kill_this_run(job: str) -> None:
 def submit_first_attempt(orchestrator: Orchestrator, step: Step, on_job: Callable[[str], None]) -> None:
     """Submit the step's job as another run, which is killed between the note and the job."""
     graph = build_graph([step])
-    task = build_request(graph[step], graph, orchestrator.store, "run-0").task(1, {})
+    task = build_request(graph[step], graph, orchestrator.store, "run-0").task(1, {}, None)
     backend = ClusterBackend(orchestrator.settings, run_id="run-0", is_over=lambda run: True)
     with pytest.raises(Killed):
         asyncio.run(backend.submit(task, on_job))

@@ -1,0 +1,121 @@
+"""The back end of a fleet: each task goes to the cluster that is chosen for it, and is a job there.
+
+Notes of jobs are at the home, so an attempt has one job in all clusters together. Who finds a note of another cluster
+attaches to the job there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from marin_resources.output import Holder
+from marin_resources.ray_tpu.cluster.backend import ClusterBackend
+from marin_resources.ray_tpu.cluster.handle import JobHandle
+from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.ray_tpu.fleet.choose import choose_site, lack_of, may_hold
+from marin_resources.ray_tpu.fleet.fleet import Fleet
+from marin_resources.ray_tpu.requirements import Lack, Requirements
+from marin_resources.ray_tpu.site import Needs, Site
+from marin_resources.storage.output import job_notes
+from marin_resources.wire.outcome import Outcome
+from marin_resources.wire.task import Task
+
+log = logging.getLogger(__name__)
+
+
+class FleetBackend:
+    """Tasks as jobs of several clusters."""
+
+    def __init__(self, fleet: Fleet, backend_of: Callable[[ClusterSettings], ClusterBackend]) -> None:
+        self.fleet = fleet
+        self._backends = {member.name: backend_of(member.settings) for member in fleet.members}
+        self._names = {member.settings.address: member.name for member in fleet.members}
+        self._at: dict[str, str] = {}
+        """Output path -> the cluster that has the job of its open note."""
+
+    @property
+    def prefixes(self) -> Sequence[str]:
+        return [prefix for prefix in self.fleet.prefixes() if prefix != self.fleet.home]
+
+    async def site(self, needs: Callable[[], Needs], path: str) -> Site | None:
+        return await asyncio.to_thread(lambda: choose_site(needs(), self.fleet, self._at.get(path)))
+
+    def meets(self, required: Requirements) -> bool:
+        return self._first.meets(required)
+
+    def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
+        """A step lacks what all clusters lack that could hold it."""
+        found = {one.step: lack_of(one.resources, self.fleet) for one in required if not self._able(one)}
+        missing: dict[str, list[Lack | None]] = {one.step: [] for one in required if one.step not in found}
+        for member in self.fleet.members:
+            asked = [one for one in required if member.name in self._able(one)]
+            lacks = self._backends[member.name].lacks(asked) if asked else {}
+            for one in asked:
+                missing[one.step].append(lacks.get(one.step))
+        return {**found, **{step: lacks[0] for step, lacks in missing.items() if lacks[0] and all(lacks)}}
+
+    def check(self, task: Task) -> None:
+        self._of(task).check(task)
+
+    async def attempt_for(self, path: str) -> int:
+        note = await asyncio.to_thread(job_notes.newest_note_above_fence, path)
+        name = None if note is None else self._names.get(note.dashboard)
+        number = await (self._first if name is None else self._backends[name]).attempt_for(path)
+        self._at.pop(path, None)
+        if note is not None and name is not None and number == note.attempt:
+            self._at[path] = name
+        return number
+
+    async def attach(self, path: str, holder: Holder) -> JobHandle | None:
+        note = await asyncio.to_thread(job_notes.read_note, job_notes.note_path(path, holder.attempt))
+        if note is None:
+            return None
+        name = self._names.get(note.dashboard)
+        if name is not None:
+            return await self._backends[name].attach(path, holder)
+        for backend in self._backends.values():  # the submitter has reached it by another address, such as a tunnel's
+            handle = await backend.attach(path, holder)
+            if handle is not None:
+                return handle
+        return None
+
+    async def submit(
+        self,
+        task: Task,
+        on_job: Callable[[str], None] = lambda job: None,
+        should_detach: Callable[[], bool] = lambda: False,
+    ) -> JobHandle:
+        handle = await self._of(task).submit(task, on_job, should_detach)
+        name = self._names.get(handle.note.dashboard)
+        if handle.submitted_here or name in (None, task.cluster):
+            return handle
+        assert name is not None  # another run has sent the same attempt to another cluster
+        return await self._backends[name].join(handle.note, handle.note_path, handle.output_path)
+
+    async def wait(self, handle: JobHandle, on_log: Callable[[str], None]) -> Outcome:
+        return await self._at_address(handle).wait(handle, on_log)
+
+    async def detach(self, handle: JobHandle, *, force: bool) -> str | None:
+        return await self._at_address(handle).detach(handle, force=force)
+
+    async def stop(self, handle: JobHandle, reason: str) -> None:
+        await self._at_address(handle).stop(handle, reason)
+
+    def shutdown(self) -> None:
+        for backend in self._backends.values():
+            backend.shutdown()
+
+    @property
+    def _first(self) -> ClusterBackend:
+        return next(iter(self._backends.values()))
+
+    def _able(self, required: Requirements) -> list[str]:
+        return [member.name for member in self.fleet.members if may_hold(required.resources, member.cluster)]
+
+    def _of(self, task: Task) -> ClusterBackend:
+        return self._backends[task.cluster]
+
+    def _at_address(self, handle: JobHandle) -> ClusterBackend:
+        return self._backends[self._names[handle.address]]

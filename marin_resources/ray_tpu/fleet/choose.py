@@ -1,0 +1,133 @@
+"""Choose the cluster of a fleet that a step goes to.
+
+    1  it has what the step requests: slices of that type, so many of them; CPUs and memory
+    2  an attempt before has left files there that the step resumes from
+    3  the inputs cost least to move there; less than a cent is nothing
+    4  its chips, or CPUs, cost least
+    5  the order in which the clusters are named
+
+What moves is charged to the step's budget. If that is too small for the best cluster, the step is refused with sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from marin_resources.accelerators.catalogue import find_generation
+from marin_resources.clusters.cluster import Cluster
+from marin_resources.hardware import Resources, slice_type
+from marin_resources.ray_tpu.fleet.fleet import Fleet, Member
+from marin_resources.ray_tpu.requirements import Lack
+from marin_resources.ray_tpu.site import GB_BYTES, Move, Needs, NoSiteError, Site, size
+from marin_resources.storage.usage.prices import declared_prices
+
+NAMED = 3
+
+
+def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
+    """The cluster for the step. `at`: the name of the one that has its job already. Raises NoSiteError."""
+    able = [member for member in fleet.members if at in (None, member.name)]
+    able = [member for member in able if may_hold(needs.resources, member.cluster)] or able[: at is not None]
+    if not able:
+        raise NoSiteError(f"Step {needs.step!r} {lack_of(needs.resources, fleet).phrase}")
+    sites = [_site(needs, fleet, member) for member in able]
+    resumed = [site for site in sites if needs.earlier is not None and needs.earlier.startswith(f"{site.prefix}/")]
+    among = resumed or sites
+    order = {member.name: (_dollars(needs.resources, member.cluster), i) for i, member in enumerate(able)}
+    best = min(among, key=lambda site: (round(site.dollars, 2), *order[site.cluster]))
+    why = "where its job is" if at is not None else _why(needs, best, among, sites, bool(resumed), fleet)
+    _require_budget(needs, best, sites)
+    return Site(**{**vars(best), "why": why})
+
+
+def lack_of(resources: Resources, fleet: Fleet) -> Lack:
+    """That no cluster has what is requested."""
+    has = "; ".join(f"{member.name} has {_slices(member.cluster)}" for member in fleet.members[:NAMED])
+    more = f"; and {len(fleet.members) - NAMED} more clusters" if len(fleet.members) > NAMED else ""
+    return Lack(
+        verb="requests",
+        what=f"{resources.describe()}, which no cluster of MARIN_CLUSTER has: {has}{more}",
+        remedy="Request what one of them has, add slices to its entry in the catalogue, or name another cluster.",
+    )
+
+
+def may_hold(resources: Resources, cluster: Cluster) -> bool:
+    """Whether the cluster has, by the catalogue, what is requested. Slices of its generation that the catalogue does
+    not list may have been added by hand: the cluster's nodes tell."""
+    if resources.gpu is not None:
+        return False
+    if resources.tpu is not None:
+        wanted = slice_type(resources.tpu.kind)
+        listed = sum(each.count for each in cluster.slices if each.slice_type.kind == wanted.kind)
+        if listed:
+            return listed >= resources.slices
+        return find_generation(cluster.generation) == wanted.generation and cluster.zone in wanted.zones
+    return resources.cpus <= cluster.worker_cpus and (resources.memory_bytes or 0) <= cluster.worker_memory_bytes
+
+
+def _slices(cluster: Cluster) -> str:
+    cpus = f"{cluster.worker_cpus} CPUs a worker"
+    return ", ".join([*(f"{each.count} of {each.type}" for each in cluster.slices), cpus])
+
+
+def _site(needs: Needs, fleet: Fleet, member: Member) -> Site:
+    region, prefix = member.cluster.region, member.cluster.prefix
+    return Site(cluster=member.name, region=region, prefix=prefix, why="", moves=tuple(_moves(needs, fleet, region)))
+
+
+def _moves(needs: Needs, fleet: Fleet, region: str) -> list[Move]:
+    regions = fleet.regions(region)
+    found = []
+    for label, path in needs.places.items():
+        held = regions.holding(path)
+        if held is None or held[0] == regions.local:
+            continue
+        known = needs.size_of(label)
+        dollars = regions.dollars(held[0], known or 0)
+        found.append(Move(what=label, relative=held[1], source=held[0].name, bytes=known, dollars=dollars))
+    return found
+
+
+def _dollars(resources: Resources, cluster: Cluster) -> float:
+    """What an hour of the step's devices, or CPUs, costs there; infinite if that is not known."""
+    if resources.tpu is None:
+        return math.inf if cluster.cpu_dollars is None else cluster.cpu_dollars * resources.cpus
+    chip = cluster.chip_dollars
+    if chip is None:
+        price = declared_prices().of_pool(resources.pool or "")
+        chip = math.inf if price is None else price.dollars
+    return chip * resources.devices
+
+
+def _why(
+    needs: Needs, best: Site, among: Sequence[Site], all_sites: Sequence[Site], resumed: bool, fleet: Fleet
+) -> str:
+    device = f"TPU {needs.resources.tpu.kind}" if needs.resources.tpu is not None else "its resources"
+    if len(all_sites) == 1:
+        return "the only cluster" if len(fleet.members) == 1 else f"the only cluster with {device}"
+    if resumed:
+        return "where an attempt before has left its files"
+    others = [site for site in among if site is not best]
+    if any(round(site.dollars, 2) > round(best.dollars, 2) for site in others):
+        return "where its inputs are" if not best.bytes else "where its inputs cost least to move"
+    prices = {site.cluster: _dollars(needs.resources, fleet.member(site.cluster).cluster) for site in among}
+    if prices[best.cluster] < max(prices.values()):
+        return f"where it costs least (${prices[best.cluster]:,.2f} an hour)"
+    return f"the first of {', '.join(site.cluster for site in among)}"
+
+
+def _require_budget(needs: Needs, best: Site, sites: Sequence[Site]) -> None:
+    if best.bytes <= needs.budget_bytes:
+        return
+    largest = sorted(best.moves, key=lambda move: -(move.bytes or 0))
+    listed = ", ".join(f"{move.what!r} ({size(move.bytes or 0)}, in {move.source})" for move in largest[:NAMED])
+    more = f" and {len(largest) - NAMED} more" if len(largest) > NAMED else ""
+    there = sorted({site.region for site in sites if site.bytes <= needs.budget_bytes})
+    elsewhere = f", or run it in {' or '.join(there)}" if there else ""
+    raise NoSiteError(
+        f"Step {needs.step!r} would go to {best.cluster} in {best.region} and needs {listed}{more}: "
+        f"{size(best.bytes)} (${best.dollars:,.2f}), and its mirror budget is {size(needs.budget_bytes)}. "
+        f"Read an input by mirrored(…, budget_gb={math.ceil(best.bytes / GB_BYTES)}){elsewhere}, or give the cluster "
+        "of the inputs' region what the step requests."
+    )

@@ -1,0 +1,98 @@
+"""The site of a task: which of several clusters computes it, why, and what moves there first. Pure types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from marin_resources.hardware import Resources
+
+GB_BYTES = 10**9
+SHOWN_MOVES = 3
+
+
+class NoSiteError(RuntimeError):
+    """No cluster can, or may, compute the step: one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What decides where a step goes."""
+
+    step: str
+    resources: Resources
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Input -> where its data are. An input is the label of a step's output, or a path that is no step's."""
+    size_of: Callable[[str], int | None] = lambda name: None
+    """Bytes that the step reads of an input, or None if that is not known. May read control files."""
+    earlier: str | None = None
+    """Where an attempt before has left files, if the step can resume from them."""
+    budget_bytes: int = 0
+    """How many bytes of inputs may come from other regions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """An input that is in another region than the cluster."""
+
+    what: str
+    relative: str
+    """Its path below the prefixes of both regions."""
+    source: str
+    """The region that has it."""
+    bytes: int | None
+    """None if no manifest says it."""
+    dollars: float
+    """For the known bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """The cluster that a task goes to."""
+
+    cluster: str
+    """Its name in the catalogue."""
+    region: str
+    prefix: str
+    """Where the region's outputs are."""
+    why: str
+    """A phrase: "has its inputs"."""
+    moves: tuple[Move, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """What moves there, as far as it is known."""
+        return sum(move.bytes or 0 for move in self.moves)
+
+    @property
+    def dollars(self) -> float:
+        return sum(move.dollars for move in self.moves)
+
+    def describe(self) -> str:
+        """A phrase: see `describe`."""
+        return describe([self])
+
+
+def describe(sites: Sequence[Site]) -> str:
+    """A phrase of sites on one cluster for one reason, as of the partitions of a step, with the sums of what moves:
+    "on us-east5, the only cluster with TPU v5p-64; moves 2.1 TB from us-central2 ($42.00)"."""
+    found = f"on {sites[0].cluster}, {sites[0].why}"
+    moves = [move for site in sites for move in site.moves]
+    sources = ", ".join(dict.fromkeys(move.source for move in moves if move.bytes))
+    if sources:
+        dollars = sum(site.dollars for site in sites)
+        found += f"; moves {size(sum(site.bytes for site in sites))} from {sources} (${dollars:,.2f})"
+    unknown = list(dict.fromkeys(f"{move.what!r} from {move.source}" for move in moves if move.bytes is None))
+    if unknown:
+        more = f" and {len(unknown) - SHOWN_MOVES} more" if len(unknown) > SHOWN_MOVES else ""
+        found += f"; moves {', '.join(unknown[:SHOWN_MOVES])}{more}, whose size is not known yet"
+    return found
+
+
+def size(count: float) -> str:
+    """Bytes for people: "2.1 TB"."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
