@@ -128,6 +128,8 @@ async def produce(
             inputs, external = await _require_inputs(request, store, backend().prefixes)
             attempt = await backend().attempt_for(observed.path)
             site = await _site(request, inputs, external, observed.path, backend())
+            if site is not None:
+                callbacks.log(f"{name}: {site.describe()}")
             task = dataclasses.replace(request.task(attempt, inputs, site), stale_lease=expired)
             await asyncio.to_thread(backend().check, task)
             handle = await _submit(task, backend(), callbacks, should_detach)
