@@ -24,12 +24,21 @@ from marin_resources.output import Observed
 from marin_resources.ray_tpu.cluster.errors import ClusterError
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.ray_tpu.ray_options import UnmeetableError
+from marin_resources.ray_tpu.site import NoSiteError
 from marin_resources.settings import SettingError
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import ControlFileError
 
-REPORTED = (UnmeetableError, ClusterError, MissingRequirementError, SettingError, UnavailableError, ControlFileError)
+REPORTED = (
+    UnmeetableError,
+    ClusterError,
+    MissingRequirementError,
+    NoSiteError,
+    SettingError,
+    UnavailableError,
+    ControlFileError,
+)
 """Errors that are complete sentences. Any other one is a bug and keeps its traceback."""
 
 

@@ -8,7 +8,10 @@ from functools import partial
 
 from marin_assets.plan.asset_key import selection_of
 from marin_assets.plan.facts import describe_node, resolved_config
-from marin_assets.plan.sites import copies_for, external_names, mirrored_names, needs_of
+from marin_assets.plan.sites.copies import copies_for
+from marin_assets.plan.sites.foreign import refuse_foreign_urls
+from marin_assets.plan.sites.inputs import external_names, mirrored_names
+from marin_assets.plan.sites.needs import needs_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import mirror_budget_gb
 from marin_resources.orchestrator.produce import ProduceRequest
@@ -47,6 +50,8 @@ def build_task(
     """The task that computes the node's output. `inputs` are its observed inputs, by step name; `site` the cluster of
     a fleet that it goes to."""
     output, step, config = node.output, node.step, resolved_config(node, graph, store, site)
+    if site is None:
+        refuse_foreign_urls(node)
     elsewhere = site is not None and site.prefix != store.prefix
     return Task(
         output=output,

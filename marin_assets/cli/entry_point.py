@@ -32,7 +32,7 @@ from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.plan import Action, Planned, plan, refuse
 from marin_assets.plan.requirements import lacks_of
 from marin_assets.plan.script import hand_over
-from marin_assets.plan.sites import with_sites
+from marin_assets.plan.sites.planned import with_sites
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step

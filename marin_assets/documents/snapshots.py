@@ -12,11 +12,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from marin_resources.storage.files import exists, read_bytes, write_json
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join, without_scheme
+from marin_resources.storage.transfer.regions import Regions, declared_regions
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 
 NAME = "partitions.json"
@@ -68,7 +69,8 @@ def read_snapshot(folder: str) -> dict[str, SnapshotPartition]:
 
 
 def read_unchanged_snapshot(folder: str) -> dict[str, SnapshotPartition]:
-    """The partitions of a snapshot by key, if each has the manifest that it had when the snapshot was taken.
+    """The partitions of a snapshot by key, if each has the manifest that it had when the snapshot was taken. The path
+    of one in another region is a `mirror://` path.
 
     Raises SnapshotError, which names the first that has not, FileNotFoundError and ControlFileError.
     """
@@ -83,7 +85,13 @@ def read_unchanged_snapshot(folder: str) -> dict[str, SnapshotPartition]:
                 f"The partition {partition.key!r} at {partition.path!r} {what} since the snapshot {folder!r} was "
                 "taken. Take a new snapshot, under another key."
             )
-    return partitions
+    regions = declared_regions()
+    return {key: replace(each, path=_readable(each.path, regions)) for key, each in partitions.items()}
+
+
+def _readable(path: str, regions: Regions) -> str:
+    held = regions.holding(path)
+    return path if held is None or held[0] == regions.local else f"mirror://{held[1]}"
 
 
 def _relative(path: str, folder: str) -> str:

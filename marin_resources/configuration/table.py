@@ -91,6 +91,12 @@ SETTINGS = (
         check="marin_resources.storage.transfer.account:default_budget_bytes",
     ),
     Setting(
+        name="MARIN_FOREIGN_BUCKETS",
+        meaning="buckets that a step may read from another region, where they are",
+        default="none",
+        check="marin_resources.storage.transfer.locations:check_environment",
+    ),
+    Setting(
         name="MARIN_MIRROR_PRICES",
         meaning="dollars per GB between regions",
         kind=Kind.PAIRS,
@@ -128,7 +134,7 @@ SETTINGS = (
     ),
     Setting(
         name="MARIN_CLUSTER",
-        meaning="the Ray dashboard's URL, or `local`",
+        meaning="the Ray dashboard's URL, `local`, or names of clusters in the catalogue",
         default="a local Ray in the run's process",
         check=CLUSTER,
     ),

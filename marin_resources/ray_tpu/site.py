@@ -23,6 +23,8 @@ class Needs:
     resources: Resources
     places: Mapping[str, str] = field(default_factory=dict)
     """Input -> where its data are. An input is the label of a step's output, or a path that is no step's."""
+    urls: tuple[str, ...] = ()
+    """gs:// URLs in the config, which are read where they are."""
     size_of: Callable[[str], int | None] = lambda name: None
     """Bytes that the step reads of an input, or None if that is not known. May read control files."""
     earlier: str | None = None

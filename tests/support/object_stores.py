@@ -67,10 +67,10 @@ def gcs_prefix() -> str:
     return gcs_bucket().prefix
 
 
-def gcs_bucket() -> BucketForTests:
+def gcs_bucket(location: str = "US") -> BucketForTests:
     """A fresh bucket, with the means to let requests about it fail, and to see them."""
     _gcs_server()
-    return BucketForTests.create(GCS_URL, f"test-{uuid.uuid4().hex[:12]}")
+    return BucketForTests.create(GCS_URL, f"test-{uuid.uuid4().hex[:12]}", location)
 
 
 def gcs_bucket_of(path: str) -> BucketForTests:

@@ -84,4 +84,5 @@ def _look(folder: str, key: str) -> tuple[SnapshotPartition, int] | None:
     if record.get("identity") != own:
         return None  # not a partition of this software's
     manifest = record.get("manifest") or {}
+    path = record.get("data_path") or path
     return SnapshotPartition(key=key, path=path, digest=manifest.get("digest")), int(manifest.get("bytes") or 0)

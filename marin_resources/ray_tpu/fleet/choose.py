@@ -1,6 +1,7 @@
 """Choose the cluster of a fleet that a step goes to.
 
     1  it has what the step requests: slices of that type, so many of them; CPUs and memory
+       and it is in the region of each bucket that the config names by a gs:// URL
     2  an attempt before has left files there that the step resumes from
     3  the inputs cost least to move there; less than a cent is nothing
     4  its chips, or CPUs, cost least
@@ -20,6 +21,7 @@ from marin_resources.hardware import Resources, slice_type
 from marin_resources.ray_tpu.fleet.fleet import Fleet, Member
 from marin_resources.ray_tpu.requirements import Lack
 from marin_resources.ray_tpu.site import GB_BYTES, Move, Needs, NoSiteError, Site, size
+from marin_resources.storage.transfer.locations import foreign_to, refusal
 from marin_resources.storage.usage.prices import declared_prices
 
 NAMED = 3
@@ -31,6 +33,7 @@ def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
     able = [member for member in able if may_hold(needs.resources, member.cluster)] or able[: at is not None]
     if not able:
         raise NoSiteError(f"Step {needs.step!r} {lack_of(needs.resources, fleet).phrase}")
+    able = _in_region_of(needs, able)
     sites = [_site(needs, fleet, member) for member in able]
     resumed = [site for site in sites if needs.earlier is not None and needs.earlier.startswith(f"{site.prefix}/")]
     among = resumed or sites
@@ -69,6 +72,17 @@ def may_hold(resources: Resources, cluster: Cluster) -> bool:
 def _slices(cluster: Cluster) -> str:
     cpus = f"{cluster.worker_cpus} CPUs a worker"
     return ", ".join([*(f"{each.count} of {each.type}" for each in cluster.slices), cpus])
+
+
+def _in_region_of(needs: Needs, able: Sequence[Member]) -> list[Member]:
+    """The clusters in whose region all buckets are that the config names. Raises NoSiteError."""
+    foreign = {member.name: foreign_to(member.cluster.region, needs.urls) for member in able}
+    near = [member for member in able if not foreign[member.name]]
+    if near:
+        return near
+    first = able[0]
+    among = f" or {' or '.join(each.name for each in able[1:NAMED])}" if len(able) > 1 else ""
+    raise NoSiteError(refusal(needs.step, f"{first.name} in {first.cluster.region}{among}", foreign[first.name]))
 
 
 def _site(needs: Needs, fleet: Fleet, member: Member) -> Site:

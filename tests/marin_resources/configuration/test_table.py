@@ -29,6 +29,7 @@ SAMPLES: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "MARIN_MIRROR_BUDGET_GB": ("2.5", "2.5", "much"),
+    "MARIN_FOREIGN_BUCKETS": ('"commoncrawl"', "commoncrawl", "gs://commoncrawl/crawl-data"),
     "MARIN_MIRROR_PRICES": (
         '{"us>eu" = 0.05}\nmirror_prefixes = {us = "gs://a/x", eu = "gs://b/x"}\nprefix = "gs://a/x"',
         "us>eu=0.05",

@@ -18,9 +18,9 @@ class BucketForTests:
         self.prefix = f"gs://{name}/prefix"
 
     @classmethod
-    def create(cls, url: str, name: str) -> BucketForTests:
+    def create(cls, url: str, name: str, location: str = "US") -> BucketForTests:
         bucket = cls(url, name)
-        bucket._post("/storage/v1/b?project=test", {"name": name})
+        bucket._post("/storage/v1/b?project=test", {"name": name, "location": location})
         return bucket
 
     def fail(self, *, method: str = "", match: str = "", status: int = 503, after: bool = False, **more: Any) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import object_stores
 import pytest
 from fleets import use, write_catalogue
 
@@ -162,3 +165,31 @@ def test_a_job_knows_its_region_and_the_others(fleet: Fleet) -> None:
             "MARIN_MIRROR_PREFIXES": "us-central2=gs://central,us-east5=gs://east/data,us-east1=gs://west",
             "MARIN_REGION": member.cluster.region,
         }
+
+
+@pytest.fixture
+def their_bucket() -> Iterator[str]:
+    bucket = object_stores.gcs_bucket("US-EAST1")
+    yield bucket.name
+    bucket.forget()
+
+
+def test_a_url_in_the_config_takes_the_step_to_its_bucket(fleet: Fleet, their_bucket: str) -> None:
+    reads = replace(needs(), urls=(f"gs://{their_bucket}/raw",))
+    assert choose_site(reads, fleet).cluster == "west"
+
+
+def test_where_that_cannot_be_it_is_refused_unless_the_bucket_is_allowed(
+    fleet: Fleet, their_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = replace(needs(tpu("v5p-64")), urls=(f"gs://{their_bucket}/raw", f"gs://{their_bucket}/more"))
+    with pytest.raises(NoSiteError) as error:
+        choose_site(reads, fleet)
+    assert str(error.value) == (
+        f"Step 'tokenized/web' would run on east in us-east5 and its config has 'gs://{their_bucket}/raw', which is in "
+        f"us-east1, 'gs://{their_bucket}/more', which is in us-east1. Give a path below the prefix, which comes "
+        "through the mirror on the step's budget, run it where the bucket is, or allow the bucket by name: "
+        f"MARIN_FOREIGN_BUCKETS={their_bucket}."
+    )
+    monkeypatch.setenv("MARIN_FOREIGN_BUCKETS", their_bucket)
+    assert choose_site(reads, fleet).cluster == "east"

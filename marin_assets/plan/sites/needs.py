@@ -1,0 +1,55 @@
+"""What decides which cluster of a fleet computes a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from marin_assets.plan.sites.inputs import parts_read, urls_in
+from marin_assets.step.graph import Node
+from marin_assets.step.resolve import mirror_budget_gb
+from marin_resources.output import Observed
+from marin_resources.ray_tpu.site import GB_BYTES, Needs
+from marin_resources.storage.files import sizes_below
+from marin_resources.storage.manifest.manifest import read_manifest
+from marin_resources.storage.output.store import Store
+from marin_resources.storage.transfer.account import default_budget_bytes
+
+
+def needs_of(node: Node, store: Store, inputs: Mapping[str, Observed], external: Mapping[str, str]) -> Needs:
+    """What decides where the node is computed. `inputs`: observed, by label. `external`: path in the config -> where it
+    is."""
+    budget_gb = mirror_budget_gb(node.step)
+    parts = parts_read(node)
+
+    def size_of(name: str) -> int | None:
+        if name in external:
+            return sum(sizes_below(external[name]).values())
+        return _bytes_of(inputs[name], parts.get(node.inputs[name].name, ()))
+
+    return Needs(
+        step=node.output.label,
+        resources=node.step.resources,
+        places={
+            **{label: seen.data_path for label, seen in inputs.items()},
+            **{name: path for name, path in external.items() if "://" not in name},
+        },
+        urls=tuple(urls_in(node)),
+        size_of=size_of,
+        earlier=store.data_path(node.output) if node.step.resumable and store.has_begun(node.output) else None,
+        budget_bytes=default_budget_bytes() if budget_gb is None else round(budget_gb * GB_BYTES),
+    )
+
+
+def _bytes_of(seen: Observed, parts: tuple[str, ...]) -> int | None:
+    """The bytes of an output, or of the named parts of it; None for one of Marin's, which has no manifest."""
+    whole = ((seen.record or {}).get("manifest") or {}).get("bytes")
+    if whole is None or not parts:
+        return whole
+    manifest = read_manifest(seen.path)
+    if manifest is None:
+        return int(whole)
+    return sum(
+        entry.size
+        for entry in manifest.entries
+        if any(entry.name == part or entry.name.startswith(f"{part}/") for part in parts)
+    )
