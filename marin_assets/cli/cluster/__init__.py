@@ -11,6 +11,7 @@ VERBS = {
     "auth": "put the cluster's token from Secret Manager where Ray looks for it",
     "up": "bring a cluster of the catalogue up: its head, and its slices",
     "down": "take it down: slices, head and workers",
+    "restart": "restart its head, and submit its jobs again",
     "clean": "delete what is left of a cluster and belongs to nobody",
     "ssh": "a shell on the head, or on a host of a slice",
     "dashboard": "forward a cluster's dashboard to this machine",

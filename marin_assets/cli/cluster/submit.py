@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.cli.cluster.connection import add_cluster, call_cluster, settings_from, user_at_host
 from marin_assets.cli.options import OptionError, OptionParser
 from marin_assets.cli.output import print_line, print_stderr
+from marin_resources.settings import default_prefix
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         from marin_assets.cli.cluster.job_output import follow
         from marin_resources.ray_tpu.cluster.code.code import ship
 
-        code = await ship(settings, api, ())
+        code = await ship(settings, api, (), default_prefix())
         await api.submit(**_request(job, code, python, variables, options))
         submitted.append(job)
         if options.no_wait:
@@ -80,16 +81,20 @@ def run(options: argparse.Namespace) -> int:
 def _request(
     job: str, code: Code, python: str, variables: dict[str, str], options: argparse.Namespace
 ) -> dict[str, Any]:
+    from marin_resources.ray_tpu.cluster.restart.backup import CPUS, MEMORY  # late, for its weight
+
     names = ["--env", *options.env] if options.env else []
     command = code.command(python, "marin_resources.ray_tpu.job.command", *names, "--", *options.command)
     env_vars = {"env_vars": variables} if variables else {}
+    memory_bytes = None if options.memory is None else int(options.memory * 1e9)
+    memory = {} if memory_bytes is None else {MEMORY: str(memory_bytes)}
     return {
         "submission_id": job,
         "entrypoint": _with_tools_of(python) + command,
         "runtime_env": {**code.runtime_env(), **env_vars},
-        "metadata": {"marin/user": user_at_host()},
+        "metadata": {"marin/user": user_at_host(), CPUS: f"{options.cpus:g}", **memory},
         "num_cpus": options.cpus,
-        "memory_bytes": None if options.memory is None else int(options.memory * 1e9),
+        "memory_bytes": memory_bytes,
     }
 
 

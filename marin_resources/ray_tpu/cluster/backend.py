@@ -27,9 +27,7 @@ from marin_resources.ray_tpu.cluster.code.code import Code, code_of, ship
 from marin_resources.ray_tpu.cluster.code.freeze import freeze_code
 from marin_resources.ray_tpu.cluster.code.python import python_for
 from marin_resources.ray_tpu.cluster.errors import (
-    ApiError,
     ClusterError,
-    JobExistsError,
     NoSuchJobError,
     UnreachableError,
 )
@@ -37,9 +35,7 @@ from marin_resources.ray_tpu.cluster.handle import (
     JobHandle,
     entrypoint_resources,
     is_small,
-    metadata_of,
     needs_device,
-    runtime_env_of,
     submission_id,
 )
 from marin_resources.ray_tpu.cluster.lacks import environment_lack, lacks_on
@@ -50,6 +46,7 @@ from marin_resources.ray_tpu.cluster.monitor.outcome import STOPPED_BY_RUN, outc
 from marin_resources.ray_tpu.cluster.monitor.start_watch import Reports, StartWatch, Wait
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.ray_tpu.cluster.submission import submit_note
 from marin_resources.ray_tpu.requirements import Lack, Requirements
 from marin_resources.ray_tpu.site import Needs, Site
 from marin_resources.storage.output import job_notes
@@ -233,13 +230,13 @@ class ClusterBackend:
         references = {task.fn, *references_in(task.config)}
         async with connect(self._settings) as api:
             version = await self._retry.call(api.version)
-            code = await self._retry.call(lambda: ship(self._settings, api, references))
+            code = await self._retry.call(lambda: ship(self._settings, api, references, task.prefix))
         return await asyncio.to_thread(self._note, task, version.session, code, None)
 
     async def _new_carried_note(self, task: Task) -> JobNote:
         references = {task.fn, *references_in(task.config)}
         started = await self._carriers.started(
-            task.prefix, self._python_for(task), lambda api: ship(self._settings, api, references)
+            task.prefix, self._python_for(task), lambda api: ship(self._settings, api, references, task.prefix)
         )
         code = await asyncio.to_thread(code_of, self._settings, references)
         return await asyncio.to_thread(self._note, task, started.session, code, started.carrier)
@@ -340,28 +337,9 @@ class ClusterBackend:
     async def _submit_job(self, handle: JobHandle, on_job: Callable[[str], None]) -> None:
         await asyncio.to_thread(on_job, handle.job)
         async with connect(self._settings) as api:
-            handle.refusal = await self._post(api, handle)
-
-    async def _post(self, api: JobsApi, handle: JobHandle) -> Outcome | None:
-        """Submit the job; return the outcome if the cluster rejects it."""
-        task, code = handle.note.task, Code.from_dict(handle.note.code)
-        requested = entrypoint_resources(task)
-        request = lambda: api.submit(  # noqa: E731
-            submission_id=handle.job,
-            entrypoint=code.command(handle.python, "marin_resources.ray_tpu.job", handle.note_path),
-            runtime_env=runtime_env_of(code, self._settings),
-            metadata=metadata_of(task, handle.note),
-            num_cpus=requested.cpus,
-            memory_bytes=requested.memory_bytes,
-        )
-        try:
-            await self._retry.call(request)
-        except JobExistsError:
-            return None  # the response to an earlier try was lost
-        except ApiError as error:
-            await asyncio.to_thread(job_notes.add_ended, handle.note_path, str(error))
-            return Outcome(end=End.FAILED, error=f"the cluster {handle.address} did not take its job: {error}")
-        return None
+            handle.refusal = await submit_note(
+                handle.note, handle.note_path, handle.python, api=api, settings=self._settings, retry=self._retry
+            )
 
     def _start_watch(self, handle: JobHandle, resources: Resources) -> StartWatch:
         task = handle.note.task

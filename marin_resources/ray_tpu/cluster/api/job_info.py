@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -45,6 +45,7 @@ class JobInfo:
     ended_at_s: float | None
     metadata: Mapping[str, str]
     entrypoint: str
+    runtime_env: Mapping[str, Any] = field(default_factory=dict)
     node_id: str | None
     """The node of its entry point; None until that runs."""
 
@@ -61,6 +62,7 @@ def parse_job_info(fields: Mapping[str, Any]) -> JobInfo:
         ended_at_s=_seconds(fields.get("end_time")),
         metadata=fields.get("metadata") or {},
         entrypoint=fields["entrypoint"],
+        runtime_env=fields.get("runtime_env") or {},
         node_id=fields.get("driver_node_id"),
     )
 

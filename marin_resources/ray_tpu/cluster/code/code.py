@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from marin_resources.ray_tpu.cluster.code.kept import keep
 from marin_resources.ray_tpu.cluster.code.package import CodeError, Package, package_of
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
 from marin_resources.settings import project_root
@@ -54,8 +55,9 @@ class Code:
         return f"{cd}exec {shlex.join([python, '-m', module, *arguments])}"
 
 
-async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str]) -> Code:
-    """Make the modules and scripts of `references` importable in a job: upload the package if the cluster lacks it.
+async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str], prefix: str) -> Code:
+    """Make the modules and scripts of `references` importable in a job: upload the package if the cluster lacks it, and
+    keep it below the prefix.
 
     The cluster keeps an unused package for some minutes only, so call this before every job.
     Raise CodeError if a script cannot be shipped.
@@ -66,6 +68,7 @@ async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str
         async with _uploading(settings.address, package.uri):  # one upload for steps that begin at once
             if not await api.has_package(package.uri):
                 await api.upload_package(package.uri, package.data)
+            await asyncio.to_thread(keep, prefix, package)
     return code
 
 

@@ -44,7 +44,7 @@ from marin_resources.ray_tpu.cluster.local.state import (
     write_cluster,
 )
 
-__all__ = ["LocalCluster", "LocalClusterError", "describe", "down", "find", "preempt", "up"]
+__all__ = ["LocalCluster", "LocalClusterError", "describe", "down", "find", "preempt", "restart", "up"]
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +68,40 @@ def down(*, state: Path | None = None) -> LocalCluster | None:
         if known is not None:
             _remove(folder, known)
         return known
+
+
+def restart(*, state: Path | None = None) -> LocalCluster:
+    """End the cluster's processes, and start a head at the same addresses with the same token, and its fake slices.
+
+    Its jobs end. Raises LocalClusterError if none is up.
+    """
+    folder = state_folder(state)
+    with exclusive(folder):
+        known = read_cluster(folder)
+        if known is None:
+            raise LocalClusterError("No local cluster is up on this machine. Start it: marin cluster local up")
+        kinds = {host.slice: host.kind for host in known.fake_hosts}
+        end_cluster(known)
+        shutil.rmtree(known.temp_dir, ignore_errors=True)
+        cluster = dataclasses.replace(known, temp_dir=_short_folder(), fake_hosts=(), pid=None, started=None)
+        return _with_slices(folder, _start_again(folder, cluster), kinds)
+
+
+def _start_again(folder: Path, cluster: LocalCluster) -> LocalCluster:
+    """Start the head of a record. One that is too slow is started once more; the record is kept if that fails too."""
+    for start in range(1, STARTS + 1):
+        write_cluster(folder, cluster)
+        cluster = with_head(cluster, start_head(cluster))
+        write_cluster(folder, cluster)
+        try:
+            await_head(cluster)
+            return cluster
+        except HeadTimedOutError:
+            end_cluster(cluster)
+            if start == STARTS:
+                raise
+            log.warning("Ray did not start in its 30 s (start %d of %d): this machine is busy", start, STARTS)
+    raise AssertionError("the last start has raised")
 
 
 def find(*, state: Path | None = None) -> LocalCluster | None:

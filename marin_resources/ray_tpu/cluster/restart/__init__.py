@@ -1,0 +1,1 @@
+"""The jobs of a cluster across its restart: backed up before, submitted again after it."""
