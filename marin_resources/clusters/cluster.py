@@ -65,6 +65,8 @@ class Cluster:
     max_workers: int
     memory_threshold: float
     object_store_share: float
+    deployment_account: str = "marin-dagster"
+    """The service account of the machines that Dagster runs on."""
     address: str = ""
     """URL of the dashboard, for those outside the network, who reach it by a tunnel; "": that of the head."""
     token_path: str = ""

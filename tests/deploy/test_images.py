@@ -30,7 +30,7 @@ pytestmark = [
         reason="Building an image needs root, buildah and mmdebstrap: apt install buildah mmdebstrap",
     ),
 ]
-BASE, IMAGE, PROXY = "localhost/marin-test-base", "marin-test", "marin-proxy-test"
+BASE, IMAGE, PROXY, CLUSTER = "localhost/marin-test-base", "marin-test", "marin-proxy-test", "marin-cluster-test"
 ENVIRONMENT = {"STORAGE_DRIVER": "vfs", "BUILDAH_ISOLATION": "chroot"}
 FOLDER = "/var/lib/marin"
 SERVICES = """
@@ -201,9 +201,28 @@ def test_the_image_of_the_login_takes_its_configuration(base: str, tmp_path: Pat
         buildah("rmi", PROXY)
 
 
+def test_a_node_of_a_cluster_starts_ray_in_its_image_and_has_what_the_launcher_needs(base: str, tmp_path: Path) -> None:
+    printed = build(base, tmp_path, "--cluster", "gcp", CLUSTER)
+    try:
+        assert "marin-cluster.sbom.json" in printed
+        script = (
+            "rsync --version | head -1 && ssh -V && marin cluster render --help > /dev/null && "
+            "ray start --head --port=$PORT --include-dashboard=false --num-cpus=1 && ray stop && "
+            "python -c 'import googleapiclient, marin_assets.definitions'"
+        )
+        entered = buildah("from", CLUSTER).strip()
+        said = inside(entered, f"export PORT={free_ports(1)[0]} RAY_AUTH_MODE=disabled; {script}")
+        buildah("rm", entered)
+        assert "rsync  version" in said
+        assert "Ray runtime started." in said
+    finally:
+        buildah("rmi", CLUSTER)
+
+
 def test_hadolint_finds_nothing() -> None:
     hadolint = Path(sys.executable).with_name("hadolint")
     if not hadolint.exists():
         pytest.skip("the group `rehearsal` is not installed: make rehearsal")
-    found = subprocess.run([hadolint, ROOT / "deploy/images/Dockerfile"], capture_output=True, text=True, check=False)
+    files = [ROOT / "deploy/images/Dockerfile", ROOT / "infra/images/Dockerfile"]
+    found = subprocess.run([hadolint, *files], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (0, "")

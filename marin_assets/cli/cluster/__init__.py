@@ -9,6 +9,7 @@ VERBS = {
     "logs": "the output of a job",
     "stop-job": "stop a job, and report who did to the runs that wait for it",
     "auth": "put the cluster's token from Secret Manager where Ray looks for it",
+    "project": "give a project of Google Cloud what the clusters need",
     "up": "bring a cluster of the catalogue up: its head, and its slices",
     "down": "take it down: slices, head and workers",
     "restart": "restart its head, and submit its jobs again",

@@ -1,4 +1,4 @@
-"""Render infra/<name>.yaml of each cluster in infra/clusters.toml, for Ray's cluster launcher.
+"""Render infra/<name>.yaml of each cluster in infra/clusters.toml, for Ray's cluster launcher, and infra/project.json.
 
 With --check, write nothing and exit with 1 if a file is not as it would be rendered.
 """
@@ -42,5 +42,5 @@ def run(options: argparse.Namespace) -> int:
         else:
             path.write_text(rendered[path], encoding="utf-8")
         print_line(f"{'removed' if what == 'of no cluster' else 'wrote'} {path}")
-    print_line(f"{len(rendered)} clusters, {len(found)} files changed")
+    print_line(f"{len(rendered)} files, {len(found)} changed")
     return 0

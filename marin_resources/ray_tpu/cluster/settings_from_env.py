@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from marin_resources.clusters.catalogue import find_cluster
-from marin_resources.clusters.cluster import Cluster
+from marin_resources.clusters.cluster import CatalogueError, Cluster
 from marin_resources.ray_tpu.cluster.settings import LOCAL, ClusterSettings, CodeMode
 from marin_resources.ray_tpu.environment.extras import known_extras
 from marin_resources.settings import SettingError
@@ -36,6 +36,7 @@ NAMES = re.compile(r"[a-z0-9-]+(\s*,\s*[a-z0-9-]*)*")
 HOST = {"CPU": 240.0, "memory": 720.0 * 2**30}
 """What a host of a slice has at most: v4 has the most CPUs, v6e the most memory
 (cloud.google.com/tpu/docs/system-architecture-tpu-vm). What it really has is known when it is there."""
+EXPECTED = f"expected {LOCAL!r} or the dashboard's URL, such as http://10.0.0.5:8265"
 MOST_MEMORY = 2.0**50
 TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "MARIN_CLUSTER_TOKEN_SECRET")
 """One of these takes the place of the secret in the catalogue."""
@@ -56,7 +57,7 @@ def settings_from_env(cluster: str | None, **overrides: Any) -> ClusterSettings 
     if names := cluster_names(cluster):
         if len(names) > 1:
             raise SettingError(f"{VARIABLE} is {address!r}. Which of them? --cluster {' or '.join(names)}.")
-        return ClusterSettings(**_with_catalogue(find_cluster(names[0]), fields))
+        return ClusterSettings(**_with_catalogue(named_cluster(names[0], cluster), fields))
     if address == LOCAL:
         return ClusterSettings(**{**fields, **_local()})
     what = VARIABLE if not cluster else "The Ray cluster's address"
@@ -82,13 +83,22 @@ def cluster_names(cluster: str | None) -> list[str]:
     return names
 
 
+def named_cluster(name: str, cluster: str | None = None) -> Cluster:
+    """The cluster of that name. `cluster`: what a caller has named, else MARIN_CLUSTER has it. Raises SettingError."""
+    what = f"The Ray cluster's address is {cluster!r}" if cluster else f"{VARIABLE} is {os.environ[VARIABLE]!r}"
+    try:
+        return find_cluster(name)
+    except CatalogueError as error:
+        raise SettingError(f"{what}, {EXPECTED}, or names of clusters. {error}") from None
+
+
 def check_environment() -> None:
     """Check all variables of a cluster, without a look at one. Raises SettingError."""
     _fields_from_env(os.environ)
     address = os.environ.get(VARIABLE, "").strip()
     if names := cluster_names(None):
         for name in names:
-            find_cluster(name)
+            named_cluster(name)
     elif address and address != LOCAL:
         _checked_address(address, VARIABLE)
 
@@ -116,7 +126,7 @@ def _local() -> dict[str, Any]:
 
 
 def _checked_address(address: str, what: str) -> str:
-    expected = f"expected {LOCAL!r} or the dashboard's URL, such as http://10.0.0.5:8265"
+    expected = EXPECTED
     if "@" in address:
         raise SettingError(f"{what} has a user or a password in it, {expected}, and the token in a file of its own.")
     try:

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from marin_resources.clusters.catalogue import find_cluster
 from marin_resources.clusters.cluster import Cluster
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names, settings_from_env
+from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names, named_cluster, settings_from_env
 from marin_resources.settings import SettingError, normalize_prefix
 from marin_resources.storage.transfer.regions import (
     PREFIXES,
@@ -80,7 +79,7 @@ def fleet_from_env(cluster: str | None, prefix: str) -> Fleet | None:
     names = cluster_names(cluster)
     if not names:
         return None
-    clusters = [find_cluster(name) for name in names]
+    clusters = [named_cluster(name, cluster) for name in names]
     home = _home(normalize_prefix(prefix), clusters)
     declaration = _declaration(clusters, home)
     fleet = Fleet(tuple(_member(each, declaration) for each in clusters), home, declaration)

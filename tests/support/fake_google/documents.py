@@ -22,6 +22,9 @@ VERSIONS = {
     "iam": ("v1",),
     "cloudresourcemanager": ("v1",),
     "secretmanager": ("v1",),
+    "serviceusage": ("v1",),
+    "storage": ("v1",),
+    "artifactregistry": ("v1",),
 }
 COMMON = {"alt", "fields", "key", "prettyPrint", "quotaUser", "userIp", "uploadType", "upload_protocol", "callback"}
 """Parameters of every method. Google's names have a "$" before some of them."""
@@ -71,9 +74,14 @@ def document(api: str, version: str) -> dict[str, Any]:
     return found
 
 
+def api_of(host: str, path: str) -> str:
+    """The service of a request. Links of Compute Engine name the host of all."""
+    return path.strip("/").partition("/")[0] if host == "www.googleapis.com" else host.partition(".")[0]
+
+
 def find_method(host: str, verb: str, path: str) -> tuple[Method, dict[str, str]]:
     """The method of a request, and what its path names. Raises RefusalError."""
-    api = host.partition(".")[0]
+    api = api_of(host, path)
     if api in VERSIONS:
         for expression, found_verb, method in _methods(api):
             if found_verb == verb and (match := expression.fullmatch(path.strip("/"))):

@@ -19,8 +19,6 @@ class Identity:
             "iam.projects.serviceAccounts.get": self.get_account,
             "iam.projects.serviceAccounts.create": self.create_account,
             "cloudresourcemanager.projects.get": self.get_project,
-            "cloudresourcemanager.projects.getIamPolicy": self.get_policy,
-            "cloudresourcemanager.projects.setIamPolicy": self.set_policy,
             "secretmanager.projects.secrets.versions.access": self.access_secret,
         }
 
@@ -50,16 +48,6 @@ class Identity:
         if project != self.world.project:  # Google does not tell whether there is one
             raise RefusalError(403, "The caller does not have permission")
         return {"projectId": project, "projectNumber": "1", "lifecycleState": "ACTIVE", "name": project}
-
-    def get_policy(self, at: Mapping[str, str], query: Mapping[str, str], body: Json) -> Json:
-        return self.world.policy
-
-    def set_policy(self, at: Mapping[str, str], query: Mapping[str, str], body: Json) -> Json:
-        policy = body.get("policy", {})
-        if policy.get("etag") != self.world.policy["etag"]:
-            raise RefusalError(409, "There were concurrent policy changes. Please retry.", code="ABORTED")
-        self.world.policy = {**policy, "etag": f"e{self.world.number()}"}
-        return self.world.policy
 
     def access_secret(self, at: Mapping[str, str], query: Mapping[str, str], body: Json) -> Json:
         name = at["secretsId"]

@@ -16,9 +16,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from certificates import make_certificate
 
 from fake_google.compute import Compute
-from fake_google.documents import document, find_method
+from fake_google.documents import api_of, document, find_method
 from fake_google.identity import Identity
 from fake_google.refusals import RefusalError
+from fake_google.things import Things
 from fake_google.tpu import Tpu
 from fake_google.world import World
 
@@ -31,7 +32,9 @@ class FakeGoogle:
     def __init__(self, folder: Path, world: World | None = None) -> None:
         self.world = world or World()
         self.compute, self.tpu, self.identity = Compute(self.world), Tpu(self.world), Identity(self.world)
-        self.methods = {**self.compute.methods(), **self.tpu.methods(), **self.identity.methods()}
+        self.things = Things(self.world)
+        parts = (self.compute, self.tpu, self.things, self.identity)
+        self.methods = {name: method for part in parts for name, method in part.methods().items()}
         self.token = f"ya29.{uuid.uuid4().hex}"
         """What its clients show. Nothing is answered without it."""
         self.certificate, self.key = folder / "google.pem", folder / "google.key"
@@ -71,6 +74,9 @@ class FakeGoogle:
             self.world.settle()
             self.world.calls.append(method.id)
             self.world.strike(method.id)
+            service = f"{api_of(host, path)}.googleapis.com"
+            if not self.world.is_enabled(service):
+                raise RefusalError(403, f"{service} has not been used in project 1 before or it is disabled.")
             method.check(query, content)
             if method.id not in self.methods:
                 raise RefusalError(501, f"{method.id} is not built in this Google")

@@ -55,6 +55,12 @@ class World:
     """Path of a subnetwork -> its network."""
     secrets: dict[str, str] = field(default_factory=dict)
     """Name of a secret -> the value of its latest version."""
+    things: dict[str, Json] = field(default_factory=dict)
+    """Path -> what else there is: networks, firewall rules, buckets, registries, secrets."""
+    policies: dict[str, Json] = field(default_factory=dict)
+    """Path -> who may what on it, where that is not the project's."""
+    enabled: set[str] | None = None
+    """The services of the project; None: all."""
     calls: list[str] = field(default_factory=list)
     """The id of each method that was called."""
     created: list[str] = field(default_factory=list)
@@ -107,6 +113,10 @@ class World:
     def operation(self, name: str, **fields: Any) -> Json:
         self.operations[name] = {"name": name, **fields}
         return self.operations[name]
+
+    def is_enabled(self, service: str) -> bool:
+        """Whether the project may use a service, such as "compute.googleapis.com"."""
+        return self.enabled is None or service == "serviceusage.googleapis.com" or service in self.enabled
 
     def get(self, things: dict[str, Json], path: str) -> Json:
         if path not in things:

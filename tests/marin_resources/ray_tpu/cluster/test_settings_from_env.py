@@ -66,7 +66,6 @@ def test_what_is_set_in_the_call_goes_before_the_environment(monkeypatch: pytest
     "address",
     [
         "10.0.0.5:8265",
-        "host",
         "ray://host:10001",
         "gs://bucket",
         "http://",
@@ -83,6 +82,38 @@ def test_an_address_that_is_none_is_reported(address: str, monkeypatch: pytest.M
     assert str(refused.value) == f"MARIN_CLUSTER is {address!r}, {expected}"
     with pytest.raises(SettingError, match=r"^The Ray cluster's address is "):
         settings_from_env(address)
+
+
+def test_a_word_that_is_no_address_may_be_the_name_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARIN_CLUSTER", "us-central")
+    with pytest.raises(SettingError) as refused:
+        settings_from_env(None)
+    said = str(refused.value)
+    assert said.startswith(
+        "MARIN_CLUSTER is 'us-central', expected 'local' or the dashboard's URL, such as http://10.0"
+    )
+    assert ", or names of clusters. No cluster 'us-central' in " in said
+    assert said.endswith("Did you mean 'us-central2'?")
+    monkeypatch.setenv("MARIN_CLUSTERS", "/nowhere.toml")
+    with pytest.raises(SettingError, match=r"'/nowhere\.toml' cannot be read"):
+        settings_from_env(None)
+
+
+def test_a_cluster_by_its_name_is_as_the_catalogue_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "MARIN_CLUSTER_TOKEN_SECRET", "MARIN_CLUSTER_NODE_TYPES"):
+        monkeypatch.delenv(name, raising=False)
+    settings = settings_from_env("us-central1")
+    assert settings is not None
+    assert settings.address == "http://10.11.0.10:8265"
+    assert settings.token_secret == "projects/marin-example/secrets/RAY_AUTH_TOKEN"
+    assert [kind for node in settings.node_types for kind in node if kind.startswith("TPU-")] == [
+        "TPU-v5p-8-head",
+        "TPU-v5p-64-head",
+    ]
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "/my/token")
+    settings = settings_from_env("us-central1")
+    assert settings is not None
+    assert (settings.token_secret, settings.token_path) == (None, "/my/token")
 
 
 @pytest.mark.parametrize("address", ["http://h:8265/api/jobs", "http://h:8265?x=1", "http://h:8265/#/jobs"])

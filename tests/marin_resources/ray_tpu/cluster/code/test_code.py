@@ -66,13 +66,13 @@ def settings_of(cluster: Cluster, root: Path, **others: object) -> ClusterSettin
 
 async def _shipped(settings: ClusterSettings, references: Iterable[str]) -> Code:
     async with api_of(settings) as api:
-        return await ship(settings, api, references)
+        return await ship(settings, api, references, f"{settings.working_dir}-prefix")
 
 
 def test_a_job_runs_the_code_that_was_shipped(cluster: Cluster, root: Path) -> None:
     async def run() -> tuple[JobStatus, str]:
         async with api_of(settings_of(cluster, root)) as api:
-            code = await ship(settings_of(cluster, root), api, ())
+            code = await ship(settings_of(cluster, root), api, (), f"{root}-prefix")
             (root / "colour.py").write_text("raise SystemExit('edited')")
             command = code.command(sys.executable, "colour")
             await api.submit(
@@ -239,7 +239,7 @@ def test_of_an_image_nothing_is_shipped_and_ray_is_not_loaded(root: Path) -> Non
         "from marin_resources.ray_tpu.cluster.code.code import ship\n"
         "from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode\n"
         "settings = ClusterSettings(address='http://nowhere:1', code=CodeMode.IMAGE)\n"
-        "print(asyncio.run(ship(settings, None, ['json:dumps'])).to_dict())\n"
+        "print(asyncio.run(ship(settings, None, ['json:dumps'], '/nowhere')).to_dict())\n"
         "print('ray' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
@@ -250,7 +250,7 @@ def test_of_an_image_nothing_is_shipped_and_ray_is_not_loaded(root: Path) -> Non
 
 def test_a_script_of_an_image_is_found_below_its_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(root / "scripts"))
-    code = asyncio.run(ship(image(root, "/app"), None, [f"{root}/scripts/paint.py:paint"]))  # type: ignore[arg-type]
+    code = asyncio.run(ship(image(root, "/app"), None, [f"{root}/scripts/paint.py:paint"], "/nowhere"))  # type: ignore[arg-type]
     assert (code.package, code.root, code.image_root, code.import_paths) == (None, str(root), "/app", ("scripts",))
     assert code.runtime_env() == {}
     assert code.command("python", "my.job", "a note") == "cd /app && exec python -m my.job 'a note'"
@@ -258,9 +258,9 @@ def test_a_script_of_an_image_is_found_below_its_root(root: Path, monkeypatch: p
 
 def test_a_script_that_an_image_does_not_have_is_reported(root: Path) -> None:
     with pytest.raises(CodeError, match=r"paint.py' is not on the cluster, .* set MARIN_CLUSTER_IMAGE_ROOT to where"):
-        asyncio.run(ship(image(root, None), None, [f"{root}/scripts/paint.py:paint"]))  # type: ignore[arg-type]
+        asyncio.run(ship(image(root, None), None, [f"{root}/scripts/paint.py:paint"], "/nowhere"))  # type: ignore[arg-type]
     with pytest.raises(CodeError, match=r"'/x.py' is outside of the working directory '.*', which is '/app' in the"):
-        asyncio.run(ship(image(root, "/app"), None, ["/x.py:f"]))  # type: ignore[arg-type]
+        asyncio.run(ship(image(root, "/app"), None, ["/x.py:f"], "/nowhere"))  # type: ignore[arg-type]
 
 
 def test_the_command_is_for_a_shell_whatever_is_in_it(tmp_path: Path) -> None:
