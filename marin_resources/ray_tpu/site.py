@@ -23,6 +23,8 @@ class Needs:
     resources: Resources
     places: Mapping[str, str] = field(default_factory=dict)
     """Input -> where its data are. An input is the label of a step's output, or a path that is no step's."""
+    external: frozenset[str] = frozenset()
+    """Those of the places that are no step's output."""
     urls: tuple[str, ...] = ()
     """gs:// URLs in the config, which are read where they are."""
     size_of: Callable[[str], int | None] = lambda name: None
@@ -46,6 +48,8 @@ class Move:
     """None if no manifest says it."""
     dollars: float
     """For the known bytes."""
+    is_output: bool = True
+    """Whether a step has made it, so that it has a record."""
 
 
 @dataclass(frozen=True, kw_only=True)

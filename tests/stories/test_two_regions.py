@@ -119,6 +119,7 @@ def test_steps_go_where_they_belong_and_what_is_elsewhere_is_copied_once(world: 
     assert (record["cluster"], record["data_path"]) == ("east", clean)
     assert read_bytes(f"{clean}/text.txt") == RAW + b"clean"
     assert world.calls()[1]["inputs"] == [home], "it reads the copy in its own region, by a plain path"
+    assert read_json(f"{home}/.executor_info")["data_path"] == clean
     report = world.path(world.central, "report")
     assert read_bytes(f"{report}/text.txt") == RAW + b"cleantrain" + RAW + b"cleanreport"
     assert [name for name in sizes_below(f"{world.east}") if "attempts" in name or "jobs" in name] == []

@@ -99,7 +99,17 @@ def _moves(needs: Needs, fleet: Fleet, region: str) -> list[Move]:
             continue
         known = needs.size_of(label)
         dollars = regions.dollars(held[0], known or 0)
-        found.append(Move(what=label, relative=held[1], source=held[0].name, bytes=known, dollars=dollars))
+        is_output = label not in needs.external
+        found.append(
+            Move(
+                what=label,
+                relative=held[1],
+                source=held[0].name,
+                bytes=known,
+                dollars=dollars,
+                is_output=is_output,
+            )
+        )
     return found
 
 

@@ -37,6 +37,8 @@ PAUSE_S = {Cause.BAD_HOST: 1.0, Cause.HANG: 1.0, Cause.LOST_WORKER: 0.5}
 """Before the first repeat; twice as long before each further one, up to LONGEST_PAUSE_S. A preempted step waits for a
 slice anyway."""
 LONGEST_PAUSE_S = 60.0
+MOST_DOUBLINGS = 10
+"""No float holds two to the power of a thousand preemptions."""
 ADVICE = {
     Cause.OUT_OF_MEMORY: "Use a smaller batch, more hosts, or hosts with more memory.",
     Cause.BAD_HOST: "Look at these hosts: other processes may hold their devices.",
@@ -50,6 +52,19 @@ class TriesFailedError(Exception):
     def __init__(self, sentence: str, traceback: str) -> None:
         super().__init__(sentence)
         self.sentence, self.traceback = sentence, traceback
+
+
+class Clock:
+    """The time of this machine; a simulation has another."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
 
 @dataclass(kw_only=True)
@@ -72,6 +87,8 @@ class Tries:
     """Called when the ledger has changed."""
     on_bad_host: Callable[[Host, str], None]
     log: Callable[[str], None]
+    clock: Clock = field(default_factory=Clock)
+    notes_of: Callable[[str], Notes] = Notes
     waited_s: float = 0.0
     """How long the hosts of the first try were waited for, if that was before."""
     has_begun: bool = False
@@ -93,22 +110,23 @@ class Tries:
                 self.dead.add(failure.host.node_id)
             for host in failure.avoid:
                 self.on_bad_host(host, failure.error)
-            pause_s = min(PAUSE_S.get(failure.cause, 0.0) * 2 ** (times - 1), LONGEST_PAUSE_S)
+            doublings = min(times - 1, MOST_DOUBLINGS)
+            pause_s = min(PAUSE_S.get(failure.cause, 0.0) * 2**doublings, LONGEST_PAUSE_S)
             after = f" in {pause_s:g} s" if pause_s else ""
             again = f"; trying again{after} ({times} of {BUDGETS[failure.cause]})"
             self.log(f"{_what(failure)}{again}" if failure.cause is not Cause.MORE_SLICES else failure.error)
-            time.sleep(pause_s)
+            self.clock.sleep(pause_s)
 
     def _try(self) -> tuple[list[End], Failure | None]:
-        number, began_s = len(self.ledger) + 1, time.monotonic()
+        number, began_s = len(self.ledger) + 1, self.clock.monotonic()
         with self.reserve(self.dead) as hosts:
             starter = self.begin(number)
-            self.ledger.append(self._new_try(number, hosts, self.waited_s + time.monotonic() - began_s))
+            self.ledger.append(self._new_try(number, hosts, self.waited_s + self.clock.monotonic() - began_s))
             self.waited_s = 0.0
             self.changed()
             where = ", ".join(host.describe() for host in hosts)
             self.log(f"try {number} runs on {where}")
-            notes = Notes(f"{self.name}-{number}")
+            notes = self.notes_of(f"{self.name}-{number}")
             try:
                 return self._run(hosts, starter(hosts, notes.name), notes)
             finally:
@@ -149,7 +167,7 @@ class Tries:
             hosts=[host.address for host in hosts],
             devices=self.resources.devices_of(slice_count(hosts)),
             waited_s=round(waited_s, 3),
-            started_at=datetime.now(UTC).isoformat(),
+            started_at=self.clock.now().isoformat(),
         )
 
     def _is_alive(self, node_id: str) -> bool:

@@ -38,6 +38,7 @@ from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostErro
 from marin_resources.storage.manifest.manifest import IrregularFileError
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.output.late_writes import LateWriteError
+from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
 from marin_resources.storage.transfer.budget import moved_bytes
@@ -333,9 +334,12 @@ def register_mirrors() -> None:
 
 def copy_here(path: str) -> None:
     """Copy a `mirror://` path into this region, unless it is here. Raises as `local_path_of`."""
-    from marin_resources.storage.mirror import local_path_of  # late, for its weight
+    from marin_resources.storage.mirror import copy_record, local_path_of  # late, for its weight
 
-    local_path_of(path)
+    if path.endswith(f"/{RECORD}"):
+        copy_record(path)
+    else:
+        local_path_of(path)
 
 
 def below_file(error: BaseException, file: str) -> TracebackType | None:

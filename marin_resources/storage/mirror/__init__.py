@@ -4,6 +4,7 @@ May import every other room of `storage`; no other room imports it (fsspec's reg
 
 fsspec.open("mirror://raw/x/part-0.jsonl.zst")   like any other path: open, cat, ls, glob, pyarrow, pandas
 local_path_of("mirror://raw/x")                  a plain path for readers without fsspec: TensorStore, Levanter
+copy_record("mirror://raw/x/.executor_info")     the record of an output, beside the copy of its data
 register()                                       makes fsspec use this filesystem for "mirror" in this process
 """
 
@@ -11,6 +12,14 @@ from __future__ import annotations
 
 from marin_resources.storage.mirror.filesystem import MirrorFileSystem, mirror_filesystem, register
 from marin_resources.storage.mirror.protocol import ChangedError, MirrorError
-from marin_resources.storage.mirror.tree import local_path_of
+from marin_resources.storage.mirror.tree import copy_record, local_path_of
 
-__all__ = ["ChangedError", "MirrorError", "MirrorFileSystem", "local_path_of", "mirror_filesystem", "register"]
+__all__ = [
+    "ChangedError",
+    "MirrorError",
+    "MirrorFileSystem",
+    "copy_record",
+    "local_path_of",
+    "mirror_filesystem",
+    "register",
+]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from marin_resources.output import Status
+from marin_resources.storage.control import control
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.mirror.choose import Choice, choose, look_up, not_found
 from marin_resources.storage.mirror.fetch import TRIES, copy, fetch, is_elsewhere, own_output_error, refuse_own_output
@@ -53,6 +54,22 @@ def local_path_of(path: str) -> str:
     raise MirrorError(
         f"{path!r} changed {TRIES} times while it was copied. Stop the process that writes it, and run again."
     )
+
+
+def copy_record(path: str) -> None:
+    """Copy the record of an output, by its `mirror://` path, unless one is here. It says where the data are of which it
+    is: beside a copy of these, it makes no output of the copy."""
+    regions = declared_regions()
+    relative = relative_of(path, regions)
+    here = regions.local.place(relative)
+    if control.read(here) is not None:
+        return
+    for region in regions.others:
+        found = control.read(region.place(relative))
+        if found is not None:
+            control.put(here, found.data)
+            return
+    raise not_found(relative, regions)
 
 
 def _copy_missing(

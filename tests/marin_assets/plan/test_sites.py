@@ -85,7 +85,8 @@ def test_only_the_parts_that_are_read_count(tmp_path: Path) -> None:
 
 def test_what_is_copied_is_what_the_config_names() -> None:
     def move(relative: str) -> Move:
-        return Move(what=relative, relative=relative, source="us-east5", bytes=1, dollars=0.0)
+        is_output = relative != "raw/web"
+        return Move(what=relative, relative=relative, source="us-east5", bytes=1, dollars=0.0, is_output=is_output)
 
     site = Site(
         cluster="central",
@@ -95,7 +96,11 @@ def test_what_is_copied_is_what_the_config_names() -> None:
         moves=(move("made-1"), move("raw/web"), move("ordered-2"), move("mirrored-3")),
     )
     config = {"a": "gs://central/made-1/train", "b": ["gs://central/raw/web", "gs://central/made-10", "mirror://x"]}
-    assert copies_for(site, config) == ("mirror://made-1/train", "mirror://raw/web")
+    assert copies_for(site, config) == (
+        "mirror://made-1/train",
+        "mirror://made-1/.executor_info",
+        "mirror://raw/web",
+    )
 
 
 @pytest.fixture

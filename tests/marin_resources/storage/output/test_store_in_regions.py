@@ -19,7 +19,7 @@ from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
 from marin_resources.storage.files import sizes_below
 from marin_resources.storage.lease.protocol import LeaseHeldError
-from marin_resources.storage.mirror import local_path_of
+from marin_resources.storage.mirror import copy_record, local_path_of
 from marin_resources.storage.output import commit, record, status
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.output.verify import verify_output
@@ -214,4 +214,8 @@ def test_a_mirror_takes_the_data_from_the_region_that_has_them(
     assert path == places.store.locate(X, getattr(places, reader))
     assert read(path, "data.txt") == "data"
     assert read(f"mirror://{X.relative()}", "data.txt") == "data"
+    for _ in range(2):
+        copy_record(f"mirror://{X.relative()}/.executor_info")
+    assert record.data_path_of(path) == places.store.locate(X, places.east)
     assert verify_output(places.store.locate(X)).ok
+    assert local_path_of(f"mirror://{X.relative()}") == path, "the record makes no output of the copy"
