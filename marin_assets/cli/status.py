@@ -67,7 +67,8 @@ def _describe(node: Node, observed: Observed) -> str:
             manifest = record.get("manifest") or {}
             files = f"{manifest['files']} file{'s' * (manifest['files'] != 1)}" if manifest else "no manifest"
             size = f"{files}, {readable_bytes(manifest['bytes'])}" if manifest else files
-            return ", ".join(filter(None, (size, str(record.get("finished_at") or "")[:19])))
+            elsewhere = f"at {observed.data_path}" if observed.data_path != observed.path else ""
+            return ", ".join(filter(None, (size, str(record.get("finished_at") or "")[:19], elsewhere)))
         case State.RUNNING:
             return f"by {observed.holder.describe()}" if observed.holder else ""
         case State.FAILED:
@@ -83,6 +84,7 @@ def _to_json(node: Node, observed: Observed) -> dict[str, Any]:
     return {
         "name": node.name,
         "path": observed.path,
+        "data_path": observed.data_path,
         "state": state_of(observed),
         "holder": observed.holder.describe() if observed.holder else None,
         "error": observed.damage or record.get("error"),

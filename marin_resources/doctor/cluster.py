@@ -15,12 +15,14 @@ from marin_resources.ray_tpu.cluster.code.package import package_of
 from marin_resources.ray_tpu.cluster.errors import ClusterError, UnreachableError
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
 from marin_resources.ray_tpu.cluster.settings_from_env import each_from_env
-from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
+from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
 from marin_resources.settings import default_prefix, project_root
+from marin_resources.storage.transfer.locations import BucketUnreadableError, is_in, location_of
 
 SUBJECT = "cluster"
 TOKEN = "token"
 CODE = "code"
+REGION = "region"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -30,12 +32,31 @@ def look() -> Iterator[Finding]:
     if not clusters:
         yield ok(SUBJECT, f"none: steps run on this machine, on {os.cpu_count()} CPUs (MARIN_CLUSTER is not set)")
     else:
-        fleet_from_env(None, default_prefix())  # the home and the regions fit together
+        yield from _regions(fleet_from_env(None, default_prefix()))
     for settings in clusters:
         yield from _look_at(settings)
     if clusters and clusters[0].code is CodeMode.SHIP:
         package = package_of(clusters[0].working_dir or str(project_root()))
         yield ok(CODE, f"{package.root}: {len(package.files)} files, {len(package.data) / 1e6:.1f} MB packed")
+
+
+def _regions(fleet: Fleet | None) -> Iterator[Finding]:
+    """Whether each bucket of a fleet is where its clusters are."""
+    for member in fleet.members if fleet is not None else ():
+        bucket = member.cluster.prefix.removeprefix("gs://").partition("/")[0]
+        try:
+            location = location_of(bucket)
+        except BucketUnreadableError as error:
+            yield warning(REGION, f"Where the bucket {bucket!r} of {member.name!r} is cannot be read ({error}).")
+            continue
+        if is_in(member.cluster.region, location):
+            yield ok(REGION, f"{member.name}: {bucket} is in {location}")
+        else:
+            yield wrong(
+                REGION,
+                f"The bucket {bucket!r} is in {location}, and the cluster {member.name!r} in {member.cluster.region}: "
+                "all that its steps read and write leaves the region. Correct prefix or zone in the catalogue.",
+            )
 
 
 def _look_at(settings: ClusterSettings) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import pytest
 from cluster_runs import ONE_STEP, env_for, job_of, read_until, start_run, worker_of, write_experiment
 from flaky_proxy import FlakyProxy
 from ray_cluster import Cluster
+from redis_server import REDIS, redis_server
 from running import alive, logged, wait_until
 from toy_steps import calls
 
@@ -82,6 +83,32 @@ def test_a_head_that_comes_back_without_its_jobs_is_distinguished_from_one_that_
         rest, _ = run.communicate(timeout=480)
         assert run.returncode == 0, shown + rest
         assert made(prefix) == ["a", "b", "b", "c"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(REDIS is None, reason="A head that keeps its jobs needs Redis: apt install redis-server")
+def test_a_head_whose_state_is_in_redis_keeps_its_jobs_when_it_is_killed(
+    prefix: Path, dagster_home: Path, tmp_path: Path, gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs run on another node, as on a real cluster: nothing is computed again, and no attempt is used up."""
+    with redis_server(tmp_path) as address:
+        monkeypatch.setenv("RAY_REDIS_ADDRESS", address)
+        with Cluster(cpus=0) as cluster:
+            cluster.add_node(cpus=2)
+            run = start_run(write_experiment(tmp_path, gate), env_for(prefix, dagster_home, cluster))
+            worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step"))
+            cluster.kill_head()
+            shown = read_until(run, "does not answer")
+            assert alive(worker)
+            cluster.restart_head()
+            shown += read_until(run, "answers again")
+            assert alive(worker)
+            gate.unlink()
+            rest, _ = run.communicate(timeout=480)
+            assert run.returncode == 0, shown + rest
+            assert made(prefix) == ["a", "b", "c"]
+            [mark] = prefix.glob("toy/b-*/.marin/attempts/*.json")
+            assert mark.name == "1.json"
 
 
 @pytest.mark.long

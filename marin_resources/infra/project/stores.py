@@ -12,7 +12,7 @@ STORAGE = "https://storage.googleapis.com/storage/v1/b"
 REGISTRY = "https://artifactregistry.googleapis.com/v1"
 SECRETS = "https://secretmanager.googleapis.com/v1"
 TEMPORARY_DAYS = (1, 7, 14, 30)
-"""Objects below `.marin/tmp/ttl=<days>d/` of a prefix are deleted so many days after they were written."""
+"""Objects below `.marin/temporary/ttl=<days>d/` of a prefix are deleted so many days after they were written."""
 KEPT_IMAGES = 10
 """The newest of each image, and all that are tagged."""
 UNTAGGED_SECONDS = 30 * 86_400
@@ -78,7 +78,7 @@ def _bucket(project: str, name: str, region: str, keys: tuple[str, ...]) -> Reso
 
 
 def _lifecycle(keys: tuple[str, ...]) -> list[dict[str, Any]]:
-    roots = [f"{key}/.marin/tmp" if key else ".marin/tmp" for key in keys]
+    roots = [f"{key}/.marin/temporary" if key else ".marin/temporary" for key in keys]
     temporary = [
         {
             "action": {"type": "Delete"},

@@ -105,7 +105,7 @@ def test_only_what_is_temporary_expires(wanted: WantedProject) -> None:
             if rule["action"]["type"] == "Delete" and condition.get("isLive") is not False:
                 assert condition["matchesPrefix"]
                 days = condition["age"]
-                assert all(each.endswith(f".marin/tmp/ttl={days}d/") for each in condition["matchesPrefix"])
+                assert all(each.endswith(f".marin/temporary/ttl={days}d/") for each in condition["matchesPrefix"])
 
 
 def test_the_table_of_rights_is_on_the_page() -> None:

@@ -25,6 +25,10 @@ def copy(tmp_path: Path) -> Path:
     return Path(shutil.copytree(INFRA, tmp_path / "infra"))
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.fixture(params=sorted(CLUSTERS))
 def rendered(request: pytest.FixtureRequest) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((INFRA / f"{request.param}.yaml").read_text())
@@ -49,6 +53,15 @@ def test_the_head_is_never_preempted_and_runs_no_step(rendered: dict[str, Any]) 
     head = rendered["available_node_types"][rendered["head_node_type"]]
     assert head["node_config"]["scheduling"]["provisioningModel"] == "STANDARD"
     assert head["resources"]["CPU"] == 0
+
+
+def test_the_heads_state_is_in_redis_on_its_own_disk(rendered: dict[str, Any]) -> None:
+    """A story kills such a head, and its jobs go on."""
+    _, redis, ray = rendered["head_start_ray_commands"]
+    assert "--bind 127.0.0.1" in redis
+    assert "--dir /var/lib/marin/redis --appendonly yes" in redis
+    assert "RAY_REDIS_ADDRESS=127.0.0.1:6380 ray start --head" in ray
+    assert "--volume=/var/lib/marin:/var/lib/marin" in rendered["docker"]["head_run_options"]
 
 
 def test_no_machine_has_an_address_outside_and_no_file_a_secret(rendered: dict[str, Any]) -> None:
@@ -97,9 +110,9 @@ def test_a_mistake_is_one_sentence_and_changes_nothing(
     copy: Path, change: Any, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change(copy)
-    before = {path: path.read_bytes() for path in copy.iterdir()}
+    before = contents(copy)
     assert main(["cluster", "render", "--folder", str(copy)]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
-    assert {path: path.read_bytes() for path in copy.iterdir()} == before
+    assert contents(copy) == before
