@@ -206,7 +206,8 @@ def test_a_node_of_a_cluster_starts_ray_in_its_image_and_has_what_the_launcher_n
     try:
         assert "marin-cluster.sbom.json" in printed
         script = (
-            "rsync --version | head -1 && ssh -V && redis-server --version && marin cluster render --help > /dev/null && "
+            "rsync --version | head -1 && ssh -V && redis-server --version && "
+            "marin cluster render --help > /dev/null && "
             "ray start --head --port=$PORT --include-dashboard=false --num-cpus=1 && ray stop && "
             "python -c 'import googleapiclient, marin_assets.definitions'"
         )
