@@ -18,6 +18,7 @@ from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.partition_states import partition_states
 from marin_assets.step.graph import Node, build_graph
 from marin_assets.step.values import ConfigError
+from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.output.states import UNFINISHED, State
 from marin_resources.storage.output.store import Store
@@ -39,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    store = Store(prefix_of(options))
+    store = store_at(prefix_of(options))
     require_reachable(store.prefix)
     _, nodes = select_nodes(options.selection, options.experiment)
     chosen = [node for node in nodes if node.step.partitions is not None]

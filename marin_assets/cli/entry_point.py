@@ -40,7 +40,7 @@ from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
 from marin_resources.drift.drift import Drift
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
-from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
+from marin_resources.ray_tpu.fleet.fleet import fleet_from_env, store_at
 from marin_resources.ray_tpu.site import describe as describe_sites
 from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
@@ -102,7 +102,7 @@ def _require_steps(steps: object) -> None:
 
 
 def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:
-    store = Store(prefix_of(options))
+    store = store_at(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
     graph = build_graph(steps)
     nodes = selected_nodes(graph, options)

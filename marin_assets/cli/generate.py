@@ -15,6 +15,7 @@ from marin_assets.cli.options import OptionError, add_prefix, add_script, prefix
 from marin_assets.cli.output import print_line, print_raw, print_stderr
 from marin_assets.plan.code_location import select_nodes
 from marin_resources.ray_tpu.environment.extras import environment_lacks
+from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.ray_tpu.requirements import Requirements
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.files import exists
@@ -75,7 +76,7 @@ def _find_model(options: argparse.Namespace) -> str:
             f"marin generate: --model is {options.model!r}, where no config.json is, expected a step that trains, or "
             "the folder of a Hugging Face export."
         )
-    store = Store(prefix_of(options))
+    store = store_at(prefix_of(options))
     require_reachable(store.prefix)
     found = _exports(store, [options.model] if options.model else [], options.script)
     if not found:

@@ -15,8 +15,8 @@ from marin_assets.cli.entry_point import add_run_options, plan_or_materialize
 from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import build_graph
+from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import refuse_store_without_conditions
-from marin_resources.storage.output.store import Store
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
             "marin materialize: got no selection, expected at least one. Pass names of steps, --experiment NAME, or "
             "'*' for all steps."
         )
-    store = Store(prefix_of(options))
+    store = store_at(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
     _, selected = select_nodes(options.selection, options.experiment)
     graph = build_graph([node.step for node in selected])

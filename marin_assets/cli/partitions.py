@@ -28,10 +28,10 @@ from marin_assets.step.graph import Node
 from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import DynamicPartitions
 from marin_assets.step.values import ConfigError
+from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.states import PartitionState, State
-from marin_resources.storage.output.store import Store
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    store = Store(prefix_of(options))
+    store = store_at(prefix_of(options))
     require_reachable(store.prefix)
     _, nodes = select_nodes(options.selection, options.experiment, options.script)
     chosen = [node for node in nodes if node.step.partitions is not None]

@@ -17,6 +17,7 @@ from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.partition_states import partition_states
 from marin_assets.step.graph import Node
 from marin_resources.output import Observed
+from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.states import PartitionState, State, state_of
@@ -31,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    store = Store(prefix_of(options))
+    store = store_at(prefix_of(options))
     require_reachable(store.prefix)
     _, nodes = select_nodes(options.selection, options.experiment, options.script)
     looked = store.look(node.output for node in nodes if node.step.partitions is None)

@@ -16,6 +16,7 @@ from marin_assets.cli.options import add_prefix, add_selection, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import Node
+from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.output.store import Store
 
@@ -32,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    store = Store(prefix_of(options))
+    store = store_at(prefix_of(options))
     require_reachable(store.prefix)
     _, nodes = select_nodes(options.selection, options.experiment)
     # late, for its weight: Dagster takes a second

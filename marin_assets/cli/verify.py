@@ -20,6 +20,7 @@ from marin_assets.cli.verified import State, Verified, exit_code, lines_of, summ
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.known_partitions import with_partitions
 from marin_assets.step.graph import Graph, Node
+from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.output.verification import Finding, Problem, Verification
@@ -37,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    store = Store(prefix_of(options))
+    store = store_at(prefix_of(options))
     if options.seed is None:
         options.seed = random.randrange(1_000_000)
     require_reachable(store.prefix)

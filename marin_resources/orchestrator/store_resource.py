@@ -7,6 +7,7 @@ from functools import cache
 import dagster as dg
 from pydantic import Field
 
+from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.settings import default_prefix, normalize_prefix
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.output.store import Store
@@ -34,7 +35,7 @@ class StoreResource(dg.ConfigurableResource):
         prefix = self.home
         refuse_store_without_conditions(prefix)
         _require_reachable_once(prefix)
-        return Store(prefix)
+        return store_at(prefix)
 
 
 @cache

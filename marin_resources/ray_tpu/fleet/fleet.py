@@ -18,6 +18,7 @@ from marin_resources.clusters.cluster import Cluster
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names, named_cluster, settings_from_env
 from marin_resources.settings import SettingError, normalize_prefix
+from marin_resources.storage.output.store import Store
 from marin_resources.storage.transfer.regions import (
     PREFIXES,
     PRICES,
@@ -85,6 +86,12 @@ def fleet_from_env(cluster: str | None, prefix: str) -> Fleet | None:
     fleet = Fleet(tuple(_member(each, declaration) for each in clusters), home, declaration)
     fleet.regions(clusters[0].region)  # its sentence about a wrong declaration comes now
     return fleet
+
+
+def store_at(prefix: str, cluster: str | None = None) -> Store:
+    """The store of a prefix; of a fleet's home, what is complete in its regions counts. Raises SettingError."""
+    fleet = fleet_from_env(cluster, prefix)
+    return Store(prefix, fleet.prefixes() if fleet is not None else ())
 
 
 def _member(cluster: Cluster, declaration: str) -> Member:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -80,14 +80,20 @@ class Claim:
 
 
 class Store:
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, regions: Sequence[str] = ()) -> None:
+        """`regions`: prefixes of other regions. What is complete there, and unknown here, is complete."""
         self.prefix = normalize_prefix(prefix)
+        self.regions = tuple(each for each in map(normalize_prefix, regions) if each != self.prefix)
 
     def locate(self, output: Output, data_prefix: str | None = None) -> str:
         """The path of the output below this prefix, or below that of a region. An absolute override stays as it is."""
         relative = output.relative()
         absolute = relative.startswith("/") or "://" in relative
         return relative if absolute else join(data_prefix or self.prefix, relative)
+
+    def places(self, output: Output) -> list[str]:
+        """Where the output may be: here, or complete in another region."""
+        return list(dict.fromkeys([self.locate(output), *(self.locate(output, each) for each in self.regions)]))
 
     def data_path(self, output: Output) -> str:
         """Where the data of the output are, or those of its latest attempt if it is not complete. Raises
@@ -247,11 +253,24 @@ class Store:
         path = self.locate(output)
         found = status.read_status(path)
         if found is None:  # a worker acquires the lease before it writes a status, and may have died in between
-            return Observed(path=path, holder=lease.holder_of(path))
+            holder = lease.holder_of(path)
+            elsewhere = self._look_elsewhere(output) if holder is None else None
+            return elsewhere or Observed(path=path, holder=holder)
         recorded = _recorded(path, found)
         holder = None if found is Status.SUCCESS else lease.holder_of(path)
         kind = record.match(recorded, output) if found is Status.SUCCESS else Match.SAME
         return Observed(path=path, status=found, record=recorded, holder=holder, match=kind)
+
+    def _look_elsewhere(self, output: Output) -> Observed | None:
+        """The output as another region has it complete, with its data: of a deployment whose home that is, of Marin, or
+        of this one, whose own home is lost."""
+        for place in self.places(output)[1:]:
+            if status.read_status(place) is Status.SUCCESS:
+                recorded = _recorded(place, Status.SUCCESS)
+                if (recorded or {}).get("data_path") in (None, place):
+                    matched = record.match(recorded, output)
+                    return Observed(path=place, status=Status.SUCCESS, record=recorded, match=matched)
+        return None
 
     def _begin(
         self,
@@ -270,7 +289,7 @@ class Store:
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.")
         if data_path != path:
             make_folder(data_path)
-            commit.remove_copies(data_path)
+            _withdraw_copies(data_path)
         leftovers = find_leftovers(data_path, known=latest > 0 or status.read_status(path) is not None)
         resumes = resumable and attempts.latest_identity(path, latest) == output.identity
         seen = status.status_generation(path)
@@ -373,6 +392,19 @@ class Store:
             "finished_at": now.isoformat(),
             "duration_s": round((now - claim.began).total_seconds(), 3),
         }
+
+
+def _withdraw_copies(data_path: str) -> None:
+    """Remove the copies of control files of an output that is computed again. Raises StoreError, and removes nothing,
+    if the control files there are no copies, but those of a deployment whose home is that region."""
+    ours = (record.read_record(data_path) or {}).get("data_path") == data_path
+    foreign = status.read_status(data_path) or commit.read_commit(data_path) or lease.holder_of(data_path)
+    if foreign is not None and not ours:
+        raise StoreError(
+            f"{data_path!r} is an output of another deployment, whose MARIN_PREFIX is in that region, so it is not "
+            "touched. Two deployments that share a region have one home: give both the same MARIN_PREFIX."
+        )
+    commit.remove_copies(data_path)
 
 
 def _note_stopped(path: str, attempt: int, reason: str) -> None:

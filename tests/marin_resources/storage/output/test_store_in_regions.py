@@ -12,7 +12,7 @@ from pathlib import Path
 
 import object_stores
 import pytest
-from one_output import X, read, stale_lease, write
+from one_output import X, output, read, stale_lease, write
 
 from marin_resources.output import Status
 from marin_resources.storage import fault_points
@@ -150,6 +150,38 @@ def test_a_region_that_computes_anew_no_longer_says_that_it_is_complete(places: 
             control.delete(join(path, name), expected=found.generation)
     places.claim(1, places.east)
     assert (status.read_status(east), record.read_record(east), commit.read_commit(east)) == (None, None, None)
+
+
+def test_what_another_deployment_has_completed_in_a_region_counts_and_is_not_touched(places: Places) -> None:
+    """Its home is that region: it knows nothing of ours, and its files are no copies."""
+    theirs = Store(places.east)
+    held = theirs.claim(X, attempt=1, resumable=False, run_id=None)
+    with pytest.raises(StoreError, match="whose MARIN_PREFIX is in that region"):
+        places.claim(1, places.east)
+    write(held.data_path, "data.txt", "theirs")
+    theirs.publish(held, {"name": X.name}, {"documents": 7})
+    with pytest.raises(StoreError, match="whose MARIN_PREFIX is in that region"):
+        places.claim(2, places.east)
+    assert theirs.look([X])[X].done
+    fleet = Store(places.home, [places.home, places.east, places.west])
+    seen = fleet.look([X])[X]
+    assert (seen.done, seen.path, seen.data_path, seen.result) == (True, held.path, held.path, {"documents": 7})
+    assert verify_output(seen.path).ok
+
+
+def test_a_home_that_was_lost_is_no_reason_to_compute_again(places: Places) -> None:
+    places.make(places.east)
+    seen = Store(places.west, [places.home, places.east]).look([X])[X]
+    assert (seen.done, seen.path) == (True, places.store.locate(X, places.east))
+
+
+def test_another_version_in_a_region_is_not_taken_for_this_one(places: Places) -> None:
+    other = output("b" * 64)
+    theirs = Store(places.east)
+    held = theirs.claim(other, attempt=1, resumable=False, run_id=None)
+    theirs.publish(held, {"name": X.name}, {})
+    seen = Store(places.home, [places.east]).look([X])[X]
+    assert not seen.done
 
 
 WORK = """
