@@ -6,6 +6,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,22 @@ def read_catalogue(path: Path | None = None) -> dict[str, Cluster]:
     """Name -> cluster, in the order of the file. Raises CatalogueError."""
     path = path or default_path()
     try:
-        read = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
+        about = path.stat()
+        return dict(_read(path, about.st_mtime_ns, about.st_size, about.st_ino))
+    except OSError as error:
         raise CatalogueError(
-            f"The catalogue of clusters {str(path)!r} cannot be read ({why}). Set {VARIABLE} to another one."
+            f"The catalogue of clusters {str(path)!r} cannot be read ({error.strerror}). Set {VARIABLE} to another one."
+        ) from None
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, *changed: int) -> dict[str, Cluster]:
+    """The catalogue as of its last change: each step of a run asks for it."""
+    try:
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise CatalogueError(
+            f"The catalogue of clusters {str(path)!r} is no text. Set {VARIABLE} to another one."
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise CatalogueError(f"The catalogue of clusters {str(path)!r} is no TOML: {error}.") from None

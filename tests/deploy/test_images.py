@@ -216,6 +216,11 @@ def test_a_node_of_a_cluster_starts_ray_in_its_image_and_has_what_the_launcher_n
         buildah("rm", entered)
         assert "rsync  version" in said
         assert "Ray runtime started." in said
+        entered = buildah("from", CLUSTER).strip()
+        assert "TOKEN" not in inside(entered, "env")
+        names = inside(entered, "cd /opt/marin && find . -path ./.venv -prune -o -type f -print").split()
+        assert not [name for name in names if name.startswith(("./.git/", "./tests/", "./.env", "./outputs/"))]
+        buildah("rm", entered)
     finally:
         buildah("rmi", CLUSTER)
 

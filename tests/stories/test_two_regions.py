@@ -35,8 +35,10 @@ def step(name, *reads, gate="", **of_step):
 
 clean = step("clean", InputName.hardcoded("raw/web"), gate={gate!r})
 train = step("train", output_path_of(clean), resources=tpu("v4-8"))
-executor_main([clean] if "--clean" in sys.argv and not sys.argv.remove("--clean") else
-              [step("report", output_path_of(train), output_path_of(clean))])
+everything = [step("report", output_path_of(train), output_path_of(clean))]
+only = sys.argv.pop(1) if sys.argv[1:2] in (["--clean"], ["--theirs"]) else None
+theirs = [step("theirs", {theirs!r})]
+executor_main({{"--clean": [clean], "--theirs": theirs, None: everything}}[only])
 """
 RAW = b"x" * 200_000
 
@@ -91,7 +93,10 @@ def world(tmp_path: Path, clusters: tuple[Cluster, Cluster]) -> Iterator[World]:
     catalogue = write_catalogue(tmp_path, central=central, east=east, west=west, of_central=keys[0], of_east=keys[1])
     gate, calls, script = tmp_path / "gate", tmp_path / "calls.txt", tmp_path / "experiment.py"
     support = str(ROOT / "tests" / "support")
-    script.write_text(EXPERIMENT.format(support=support, calls=str(calls), gate=str(gate)))
+    bucket = object_stores.gcs_bucket("EUROPE-WEST4")
+    theirs = f"gs://{bucket.name}/raw"
+    write_bytes(f"{theirs}/a.txt", RAW)
+    script.write_text(EXPERIMENT.format(support=support, calls=str(calls), gate=str(gate), theirs=theirs))
     env = {
         "MARIN_PREFIX": central,
         "MARIN_CLUSTERS": str(catalogue),
@@ -104,6 +109,7 @@ def world(tmp_path: Path, clusters: tuple[Cluster, Cluster]) -> Iterator[World]:
     yield World(central=central, east=east, script=script, gate=gate, calls_file=calls, env=env)
     for prefix in prefixes:
         object_stores.forget(prefix)
+    bucket.forget()
 
 
 def test_steps_go_where_they_belong_and_what_is_elsewhere_is_copied_once(world: World) -> None:
@@ -170,6 +176,16 @@ def test_more_than_the_budget_is_refused_before_anything_is_submitted(world: Wor
     assert "would go to central in us-central2 and needs 'clean' (200.0 kB, in us-east5): 200.0 kB ($186.27)" in said
     assert "its mirror budget is 100.0 kB. Read an input by mirrored(…, budget_gb=1)" in said
     assert len(world.calls()) == 1
+
+
+def test_a_bucket_of_another_region_is_read_only_if_it_is_allowed_by_name(world: World) -> None:
+    for options in (("--dry-run",), ()):
+        said = world.run("--theirs", *options, fails=True)
+        assert "which is in europe-west4. Give a path below the prefix, which comes through the mirror" in said
+    assert [name for name in names_in(world.central) if name.startswith("theirs-")] == []
+    bucket = said.partition("MARIN_FOREIGN_BUCKETS=")[2].partition(".")[0]
+    world.run("--theirs", MARIN_FOREIGN_BUCKETS=bucket)
+    assert read_bytes(f"{world.path(world.central, 'theirs')}/text.txt") == RAW + b"theirs"
 
 
 def test_what_is_in_no_region_of_the_fleet_is_missing(world: World) -> None:

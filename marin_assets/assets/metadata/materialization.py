@@ -27,7 +27,7 @@ TAKEN = frozenset(
     {
         *("path", "report", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by", "made_in"),
         *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
-        *("damaged", "transfers_unknown"),
+        *("damaged", "transfers_unknown", "cluster", "site"),
         *LEDGER,
         *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
     }
@@ -69,6 +69,7 @@ def materialization_metadata(
         "dagster/uri": _uri(observed.data_path),
         **_log(observed.path, record),
         **_job(record),
+        **_site(record),
         "config": config_table(record.get("config") or {}, _versioned(record)),
         "results": dg.MetadataValue.json(dict(result)),
         **_maker(record),
@@ -147,6 +148,11 @@ def _job(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _site(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The cluster of a fleet that computed the output, and why that one."""
+    return {"cluster": record["cluster"], "site": record.get("site")} if record.get("cluster") else {}
+
+
 def _code(code: Any) -> str:
     """The code that a job ran, as a phrase."""
     package = code.get("package") if isinstance(code, Mapping) else None
@@ -154,8 +160,8 @@ def _code(code: Any) -> str:
 
 
 def _transfers(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The transfers from other regions, if the config has a mirrored path."""
-    if "mirror://" not in json.dumps(record.get("config")):
+    """The transfers from other regions, if the config has a mirrored path, or a cluster of a fleet computed it."""
+    if "mirror://" not in json.dumps(record.get("config")) and not record.get("cluster"):
         return {}
     try:
         moved = spent(path)

@@ -9,6 +9,7 @@ which all users of the cluster can read.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import re
 import secrets
@@ -18,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.cli.cluster.connection import add_cluster, call_cluster, settings_from, user_at_host
 from marin_assets.cli.options import OptionError, OptionParser
 from marin_assets.cli.output import print_line, print_stderr
-from marin_resources.settings import default_prefix
+from marin_resources.settings import SettingError, default_prefix
+from marin_resources.storage.control.control import require_reachable
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
     from marin_resources.ray_tpu.cluster.code.code import Code
+    from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 
 SECRET = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)$", re.IGNORECASE)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -61,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
         from marin_assets.cli.cluster.job_output import follow
         from marin_resources.ray_tpu.cluster.code.code import ship
 
-        code = await ship(settings, api, (), default_prefix())
+        code = await ship(settings, api, (), None)
+        if code.package is not None:
+            await asyncio.to_thread(_keep, settings)
         await api.submit(**_request(job, code, python, variables, options))
         submitted.append(job)
         if options.no_wait:
@@ -76,6 +81,20 @@ def run(options: argparse.Namespace) -> int:
         if submitted:
             print_stderr(_detached_sentence(job, options.cluster))
         return 130
+
+
+def _keep(settings: ClusterSettings) -> None:
+    """Keep the code below the prefix. Only a restart of the cluster needs it, so a prefix that is away is a warning."""
+    from marin_resources.ray_tpu.cluster.code.code import root_of
+    from marin_resources.ray_tpu.cluster.code.kept import keep
+    from marin_resources.ray_tpu.cluster.code.package import package_of
+
+    try:
+        prefix = default_prefix()
+        require_reachable(prefix)
+        keep(prefix, package_of(root_of(settings)))
+    except (OSError, SettingError) as error:
+        print_stderr(f"The code is not kept ({error}), so a restart of the cluster cannot submit this job again.")
 
 
 def _request(

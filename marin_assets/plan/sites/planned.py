@@ -24,14 +24,21 @@ def with_sites(planned: Iterable[Planned], store: Store, fleet: Fleet) -> list[P
     """
     sites: dict[Output, Site] = {}
     observed: dict[Output, Observed] = {}
+    blocked: set[Output] = set()
     found = []
     for item in planned:
         observed[item.node.output] = item.observed
         if item.action is Action.RUN:
+            needs = next((label for label, output in item.node.inputs.items() if output in blocked), None)
             try:
-                item = replace(item, site=_site_of(item.node, store, fleet, observed, sites))
+                if needs is None:
+                    item = replace(item, site=_site_of(item.node, store, fleet, observed, sites))
+                else:
+                    item = replace(item, action=Action.BLOCKED, reason=f"needs {needs!r}, which is blocked")
             except NoSiteError as error:
                 item = replace(item, action=Action.BLOCKED, reason=str(error), lacks=True)
+        if item.action is Action.BLOCKED:
+            blocked.add(item.node.output)
         if item.site is not None:
             sites[item.node.output] = item.site
         found.append(item)

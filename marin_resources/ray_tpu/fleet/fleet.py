@@ -102,6 +102,12 @@ def _member(cluster: Cluster, declaration: str) -> Member:
 
 
 def _home(prefix: str, clusters: Sequence[Cluster]) -> str:
+    for cluster in clusters:
+        if prefix.startswith(f"{cluster.prefix}/"):
+            raise SettingError(
+                f"MARIN_PREFIX is {prefix!r}, which is inside {cluster.prefix!r}, the prefix of the cluster "
+                f"{cluster.name!r}. Set it to that prefix, or give the cluster this one in the catalogue."
+            )
     if prefix.startswith("gs://"):
         return prefix
     raise SettingError(
@@ -118,6 +124,6 @@ def _declaration(clusters: Sequence[Cluster], home: str) -> str:
         known = {region.prefix for region in regions.values()}
         if name not in regions and prefix.rstrip("/") not in known:
             regions[name] = Region(name=name, prefix=prefix)
-    if not any(f"{home}/".startswith(f"{region.prefix}/") for region in regions.values()):
+    if home not in [region.prefix for region in regions.values()]:
         regions[HOME] = Region(name=HOME, prefix=home)
     return ",".join(f"{region.name}={region.prefix}" for region in regions.values())

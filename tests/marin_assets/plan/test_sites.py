@@ -136,9 +136,11 @@ def test_an_input_that_is_made_by_the_same_plan_is_where_its_own_step_goes(fleet
 
 
 def test_what_no_cluster_has_blocks_the_step(fleet: Fleet) -> None:
-    [(_, action, reason)] = planned(fleet, toy("trained", resources=tpu("v5e-256")))
+    trained = toy("trained", resources=tpu("v5e-256"))
+    [(_, action, reason), after] = planned(fleet, toy("read", reads=trained))
     assert action is Action.BLOCKED
     assert "which no cluster of MARIN_CLUSTER has" in reason
+    assert after == ("toy/read", Action.BLOCKED, "needs 'toy/trained', which is blocked")
 
 
 def test_raw_data_are_found_in_whichever_region_has_them(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,9 @@ class Code:
         return f"{cd}exec {shlex.join([python, '-m', module, *arguments])}"
 
 
-async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str], prefix: str) -> Code:
+async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str], prefix: str | None) -> Code:
     """Make the modules and scripts of `references` importable in a job: upload the package if the cluster lacks it, and
-    keep it below the prefix.
+    keep it below the prefix, if one is given.
 
     The cluster keeps an unused package for some minutes only, so call this before every job.
     Raise CodeError if a script cannot be shipped.
@@ -68,7 +68,8 @@ async def ship(settings: ClusterSettings, api: JobsApi, references: Iterable[str
         async with _uploading(settings.address, package.uri):  # one upload for steps that begin at once
             if not await api.has_package(package.uri):
                 await api.upload_package(package.uri, package.data)
-            await asyncio.to_thread(keep, prefix, package)
+            if prefix is not None:
+                await asyncio.to_thread(keep, prefix, package)
     return code
 
 

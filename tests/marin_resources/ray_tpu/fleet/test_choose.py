@@ -138,6 +138,11 @@ def test_a_folder_is_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         declared(tmp_path, monkeypatch, home=str(tmp_path))
 
 
+def test_a_home_inside_a_clusters_prefix_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="which is inside 'gs://central', the prefix of the cluster 'central'"):
+        declared(tmp_path, monkeypatch, home="gs://central/team")
+
+
 @pytest.mark.parametrize(
     ("cluster", "expected"),
     [
