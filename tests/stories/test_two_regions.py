@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,3 +193,25 @@ def test_a_bucket_of_another_region_is_read_only_if_it_is_allowed_by_name(world:
 def test_what_is_in_no_region_of_the_fleet_is_missing(world: World) -> None:
     said = world.run("--clean", fails=True, MARIN_CLUSTER="central", MARIN_MIRROR_PRICES="")
     assert f"needs '{world.central}/raw/web', which is not complete" in said
+
+
+@pytest.mark.timeout(900)
+def test_the_quickstart_is_made_in_two_regions(world: World) -> None:
+    """Half of it in the one, the rest in the other: caches, models and records are read where they were not made."""
+    env = {**os.environ, **world.env, "MARIN_MIRROR_PRICES": ""}
+
+    def quickstart(*options: str, cluster: str) -> str:
+        command = [sys.executable, "-m", "marin_assets.experiments.quickstart", "--scale", "tiny", *options]
+        ended = subprocess.run(
+            command, env={**env, "MARIN_CLUSTER": cluster}, cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return " ".join(ended.stderr.split())
+
+    assert "17 computed, 0 reused" in quickstart("--run-only", "tokenized", cluster="east,central")
+    rest = quickstart(cluster="central,east")
+    assert "5 computed, 17 reused, 0 failed" in rest
+    assert "checkpoints/quickstart-tiny: on central, the first of central, east; moves" in rest
+    assert "0 computed, 22 reused, 0 failed" in quickstart(cluster="east,central")
+    assert {"tokenized", "raw"} <= set(names_in(world.east))
+    assert "report" not in names_in(world.east)
