@@ -38,6 +38,12 @@ def wanted(clusters: list[Cluster]) -> WantedProject:
 
 
 @pytest.fixture
+def small(clusters: list[Cluster]) -> WantedProject:
+    """Of two regions."""
+    return wanted_project(clusters[:2], OPERATORS)
+
+
+@pytest.fixture
 def empty(tmp_path: Path) -> FakeGoogle:
     """A project in which nothing is, not even a service."""
     return FakeGoogle(tmp_path, World(enabled=set()))
@@ -120,12 +126,12 @@ def test_no_secret_is_in_anything_that_is_rendered(wanted: WantedProject) -> Non
 
 
 def test_an_empty_project_gets_all_of_it_and_then_nothing_is_to_be_done(
-    empty: FakeGoogle, wanted: WantedProject
+    empty: FakeGoogle, small: WantedProject
 ) -> None:
-    done = apply_all(empty, wanted)
+    done = apply_all(empty, small)
     assert done[0].label.startswith("services cloudresourcemanager.googleapis.com, iam.googleapis.com")
-    assert len(done) == 1 + len(wanted.resources) + 1 + len(wanted.grants)
-    assert apply_all(empty, wanted) == []
+    assert len(done) == 1 + len(small.resources) + 1 + len(small.grants)
+    assert apply_all(empty, small) == []
     assert {path for path in empty.world.things if "/firewalls/" in path} == {
         f"projects/marin-example/global/firewalls/marin-{name}" for name in ("cluster", "ssh-by-iap", "dashboard")
     }
@@ -139,10 +145,9 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-@pytest.mark.parametrize("every", [1, 2, 3, 7])
-def test_it_goes_on_wherever_it_was_killed(empty: FakeGoogle, clusters: list[Cluster], every: int) -> None:
+@pytest.mark.parametrize("every", [*(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 3)), 7])
+def test_it_goes_on_wherever_it_was_killed(empty: FakeGoogle, small: WantedProject, every: int) -> None:
     """Killed after each so many requests that changed something, before their answers came."""
-    wanted = wanted_project(clusters[:2], OPERATORS)
     changed = 0
 
     def after(request: str) -> None:
@@ -155,31 +160,31 @@ def test_it_goes_on_wherever_it_was_killed(empty: FakeGoogle, clusters: list[Clu
     kills = 0
     while True:
         try:
-            for change in changes_in(empty, wanted, after):
+            for change in changes_in(empty, small, after):
                 assert change.apply is not None
                 change.apply()
             break
         except Killed:
             kills += 1
     assert kills >= 40 // every
-    accounts = of_kind(wanted, "service account")
-    assert len(empty.world.things) == len(wanted.resources) - len(accounts)
+    accounts = of_kind(small, "service account")
+    assert len(empty.world.things) == len(small.resources) - len(accounts)
     assert empty.world.calls.count("secretmanager.projects.secrets.addVersion") == 1
-    assert apply_all(empty, wanted) == []
+    assert apply_all(empty, small) == []
 
 
-def test_what_is_there_and_differs_is_reported_and_left(empty: FakeGoogle, wanted: WantedProject) -> None:
-    apply_all(empty, wanted)
+def test_what_is_there_and_differs_is_reported_and_left(empty: FakeGoogle, small: WantedProject) -> None:
+    apply_all(empty, small)
     rule = empty.world.things["projects/marin-example/global/firewalls/marin-ssh-by-iap"]
     rule["sourceRanges"] = ["0.0.0.0/0"]
-    [found] = apply_all(empty, wanted)
+    [found] = apply_all(empty, small)
     assert found.apply is None
     assert found.label == "firewall marin-ssh-by-iap"
     assert found.why == "sourceRanges[0] is '0.0.0.0/0', expected '35.235.240.0/20'"
     assert rule["sourceRanges"] == ["0.0.0.0/0"]
 
 
-def test_a_policy_that_somebody_else_changes_meanwhile_keeps_both(empty: FakeGoogle, wanted: WantedProject) -> None:
+def test_a_policy_that_somebody_else_changes_meanwhile_keeps_both(empty: FakeGoogle, small: WantedProject) -> None:
     mine = "user:somebody@example.org"
 
     def somebody_else() -> None:
@@ -187,12 +192,12 @@ def test_a_policy_that_somebody_else_changes_meanwhile_keeps_both(empty: FakeGoo
         empty.world.policy = {**empty.world.policy, "bindings": bindings, "etag": "other"}
 
     empty.world.faults.append(("cloudresourcemanager.projects.setIamPolicy", somebody_else))
-    apply_all(empty, wanted)
+    apply_all(empty, small)
     assert {"role": "roles/owner", "members": [mine]} in empty.world.policy["bindings"]
-    assert apply_all(empty, wanted) == []
+    assert apply_all(empty, small) == []
 
 
-def test_without_rights_it_is_a_sentence(empty: FakeGoogle, wanted: WantedProject) -> None:
+def test_without_rights_it_is_a_sentence(empty: FakeGoogle, small: WantedProject) -> None:
     from fake_google.refusals import RefusalError
 
     def refuse() -> None:
@@ -200,7 +205,7 @@ def test_without_rights_it_is_a_sentence(empty: FakeGoogle, wanted: WantedProjec
 
     empty.world.faults.append(("compute.networks.insert", refuse))
     with pytest.raises(GoogleError, match=r"networks: The caller does not have permission \(HTTP 403\)\."):
-        apply_all(empty, wanted)
+        apply_all(empty, small)
 
 
 def test_clusters_of_two_projects_or_with_overlapping_networks_are_refused(clusters: list[Cluster]) -> None:
