@@ -208,7 +208,9 @@ def test_a_node_of_a_cluster_starts_ray_in_its_image_and_has_what_the_launcher_n
         script = (
             "rsync --version | head -1 && ssh -V && redis-server --version && "
             "marin cluster render --help > /dev/null && "
-            "ray start --head --port=$PORT --include-dashboard=false --num-cpus=1 && ray stop && "
+            # not `ray stop`, which would end every Ray of this machine: the container has its processes
+            "(ray start --head --port=$PORT --include-dashboard=false --num-cpus=1 --block > log & ray=$!; "
+            "until grep 'Ray runtime started' log; do sleep 0.5; done; kill $ray; wait $ray || true) && "
             "python -c 'import googleapiclient, marin_assets.definitions'"
         )
         entered = buildah("from", CLUSTER).strip()
