@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from marin_assets.step.graph import Node
 from marin_resources.ray_tpu.backend import Backend, find_lacks
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names, settings_from_env
+from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.ray_tpu.environment.extras import met_here
 from marin_resources.ray_tpu.requirements import Lack, Requirements
 
@@ -37,7 +37,7 @@ def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, Lack]:
     required = [one for one in map(requirements_of, by_step.values()) if not one.plain]
     if not required:
         return {}
-    on_cluster = bool(cluster_names(None)) or settings_from_env(None) is not None
+    on_cluster = is_on_cluster(None)
     if not on_cluster:
         required = [one for one in required if not met_here(one)]
     if not required:
@@ -59,15 +59,9 @@ def _local_backend() -> Backend:
 def _backend(prefix: str) -> Backend:
     """The back end of the cluster, or of the fleet."""
     from marin_resources.ray_tpu.cluster.backend import ClusterBackend
-    from marin_resources.ray_tpu.fleet.backend import FleetBackend
-    from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
+    from marin_resources.ray_tpu.fleet.backend import backend_at
 
     def backend_of(settings: ClusterSettings) -> ClusterBackend:
         return ClusterBackend(settings, run_id=None, report=log.warning)
 
-    fleet = fleet_from_env(None, prefix)
-    if fleet is not None:
-        return FleetBackend(fleet, backend_of)
-    settings = settings_from_env(None)
-    assert settings is not None
-    return backend_of(settings)
+    return backend_at(None, prefix, backend_of)

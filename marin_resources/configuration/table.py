@@ -94,7 +94,7 @@ SETTINGS = (
         name="MARIN_FOREIGN_BUCKETS",
         meaning="buckets that a step may read from another region, where they are",
         default="none",
-        check="marin_resources.storage.transfer.locations:check_environment",
+        check="marin_resources.storage.transfer.foreign_buckets:allowed_buckets",
     ),
     Setting(
         name="MARIN_MIRROR_PRICES",

@@ -1,5 +1,5 @@
-"""Render what the catalogue means: infra/<name>.yaml of each cluster, for Ray's cluster launcher, and
-infra/project.json, all that the project of Google Cloud shall have.
+"""Render the files that the catalogue means: infra/<name>.yaml of each cluster, for Ray's cluster launcher, with the
+project's (`project/rendered.py`).
 
 In:  the clusters of the catalogue and infra/cluster.yaml.jinja.   Out: the texts of the files.
 
@@ -8,38 +8,20 @@ The files are committed, so that a change of the catalogue or of the template is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from marin_resources.clusters.cluster import Cluster
-from marin_resources.infra.project.wanted import wanted_project
+from marin_resources.infra.project.rendered import PROJECT, render_project
 from marin_resources.infra.template import fill
 
 TEMPLATE = "cluster.yaml.jinja"
-PROJECT = "project.json"
-OPERATORS = "group:OPERATORS"
-"""Stands for the members of --operator."""
 FIRST_LINE = "# Rendered by `marin cluster render`"
 
 
 def render(cluster: Cluster, folder: Path) -> str:
     """The text of the cluster's file, by the template in `folder`. Raises CatalogueError."""
     return fill(folder, TEMPLATE, cluster=cluster, cpus=cluster.worker_cpus)
-
-
-def render_project(clusters: Mapping[str, Cluster]) -> str:
-    """The text of the file with what the project shall have. Raises CatalogueError."""
-    wanted = wanted_project(list(clusters.values()), (OPERATORS,))
-    resources = [
-        {"kind": each.kind, "url": each.url, "create": each.collection, "query": each.query, "body": each.body}
-        for each in wanted.resources
-    ]
-    rights: dict[str, list[str]] = {}
-    for grant in wanted.grants:
-        rights.setdefault(f"{grant.role} on {grant.on}", []).append(grant.member)
-    found = {"project": wanted.project, "services": wanted.apis, "resources": resources, "rights": rights}
-    return json.dumps(found, indent=1) + "\n"
 
 
 def render_all(clusters: Mapping[str, Cluster], folder: Path, templates: Path) -> dict[Path, str]:

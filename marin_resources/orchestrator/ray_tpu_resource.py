@@ -13,7 +13,7 @@ from marin_resources.orchestrator.run_launcher import is_in_terminal, is_over
 from marin_resources.orchestrator.run_state import Interruption, RunState
 from marin_resources.ray_tpu.backend import Backend
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names, settings_from_env
+from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.ray_tpu.local import LocalBackend
 
 
@@ -53,8 +53,7 @@ class RayTPUResource(dg.ConfigurableResource):
     @property
     def on_cluster(self) -> bool:
         """Whether steps run on a cluster. Raises SettingError for an invalid one."""
-        named = cluster_names(self.cluster or None)
-        return bool(named) or settings_from_env(self.cluster or None) is not None
+        return is_on_cluster(self.cluster or None)
 
     def backend(
         self, run: dg.DagsterRun, instance: dg.DagsterInstance, log: Callable[[str], None], prefix: str
@@ -82,8 +81,7 @@ def _cluster_backend(
 ) -> Backend:
     """The back end for the jobs of one run. The late imports break a weight: a local run needs no cluster client."""
     from marin_resources.ray_tpu.cluster.backend import ClusterBackend
-    from marin_resources.ray_tpu.fleet.backend import FleetBackend
-    from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
+    from marin_resources.ray_tpu.fleet.backend import backend_at
 
     def run_is_over(run_id: str) -> bool:
         other = instance.get_run_by_id(run_id)
@@ -94,9 +92,4 @@ def _cluster_backend(
     def backend_of(settings: ClusterSettings) -> ClusterBackend:
         return ClusterBackend(settings, run_id=run.run_id, report=log, positions=positions, is_over=run_is_over)
 
-    fleet = fleet_from_env(cluster, prefix)
-    if fleet is not None:
-        return FleetBackend(fleet, backend_of)
-    settings = settings_from_env(cluster)
-    assert settings is not None
-    return backend_of(settings)
+    return backend_at(cluster, prefix, backend_of)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from marin_resources.hardware import Resources
+from marin_resources.storage.manifest.bytes_progress import readable_bytes
 
-GB_BYTES = 10**9
 SHOWN_MOVES = 3
 
 
@@ -62,7 +62,7 @@ class Site:
     prefix: str
     """Where the region's outputs are."""
     why: str
-    """A phrase: "has its inputs"."""
+    """A phrase: "where its inputs are"."""
     moves: tuple[Move, ...] = ()
 
     @property
@@ -87,18 +87,9 @@ def describe(sites: Sequence[Site]) -> str:
     sources = ", ".join(dict.fromkeys(move.source for move in moves if move.bytes))
     if sources:
         dollars = sum(site.dollars for site in sites)
-        found += f"; moves {size(sum(site.bytes for site in sites))} from {sources} (${dollars:,.2f})"
+        found += f"; moves {readable_bytes(sum(site.bytes for site in sites))} from {sources} (${dollars:,.2f})"
     unknown = list(dict.fromkeys(f"{move.what!r} from {move.source}" for move in moves if move.bytes is None))
     if unknown:
         more = f" and {len(unknown) - SHOWN_MOVES} more" if len(unknown) > SHOWN_MOVES else ""
         found += f"; moves {', '.join(unknown[:SHOWN_MOVES])}{more}, whose size is not known yet"
     return found
-
-
-def size(count: float) -> str:
-    """Bytes for people: "2.1 TB"."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -8,12 +8,13 @@ interrupted. infra/project.json has all of it, to be read.
 from __future__ import annotations
 
 import argparse
+import re
 
 from marin_assets.cli.cluster.slices_of import in_sentences
 from marin_assets.cli.options import OptionError
 from marin_assets.cli.output import print_line, print_stderr
 
-KINDS = ("user:", "group:", "serviceAccount:", "domain:")
+MEMBER = re.compile(r"(user|group|serviceAccount):[^@\s]+@[^@\s]+|domain:[^@\s]+")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     if options.yes == options.dry_run:
         raise OptionError("marin cluster project: look with --dry-run, then create what is missing with --yes.")
     for member in options.operator:
-        if not member.startswith(KINDS) or "@" not in member.replace("domain:", "@"):
+        if not MEMBER.fullmatch(member):
             raise OptionError(
                 f"marin cluster project: --operator is {member!r}, expected a member as IAM has it, such as "
                 "group:marin@example.org or user:me@example.org."

@@ -75,7 +75,9 @@ def _backup_path(name: str) -> str:
 
 
 def _back_up(path: str, settings: ClusterSettings, *, dry_run: bool) -> int:
+    # late, for their weight
     from marin_resources.ray_tpu.cluster.restart.backup import take_backup, write_backup
+    from marin_resources.storage.control.protocol import ConflictError, UnavailableError
 
     async def back_up(api: JobsApi) -> int:
         backup = await take_backup(api)
@@ -84,7 +86,11 @@ def _back_up(path: str, settings: ClusterSettings, *, dry_run: bool) -> int:
         print_line(f"{_counted(backup)} in {path}")
         return 0
 
-    code = call_cluster(settings, back_up)
+    try:
+        code = call_cluster(settings, back_up)
+    except (UnavailableError, ConflictError) as error:
+        print_stderr(f"The backup {path!r} cannot be written ({error}).")
+        code = 1
     if code:
         print_stderr("No job is backed up, and nothing is restarted. If its jobs may be lost: --without-jobs.")
     return code

@@ -7,7 +7,7 @@ import os
 from marin_assets.plan.sites.inputs import urls_in
 from marin_assets.step.graph import Node
 from marin_resources.ray_tpu.site import NoSiteError
-from marin_resources.storage.transfer.locations import foreign_to, refusal
+from marin_resources.storage.transfer.foreign_buckets import foreign_to, refusal
 from marin_resources.storage.transfer.regions import PREFIXES, declared_regions
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from marin_assets.plan.sites.inputs import parts_read, urls_in
 from marin_assets.step.graph import Node
 from marin_assets.step.resolve import mirror_budget_gb
 from marin_resources.output import Observed
-from marin_resources.ray_tpu.site import GB_BYTES, Needs
+from marin_resources.ray_tpu.site import Needs
 from marin_resources.storage.files import sizes_below
 from marin_resources.storage.manifest.manifest import read_manifest
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.transfer.account import default_budget_bytes
+from marin_resources.storage.transfer.account import GB_BYTES, default_budget_bytes
 
 
 def needs_of(node: Node, store: Store, inputs: Mapping[str, Observed], external: Mapping[str, str]) -> Needs:
@@ -21,6 +22,7 @@ def needs_of(node: Node, store: Store, inputs: Mapping[str, Observed], external:
     budget_gb = mirror_budget_gb(node.step)
     parts = parts_read(node)
 
+    @cache  # each cluster asks, and the answer may be a listing
     def size_of(name: str) -> int | None:
         if name in external:
             return sum(sizes_below(external[name]).values())

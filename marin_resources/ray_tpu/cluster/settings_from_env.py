@@ -64,6 +64,11 @@ def settings_from_env(cluster: str | None, **overrides: Any) -> ClusterSettings 
     return ClusterSettings(address=_checked_address(address, what), **fields)
 
 
+def is_on_cluster(cluster: str | None) -> bool:
+    """Whether steps run on a cluster or a fleet: that of `cluster`, else of MARIN_CLUSTER. Raises SettingError."""
+    return bool(cluster_names(cluster)) or settings_from_env(cluster) is not None
+
+
 def each_from_env() -> list[ClusterSettings]:
     """The settings of every cluster of MARIN_CLUSTER; none if it is not set. Raises SettingError."""
     names = cluster_names(None)

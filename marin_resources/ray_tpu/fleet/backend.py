@@ -7,22 +7,36 @@ attaches to the job there.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 
 from marin_resources.output import Holder
+from marin_resources.ray_tpu.backend import Backend
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.cluster.handle import JobHandle
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
 from marin_resources.ray_tpu.fleet.choose import choose_site, lack_of, may_hold
-from marin_resources.ray_tpu.fleet.fleet import Fleet
+from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
 from marin_resources.ray_tpu.requirements import Lack, Requirements
 from marin_resources.ray_tpu.site import Needs, Site
 from marin_resources.storage.output import job_notes
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 
-log = logging.getLogger(__name__)
+
+def backend_at(
+    cluster: str | None, prefix: str, backend_of: Callable[[ClusterSettings], ClusterBackend]
+) -> Backend[JobHandle]:
+    """The back end of the cluster, or of the fleet, of `cluster`, else of MARIN_CLUSTER, for outputs below `prefix`.
+
+    Raises SettingError.
+    """
+    fleet = fleet_from_env(cluster, prefix)
+    if fleet is not None:
+        return FleetBackend(fleet, backend_of)
+    settings = settings_from_env(cluster)
+    assert settings is not None  # the caller has asked `is_on_cluster`
+    return backend_of(settings)
 
 
 class FleetBackend:

@@ -14,23 +14,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from marin_resources.accelerators.catalogue import find_generation
 from marin_resources.clusters.cluster import Cluster
 from marin_resources.hardware import Resources, slice_type
 from marin_resources.ray_tpu.fleet.fleet import Fleet, Member
 from marin_resources.ray_tpu.requirements import Lack
-from marin_resources.ray_tpu.site import GB_BYTES, Move, Needs, NoSiteError, Site, size
-from marin_resources.storage.transfer.locations import foreign_to, refusal
+from marin_resources.ray_tpu.site import Move, Needs, NoSiteError, Site
+from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.transfer.account import GB_BYTES
+from marin_resources.storage.transfer.foreign_buckets import foreign_to, refusal
 from marin_resources.storage.usage.prices import declared_prices
 
 NAMED = 3
 
 
 def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
-    """The cluster for the step. `at`: the name of the one that has its job already. Raises NoSiteError."""
-    able = [member for member in fleet.members if at in (None, member.name)]
-    able = [member for member in able if may_hold(needs.resources, member.cluster)] or able[: at is not None]
+    """The cluster for the step. `at`: the name of the one that has its job already, which is not chosen again. Raises
+    NoSiteError."""
+    if at is not None:
+        return replace(_site(needs, fleet, fleet.member(at)), why="where its job is")
+    able = [member for member in fleet.members if may_hold(needs.resources, member.cluster)]
     if not able:
         raise NoSiteError(f"Step {needs.step!r} {lack_of(needs.resources, fleet).phrase}")
     able = _in_region_of(needs, able)
@@ -39,9 +44,8 @@ def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
     among = resumed or sites
     order = {member.name: (_dollars(needs.resources, member.cluster), i) for i, member in enumerate(able)}
     best = min(among, key=lambda site: (round(site.dollars, 2), *order[site.cluster]))
-    why = "where its job is" if at is not None else _why(needs, best, among, sites, bool(resumed), fleet)
     _require_budget(needs, best, sites)
-    return Site(**{**vars(best), "why": why})
+    return replace(best, why=_why(needs, best, among, sites, bool(resumed), fleet))
 
 
 def lack_of(resources: Resources, fleet: Fleet) -> Lack:
@@ -134,7 +138,7 @@ def _why(
         return "where an attempt before has left its files"
     others = [site for site in among if site is not best]
     if any(round(site.dollars, 2) > round(best.dollars, 2) for site in others):
-        return "where its inputs are" if not best.bytes else "where its inputs cost least to move"
+        return "where its inputs are" if not best.moves else "where its inputs cost least to move"
     prices = {site.cluster: _dollars(needs.resources, fleet.member(site.cluster).cluster) for site in among}
     if prices[best.cluster] < max(prices.values()):
         return f"where it costs least (${prices[best.cluster]:,.2f} an hour)"
@@ -145,13 +149,16 @@ def _require_budget(needs: Needs, best: Site, sites: Sequence[Site]) -> None:
     if best.bytes <= needs.budget_bytes:
         return
     largest = sorted(best.moves, key=lambda move: -(move.bytes or 0))
-    listed = ", ".join(f"{move.what!r} ({size(move.bytes or 0)}, in {move.source})" for move in largest[:NAMED])
+    listed = ", ".join(
+        f"{move.what!r} ({readable_bytes(move.bytes or 0)}, in {move.source})" for move in largest[:NAMED]
+    )
     more = f" and {len(largest) - NAMED} more" if len(largest) > NAMED else ""
     there = sorted({site.region for site in sites if site.bytes <= needs.budget_bytes})
     elsewhere = f", or run it in {' or '.join(there)}" if there else ""
     raise NoSiteError(
         f"Step {needs.step!r} would go to {best.cluster} in {best.region} and needs {listed}{more}: "
-        f"{size(best.bytes)} (${best.dollars:,.2f}), and its mirror budget is {size(needs.budget_bytes)}. "
-        f"Read an input by mirrored(…, budget_gb={math.ceil(best.bytes / GB_BYTES)}){elsewhere}, or give the cluster "
-        "of the inputs' region what the step requests."
+        f"{readable_bytes(best.bytes)} (${best.dollars:,.2f}), and its mirror budget is "
+        f"{readable_bytes(needs.budget_bytes)}. Read an input by mirrored(…, "
+        f"budget_gb={math.ceil(best.bytes / GB_BYTES)}){elsewhere}, or give the cluster of the inputs' region what the "
+        "step requests."
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from marin_resources.clusters.cluster import Cluster
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
@@ -53,10 +52,6 @@ class Fleet:
     declaration: str
     """The regions, as MARIN_MIRROR_PREFIXES has them."""
 
-    @cached_property
-    def home_region(self) -> str:
-        return self.region_of(self.home) or HOME
-
     def regions(self, local: str) -> Regions:
         """The regions as a machine in the region `local` sees them, with the prices to it."""
         return read_declaration(self.declaration, local, os.environ.get(PRICES, ""), own_prefix=self.home)
@@ -68,7 +63,8 @@ class Fleet:
 
     def prefixes(self) -> list[str]:
         """Of all regions, the home first."""
-        return list(dict.fromkeys([self.home, *(member.cluster.prefix for member in self.members)]))
+        declared = self.regions(self.members[0].cluster.region).all
+        return list(dict.fromkeys([self.home, *(region.prefix for region in declared)]))
 
     def member(self, name: str) -> Member:
         return next(member for member in self.members if member.name == name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from marin_resources.storage.control import control
@@ -148,6 +149,17 @@ def end_attempt(output_path: str, attempt: int, facts: Mapping[str, Any]) -> Non
         _write(output_path, attempt, {**read_attempt(output_path, attempt), **facts})
     except (ControlFileError, FileNotFoundError) as error:
         log.warning("the end of attempt %d (%s) cannot be recorded: %s", attempt, facts.get("outcome"), error)
+
+
+def end_stopped(path: str, attempt: int, reason: str) -> None:
+    """Mark an attempt as stopped, unless its worker has recorded its end itself."""
+    try:
+        marked = read_attempt(path, attempt)
+    except FileNotFoundError:
+        return  # it died before it wrote its mark, and has no history
+    if "outcome" not in marked:
+        ended = {"outcome": "stopped", "error": reason, "finished_at": datetime.now(UTC).isoformat()}
+        end_attempt(path, attempt, ended)
 
 
 def _mark(output_path: str, attempt: int) -> str:

@@ -20,11 +20,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from marin_resources.output import Status
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease.protocol import LeaseLostError
 from marin_resources.storage.manifest.manifest import FORMAT_VERSION, NAME, Manifest
 from marin_resources.storage.output.record import SHAPE as RECORD_SHAPE
+from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, VersionedJson
 
@@ -88,6 +90,16 @@ def read_commit(output_path: str) -> Commit | None:
         raise FORMAT.invalid(path, error) from error
 
 
+def recorded(path: str, found: Status) -> dict[str, Any] | None:
+    """The record of an output; the commit object's copy, if Marin has rewritten the file, as it does at each start."""
+    found_record = read_record(path)
+    if found is Status.SUCCESS and (found_record is None or "format_version" not in found_record):
+        committed = read_commit(path)
+        if committed is not None and committed.record is not None:
+            return dict(committed.record)
+    return found_record
+
+
 def claim_commit(output_path: str, *, fence: int, owner: str, identity: str, over: Commit | None) -> Commit:
     """Become the writer with this fence by replacing the commit `over` that was read. Raises ConflictError."""
     claimed = Commit(fence=fence, owner=owner, identity=identity, state=State.CLAIMED)
@@ -113,19 +125,6 @@ def publish_commit(output_path: str, claimed: Commit, manifest: Manifest, record
             f"Attempt {claimed.fence} at {output_path!r} may not publish: {whose}. "
             "Run again; complete outputs are reused."
         ) from None
-
-
-def copy_commit(data_path: str, committed: Commit) -> None:
-    """Write a complete output's commit object beside its data, which are in another region."""
-    control.put(join(data_path, NAME), committed.to_bytes())
-
-
-def remove_copies(data_path: str) -> None:
-    """Remove what was written beside the data when they were complete. The status is first: readers go by it."""
-    for name in (".executor_status", ".executor_info", NAME):
-        found = control.read(join(data_path, name))
-        if found is not None:
-            control.delete(join(data_path, name), expected=found.generation)
 
 
 def _swap(output_path: str, commit: Commit, expected: str | None) -> Commit:

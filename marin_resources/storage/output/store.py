@@ -33,6 +33,7 @@ from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostErro
 from marin_resources.storage.manifest import manifest
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, State
+from marin_resources.storage.output.copies import list_copies, look_elsewhere, withdraw_copies, write_copies
 from marin_resources.storage.output.done import Done, mark_done, marked_partitions, remove_marks
 from marin_resources.storage.output.late_writes import require_no_late_writes
 from marin_resources.storage.output.leftovers import (
@@ -98,9 +99,10 @@ class Store:
     def data_path(self, output: Output) -> str:
         """Where the data of the output are, or those of its latest attempt if it is not complete. Raises
         ControlFileError and UnavailableError."""
-        path = self.locate(output)
-        if status.read_status(path) is Status.SUCCESS:
-            return record.data_path_of(path)
+        observed = self._look(output)
+        if observed.status is Status.SUCCESS:
+            return observed.data_path
+        path = observed.path
         return attempts.latest_data_path(path, attempts.latest_attempt(path)) or path
 
     def has_begun(self, output: Output) -> bool:
@@ -236,7 +238,7 @@ class Store:
                 self._complete(output, path, now)
             elif status.read_status(path) is Status.RUNNING:
                 status.replace_status(path, Status.FAILED, seen)
-                _note_stopped(path, attempt, reason)
+                attempts.end_stopped(path, attempt, reason)
         except ConflictError:
             return  # another attempt took over while this process was paused
         finally:
@@ -254,23 +256,12 @@ class Store:
         found = status.read_status(path)
         if found is None:  # a worker acquires the lease before it writes a status, and may have died in between
             holder = lease.holder_of(path)
-            elsewhere = self._look_elsewhere(output) if holder is None else None
+            elsewhere = look_elsewhere(output, self.places(output)[1:]) if holder is None else None
             return elsewhere or Observed(path=path, holder=holder)
-        recorded = _recorded(path, found)
+        recorded = commit.recorded(path, found)
         holder = None if found is Status.SUCCESS else lease.holder_of(path)
         kind = record.match(recorded, output) if found is Status.SUCCESS else Match.SAME
         return Observed(path=path, status=found, record=recorded, holder=holder, match=kind)
-
-    def _look_elsewhere(self, output: Output) -> Observed | None:
-        """The output as another region has it complete, with its data: of a deployment whose home that is, of Marin, or
-        of this one, whose own home is lost."""
-        for place in self.places(output)[1:]:
-            if status.read_status(place) is Status.SUCCESS:
-                recorded = _recorded(place, Status.SUCCESS)
-                if (recorded or {}).get("data_path") in (None, place):
-                    matched = record.match(recorded, output)
-                    return Observed(path=place, status=Status.SUCCESS, record=recorded, match=matched)
-        return None
 
     def _begin(
         self,
@@ -287,9 +278,8 @@ class Store:
         latest = before.fence if before is not None and before.fence else attempts.latest_mark(path)
         if attempt <= latest:  # numbers of jobs that never began are skipped
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.")
-        if data_path != path:
-            make_folder(data_path)
-            _withdraw_copies(data_path)
+        copies = list_copies(data_path) if data_path != path else []
+        make_folder(data_path)
         leftovers = find_leftovers(data_path, known=latest > 0 or status.read_status(path) is not None)
         resumes = resumable and attempts.latest_identity(path, latest) == output.identity
         seen = status.status_generation(path)
@@ -300,6 +290,7 @@ class Store:
         except ConflictError:
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.") from None
         fault_points.reach("commit claimed")
+        withdraw_copies(copies)
         if leftovers.names and not resumes:
             move_aside(data_path, leftovers, str(latest), held)
             fault_points.reach("leftovers moved")
@@ -367,9 +358,7 @@ class Store:
         """Write what follows from the commit object of a complete output. Every process writes the same."""
         assert committed.record is not None
         if (data_path := committed.record.get("data_path")) is not None:
-            commit.copy_commit(data_path, committed)
-            record.write_record(data_path, committed.record)
-            status.write_status(data_path, Status.SUCCESS)
+            write_copies(data_path, committed)
             fault_points.reach("region complete")
         record.write_record(path, committed.record)
         fault_points.reach("record written")
@@ -392,40 +381,6 @@ class Store:
             "finished_at": now.isoformat(),
             "duration_s": round((now - claim.began).total_seconds(), 3),
         }
-
-
-def _withdraw_copies(data_path: str) -> None:
-    """Remove the copies of control files of an output that is computed again. Raises StoreError, and removes nothing,
-    if the control files there are no copies, but those of a deployment whose home is that region."""
-    ours = (record.read_record(data_path) or {}).get("data_path") == data_path
-    foreign = status.read_status(data_path) or commit.read_commit(data_path) or lease.holder_of(data_path)
-    if foreign is not None and not ours:
-        raise StoreError(
-            f"{data_path!r} is an output of another deployment, whose MARIN_PREFIX is in that region, so it is not "
-            "touched. Two deployments that share a region have one home: give both the same MARIN_PREFIX."
-        )
-    commit.remove_copies(data_path)
-
-
-def _note_stopped(path: str, attempt: int, reason: str) -> None:
-    """Mark an attempt as stopped, unless its worker has recorded its end itself."""
-    try:
-        marked = attempts.read_attempt(path, attempt)
-    except FileNotFoundError:
-        return  # it died before it wrote its mark, and has no history
-    if "outcome" not in marked:
-        ended = {"outcome": "stopped", "error": reason, "finished_at": datetime.now(UTC).isoformat()}
-        attempts.end_attempt(path, attempt, ended)
-
-
-def _recorded(path: str, found: Status) -> dict[str, Any] | None:
-    """The record of an output; the commit object's copy, if Marin has rewritten the file, as it does at each start."""
-    recorded = record.read_record(path)
-    if found is Status.SUCCESS and (recorded is None or "format_version" not in recorded):
-        committed = commit.read_commit(path)
-        if committed is not None and committed.record is not None:
-            return dict(committed.record)
-    return recorded
 
 
 def other_version_message(output: Output, path: str) -> str:

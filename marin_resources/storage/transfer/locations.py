@@ -1,24 +1,11 @@
-"""The region of a bucket, and which buckets a step may read though they are in another region.
-
-    MARIN_FOREIGN_BUCKETS   commoncrawl,their-data     names of buckets that may be read from any region
-
-A plain gs:// path is read where it is, each time anew, and Google charges for what leaves its region. So a step whose
-config has such a path goes to the bucket's region, or is refused.
-"""
+"""Where a bucket is: the region that Google has for it."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
-from marin_resources.settings import SettingError
 from marin_resources.storage.filesystem import filesystem_of
-from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 
-VARIABLE = "MARIN_FOREIGN_BUCKETS"
-SHOWN = 3
 MULTI_REGIONS = {"us": ("us-",), "eu": ("europe-",), "asia": ("asia-",)}
 """Location of a bucket -> how the names of regions begin, between which and it Google charges nothing or little
 (cloud.google.com/storage/docs/locations)."""
@@ -29,57 +16,8 @@ DUAL_REGIONS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Foreign:
-    """A bucket in another region."""
-
-    path: str
-    bucket: str
-    location: str | None
-    """As Google has it: "us-east1", "eu"; None if it cannot be read."""
-    why: str = ""
-    """Why not."""
-
-    def describe(self) -> str:
-        """A phrase: "'gs://x/raw', which is in us-east1"."""
-        known = f"which is in {self.location}"
-        return f"{self.path!r}, {known if self.location else f'whose region cannot be read ({self.why})'}"
-
-
 class BucketUnreadableError(OSError):
     """Where a bucket is cannot be read."""
-
-
-def foreign_to(region: str, paths: Iterable[str]) -> list[Foreign]:
-    """The gs:// paths whose buckets are not in the region, and not allowed by name. One request for a bucket, once.
-
-    Raises SettingError.
-    """
-    allowed = allowed_buckets()
-    found = []
-    for path in paths:
-        bucket = without_scheme(path).partition("/")[0]
-        if kind_of(path) is not StoreKind.GCS or bucket in allowed:
-            continue
-        try:
-            location, why = location_of(bucket), ""
-        except BucketUnreadableError as error:
-            location, why = None, str(error)
-        if location is None or not is_in(region, location):
-            found.append(Foreign(path=path, bucket=bucket, location=location, why=why))
-    return found
-
-
-def refusal(step: str, where: str, foreign: Sequence[Foreign]) -> str:
-    """The sentence that refuses a step which would run at `where`."""
-    listed = ", ".join(each.describe() for each in foreign[:SHOWN])
-    more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
-    buckets = ",".join(dict.fromkeys(each.bucket for each in foreign))
-    return (
-        f"Step {step!r} would run on {where} and its config has {listed}{more}. Give a path below the prefix, which "
-        "comes through the mirror on the step's budget, run it where the bucket is, or allow the bucket by name: "
-        f"{VARIABLE}={buckets}."
-    )
 
 
 def is_in(region: str, location: str) -> bool:
@@ -96,25 +34,7 @@ def location_of(bucket: str) -> str:
     fs, _ = filesystem_of(f"gs://{bucket}")
     try:
         found = fs.call("GET", "b/{}", bucket, fields="location,customPlacementConfig", json_out=True)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # of gcsfs, of its credentials, of aiohttp: without a base in common
         raise BucketUnreadableError(" ".join(str(error).split())[:200] or type(error).__name__) from None
     regions = (found.get("customPlacementConfig") or {}).get("dataLocations")
     return "+".join(sorted(regions)).lower() if regions else str(found["location"]).lower()
-
-
-def allowed_buckets() -> frozenset[str]:
-    """The buckets of MARIN_FOREIGN_BUCKETS. Raises SettingError for what is no name of a bucket."""
-    given = os.environ.get(VARIABLE, "")
-    names = [name.strip().removeprefix("gs://").rstrip("/") for name in given.split(",") if name.strip()]
-    for name in names:
-        if "/" in name or ":" in name:
-            raise SettingError(
-                f"{VARIABLE} is {given!r}, and {name!r} in it is no bucket. Write names of buckets between commas: "
-                "commoncrawl,their-data."
-            )
-    return frozenset(names)
-
-
-def check_environment() -> None:
-    """Check the variable. Raises SettingError."""
-    allowed_buckets()

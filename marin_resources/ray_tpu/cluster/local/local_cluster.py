@@ -88,7 +88,7 @@ def restart(*, state: Path | None = None) -> LocalCluster:
 
 
 def _start_again(folder: Path, cluster: LocalCluster) -> LocalCluster:
-    """Start the head of a record. One that is too slow is started once more; the record is kept if that fails too."""
+    """Start the head of a record; one that is too slow several times, as the first head. The record is kept."""
     for start in range(1, STARTS + 1):
         write_cluster(folder, cluster)
         cluster = with_head(cluster, start_head(cluster))

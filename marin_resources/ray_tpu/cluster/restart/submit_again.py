@@ -16,12 +16,13 @@ from datetime import UTC, datetime
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
 from marin_resources.ray_tpu.cluster.code.kept import read_kept
 from marin_resources.ray_tpu.cluster.code.python import python_for
-from marin_resources.ray_tpu.cluster.errors import JobExistsError
+from marin_resources.ray_tpu.cluster.errors import ApiError, JobExistsError
 from marin_resources.ray_tpu.cluster.handle import submission_id
 from marin_resources.ray_tpu.cluster.restart.backup import Backup, Command
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.submission import submit_note
+from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import has_begun
@@ -90,7 +91,7 @@ class _Again:
             if note is None:
                 return Restored(job=path, fate=Fate.NEEDLESS, why="its output was removed")
             return await self._step(note, path)
-        except (ControlFileError, UnavailableError) as error:
+        except (ControlFileError, UnavailableError, MissingRequirementError) as error:
             return Restored(job=path, fate=Fate.LOST, why=str(error))
 
     async def command(self, command: Command) -> Restored:
@@ -108,6 +109,8 @@ class _Again:
             await self.retry.call(request)
         except JobExistsError:
             return Restored(job=command.id, fate=Fate.NEEDLESS, why="the cluster has it")
+        except ApiError as error:
+            return Restored(job=command.id, fate=Fate.LOST, why=str(error))
         return Restored(job=command.id, fate=Fate.SUBMITTED)
 
     async def _step(self, note: JobNote, path: str) -> Restored:
@@ -127,6 +130,7 @@ class _Again:
             return Restored(job=note.submission_id, fate=Fate.NEEDLESS, why="a later attempt has been submitted")
         if (lack := await self._ship(note.code.get("package"), task.prefix)) is not None:
             return Restored(job=note.submission_id, fate=Fate.LOST, why=lack)
+        self._python_of(note)  # before anything is written
         await asyncio.to_thread(store.mark_stopped, task.output, note.attempt, RESTARTED)
         await asyncio.to_thread(job_notes.add_ended, path, RESTARTED)
         return await self._submit(note)
@@ -152,12 +156,17 @@ class _Again:
 
     async def _post(self, note: JobNote) -> Restored:
         """Submit the job of a note, which the cluster may have already."""
-        task, path = note.task, job_notes.note_path(note.task.path, note.attempt)
-        python = python_for(f"Step {task.output.label!r}", task.extras, self.settings)
-        refusal = await submit_note(note, path, python, api=self.api, settings=self.settings, retry=self.retry)
+        path = job_notes.note_path(note.task.path, note.attempt)
+        refusal = await submit_note(
+            note, path, self._python_of(note), api=self.api, settings=self.settings, retry=self.retry
+        )
         if refusal is not None:
             return Restored(job=note.submission_id, fate=Fate.LOST, why=refusal.error)
         return Restored(job=note.submission_id, fate=Fate.SUBMITTED)
+
+    def _python_of(self, note: JobNote) -> str:
+        """The Python of the nodes that has what the step requires. Raises MissingRequirementError."""
+        return python_for(f"Step {note.task.output.label!r}", note.task.extras, self.settings)
 
     async def _ship(self, uri: str | None, prefix: str) -> str | None:
         """Upload a package that the new head lacks; return why that cannot be."""

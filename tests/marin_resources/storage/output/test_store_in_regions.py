@@ -21,6 +21,7 @@ from marin_resources.storage.files import sizes_below
 from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.mirror import copy_record, local_path_of
 from marin_resources.storage.output import commit, record, status
+from marin_resources.storage.output.copies import list_copies, withdraw_copies, write_copies
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.output.verify import verify_output
 from marin_resources.storage.paths import join
@@ -152,6 +153,21 @@ def test_a_region_that_computes_anew_no_longer_says_that_it_is_complete(places: 
     assert (status.read_status(east), record.read_record(east), commit.read_commit(east)) == (None, None, None)
 
 
+def test_a_claimant_that_was_paused_withdraws_nothing_of_a_newer_attempt(places: Places) -> None:
+    """It has listed the copies, and was taken for dead. By generation the newer ones are others."""
+    east = places.make(places.east).data_path
+    listed = list_copies(east)
+    assert [copy.path.rpartition("/")[2] for copy in listed] == [".executor_status", ".executor_info", "manifest.json"]
+    committed = commit.read_commit(east)
+    assert committed is not None
+    withdraw_copies(listed)
+    assert status.read_status(east) is None
+    write_copies(east, committed)
+    withdraw_copies(listed)
+    assert status.read_status(east) is Status.SUCCESS
+    assert Store(places.east).look([X])[X].done
+
+
 def test_what_another_deployment_has_completed_in_a_region_counts_and_is_not_touched(places: Places) -> None:
     """Its home is that region: it knows nothing of ours, and its files are no copies."""
     theirs = Store(places.east)
@@ -173,6 +189,7 @@ def test_a_home_that_was_lost_is_no_reason_to_compute_again(places: Places) -> N
     places.make(places.east)
     seen = Store(places.west, [places.home, places.east]).look([X])[X]
     assert (seen.done, seen.path) == (True, places.store.locate(X, places.east))
+    assert Store(places.west, [places.east]).data_path(X) == seen.path
 
 
 def test_another_version_in_a_region_is_not_taken_for_this_one(places: Places) -> None:
@@ -189,6 +206,7 @@ import sys
 from marin_resources.output import Output
 from marin_resources.storage.paths import join
 from marin_resources.storage.files import write_bytes
+from marin_resources.storage.output.copies import list_copies, withdraw_copies, write_copies
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.lease.protocol import LeaseHeldError
 home, region, attempt = sys.argv[1], sys.argv[2], int(sys.argv[3])

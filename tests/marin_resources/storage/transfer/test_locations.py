@@ -6,7 +6,8 @@ import object_stores
 import pytest
 
 from marin_resources.settings import SettingError
-from marin_resources.storage.transfer.locations import allowed_buckets, foreign_to, is_in
+from marin_resources.storage.transfer.foreign_buckets import allowed_buckets, foreign_to
+from marin_resources.storage.transfer.locations import is_in
 
 
 @pytest.mark.parametrize(
