@@ -107,6 +107,8 @@ class Observed:
     match: Match = Match.SAME
     damage: str = ""
     """One sentence about a control file that cannot be used; then the other fields are not known."""
+    listed: bool = False
+    """Whether a marker says that it is complete. Its status was not read, and its record has no result."""
 
     @property
     def done(self) -> bool:

@@ -45,7 +45,7 @@ def known_partitions(graph: Graph, store: Store, nodes: Iterable[Node]) -> dict[
             if (output.name, output.version) != (step.name, step.version.hash):
                 continue
             if output.partition in done:
-                found[output] = Observed(path=store.locate(output), status=Status.SUCCESS)
+                found[output] = Observed(path=store.locate(output), status=Status.SUCCESS, listed=True)
             elif output.partition not in there:
                 found[output] = Observed(path=store.locate(output))
     return found

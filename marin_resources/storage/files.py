@@ -73,6 +73,27 @@ def names_in(path: str, starting: str = "") -> list[str]:
         return []
 
 
+def names_below(path: str) -> list[str]:
+    """The paths below a folder of all files in it, in no order, by one listing; none if it does not exist."""
+    if is_local(path):
+        return list(_names_on_disk(absolute(path), ""))
+    fs, root = filesystem_of(path)
+    return [name[len(root) :].strip("/") for name in fs.find(root) if not name.endswith("/")]
+
+
+def _names_on_disk(folder: str, before: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as found:
+            entries = list(found)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _names_on_disk(entry.path, f"{before}{entry.name}/")
+        else:
+            yield f"{before}{entry.name}"
+
+
 def folders_in(path: str) -> list[str]:
     """The names of the folders directly in a folder, in no order, by one listing; none if it does not exist."""
     try:

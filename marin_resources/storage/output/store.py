@@ -27,6 +27,9 @@ from marin_resources.settings import normalize_prefix
 from marin_resources.storage import fault_points
 from marin_resources.storage.control.conditions import require_conditions
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
+from marin_resources.storage.done import marks
+from marin_resources.storage.done import partitions as done_partitions
+from marin_resources.storage.done.partitions import Done
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
@@ -34,7 +37,6 @@ from marin_resources.storage.manifest import manifest
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, State
 from marin_resources.storage.output.copies import list_copies, look_elsewhere, withdraw_copies, write_copies
-from marin_resources.storage.output.done import Done, mark_done, marked_partitions, remove_marks
 from marin_resources.storage.output.late_writes import require_no_late_writes
 from marin_resources.storage.output.leftovers import (
     StoreError,
@@ -126,7 +128,9 @@ class Store:
         `there`: what `partitions` has returned, if that is known.
         """
         folders = frozenset(self.partitions(whole) if there is None else there)
-        return {key: done for key, done in marked_partitions(self.prefix, whole).items() if key in folders}
+        return {
+            key: done for key, done in done_partitions.marked_partitions(self.prefix, whole).items() if key in folders
+        }
 
     def partitions(self, whole: Output) -> list[str]:
         """The keys that have a folder in the version `whole`, in whatever state, by one listing; sorted."""
@@ -134,10 +138,13 @@ class Store:
         return sorted(key for key in keys if key is not None)
 
     def mark_done(self, output: Output, record: Mapping[str, Any]) -> None:
-        """Write the marker of a complete partition that lacks it; a warning if the store does not answer."""
+        """Write the marker of a complete output that lacks it; a warning if the store does not answer, or refuses it."""
         try:
-            mark_done(self.prefix, output, record)
-        except UnavailableError as error:  # the output is complete without it; the next run writes it
+            if output.partition is None:
+                marks.write_mark(self.prefix, marks.mark_of(output, record))
+            else:
+                done_partitions.mark_done(self.prefix, output, record)
+        except (UnavailableError, OSError) as error:  # the output is complete without it; the next look writes it
             log.warning("the marker of %s could not be written: %s", output.label, error)
 
     def claim(
@@ -294,8 +301,7 @@ class Store:
         if leftovers.names and not resumes:
             move_aside(data_path, leftovers, str(latest), held)
             fault_points.reach("leftovers moved")
-        if output.partition is not None:
-            remove_marks(self.prefix, output)
+        (marks if output.partition is None else done_partitions).remove_marks(self.prefix, output)
         began = datetime.now(UTC)
         who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "run_id": run_id}
         who |= {} if data_path == path else {"data_path": data_path}
@@ -364,8 +370,7 @@ class Store:
         fault_points.reach("record written")
         status.write_status(path, Status.SUCCESS)
         fault_points.reach("status success")
-        if output.partition is not None:
-            self.mark_done(output, committed.record)
+        self.mark_done(output, committed.record)
         ended = {"outcome": "success", "finished_at": committed.record.get("finished_at")}
         attempts.end_attempt(path, committed.fence, ended)
         fault_points.reach("attempt ended")

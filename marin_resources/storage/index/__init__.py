@@ -1,0 +1,1 @@
+"""Look at thousands of outputs by few requests, on the markers and packs of `storage/done`. It imports the store."""

@@ -1,0 +1,113 @@
+"""The complete outputs below a prefix: their markers by one listing, their records from packs.
+
+In:  a prefix.   Out: markers, and records without the function's result.   Written: packs, where this process may.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+from marin_resources.output import Output, Status
+from marin_resources.settings import normalize_prefix
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.done import packs
+from marin_resources.storage.done.marks import Mark, list_marks, seconds_of
+from marin_resources.storage.output.commit import recorded
+from marin_resources.storage.paths import is_local, join
+from marin_resources.versioned_json import ControlFileError
+
+THREADS = 32
+WORTH_A_PACK = 2
+"""Packs are read for so many records each, or more; fewer records are read one by one."""
+
+log = logging.getLogger(__name__)
+
+
+class CompleteOutputs:
+    """The complete outputs below a prefix, as they were listed when this object was first asked."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = normalize_prefix(prefix)
+        self._records: packs.Records = {}
+        self._packed: packs.Records | None = None
+
+    @cached_property
+    def marks(self) -> list[Mark]:
+        """All markers, in no order. An output that was removed by hand still has one."""
+        return list_marks(self.prefix)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, list[Mark]]:
+        """Name of a step -> the markers of its versions, the newest first."""
+        found: dict[str, list[Mark]] = {}
+        for mark in sorted(self.marks, key=lambda mark: (-mark.finished_s, mark.version)):
+            found.setdefault(mark.name, []).append(mark)
+        return found
+
+    def mark_of(self, output: Output) -> Mark | None:
+        """The newest marker of this name and these six digits, of whatever identity."""
+        found = self.by_name.get(output.name, ())
+        return next((mark for mark in found if mark.version == output.version), None)
+
+    def path_of(self, mark: Mark) -> str:
+        """Where the output of a marker is, unless its step has an override."""
+        return join(self.prefix, f"{mark.name}-{mark.version}")
+
+    def records(self, marks: Iterable[Mark], places: Mapping[Mark, str] | None = None) -> dict[Mark, dict[str, Any]]:
+        """The records of these outputs. One whose record is gone, damaged, or of another attempt is left out.
+
+        `places`: where the outputs with an override are.
+        """
+        wanted = list(dict.fromkeys(marks))
+        self._read_packs([mark for mark in wanted if mark.file not in self._records])
+        left = [mark for mark in wanted if mark.file not in self._records]
+        self.add(self._read_one_by_one(left, places or {}))
+        return {mark: self._records[mark.file] for mark in wanted if mark.file in self._records}
+
+    def add(self, read: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep records that were read one by one, by the file of their marker, and pack them if they are many.
+
+        Without the right to write, the next plan reads them one by one again.
+        """
+        slim = {file: packs.slim(record) for file, record in read.items()}
+        self._records.update(slim)
+        try:
+            packs.keep_packed(self.prefix, slim, self._names_of_packs, self._packed, self.marks)
+        except (OSError, UnavailableError) as error:
+            log.info("records could not be packed below %s: %s", self.prefix, error)
+
+    @cached_property
+    def _names_of_packs(self) -> list[str]:
+        return packs.names_of_packs(self.prefix)
+
+    def _read_packs(self, missing: list[Mark]) -> None:
+        if not missing or self._packed is not None or len(missing) < WORTH_A_PACK * len(self._names_of_packs):
+            return
+        self._packed = packs.read_packs(self.prefix, self._names_of_packs)
+        self._records = {**self._packed, **self._records}
+
+    def _read_one_by_one(self, marks: list[Mark], places: Mapping[Mark, str]) -> packs.Records:
+        paths = [places.get(mark) or self.path_of(mark) for mark in marks]
+        if is_local(self.prefix):  # threads would take longer to start
+            found = list(map(_read, paths))
+        else:
+            with ThreadPoolExecutor(THREADS) as pool:
+                found = list(pool.map(_read, paths))
+        both = zip(marks, found, strict=True)
+        return {mark.file: record for mark, record in both if record is not None and _is_of(mark, record)}
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    try:
+        return recorded(path, Status.SUCCESS)
+    except ControlFileError:
+        return None
+
+
+def _is_of(mark: Mark, record: Mapping[str, Any]) -> bool:
+    """Whether the record is of the attempt that wrote the marker."""
+    return seconds_of(record) == mark.finished_s and (record.get("attempt") or 0) == mark.attempt

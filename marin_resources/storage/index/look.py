@@ -1,0 +1,77 @@
+"""The states of thousands of outputs by few requests: what their markers and the listings of folders say.
+
+In:  outputs without partitions.   Out: their states.   Written: the markers that complete outputs lack.
+
+An output with a marker and a folder is complete; without a folder it was never begun. What has a folder and no marker
+is read file by file: it failed, is being computed, or was completed by Marin, whose buckets have no markers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from marin_resources.output import Match, Observed, Output, Status
+from marin_resources.storage.done.marks import mark_of
+from marin_resources.storage.files import folders_in
+from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import is_local
+
+THREADS = 32
+
+
+def look_in_bulk(store: Store, outputs: Iterable[Output], complete: CompleteOutputs) -> dict[Output, Observed]:
+    """The state of each output. Of a complete one it is what its marker and its record say, and the run reads more.
+
+    Raises UnavailableError.
+    """
+    wanted = list(dict.fromkeys(outputs))
+    there = _existing({place for output in wanted for place in store.places(output)})
+    found: dict[Output, Observed] = {}
+    marked = {}
+    for output in wanted:
+        path = store.locate(output)
+        mark = complete.mark_of(output)
+        if path in there and mark is not None and mark.is_of(output):
+            marked[output] = mark
+        elif there.isdisjoint(store.places(output)):
+            found[output] = Observed(path=path)
+    records = complete.records(marked.values(), {mark: store.locate(output) for output, mark in marked.items()})
+    for output, mark in marked.items():
+        if mark in records:
+            found[output] = Observed(
+                path=store.locate(output), status=Status.SUCCESS, record=records[mark], listed=True
+            )
+    read = store.look(output for output in wanted if output not in found)
+    _mark(store, complete, {output: each for output, each in read.items() if each.done and each.match is Match.SAME})
+    return {**found, **read}
+
+
+def _mark(store: Store, complete: CompleteOutputs, unmarked: Mapping[Output, Observed]) -> None:
+    """Write the markers of complete outputs without one, and keep their records."""
+    records = {output: each.record or {} for output, each in unmarked.items()}
+    if is_local(store.prefix):
+        for output, record in records.items():
+            store.mark_done(output, record)
+    elif records:
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(store.mark_done, records.keys(), records.values()))
+    complete.add({mark_of(output, record).file: record for output, record in records.items()})
+
+
+def _existing(paths: Collection[str]) -> frozenset[str]:
+    """Those of the paths that are folders, by one listing of each folder that holds some of them."""
+    parents = sorted({_split(path)[0] for path in paths})
+    if all(map(is_local, parents)):  # threads would take longer to start
+        listed = list(map(folders_in, parents))
+    else:
+        with ThreadPoolExecutor(THREADS) as pool:
+            listed = list(pool.map(folders_in, parents))
+    there = {(parent, name) for parent, names in zip(parents, listed, strict=True) for name in names}
+    return frozenset(path for path in paths if _split(path) in there)
+
+
+def _split(path: str) -> tuple[str, str]:
+    parent, _, name = path.rstrip("/").rpartition("/")
+    return parent, name
