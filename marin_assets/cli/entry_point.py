@@ -25,30 +25,22 @@ from marin_assets.assets.run_origin import LocationJob
 from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
 from marin_assets.cli.partition_options import add_keys_of, add_partition_options, chosen_runs
 from marin_assets.plan.experiments_folder import experiment_of_script
-from marin_assets.plan.facts import manifest_digest
-from marin_assets.plan.known_partitions import known_partitions
-from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.partition_runs import PartitionRun
-from marin_assets.plan.plan import Action, Planned, plan, refuse
-from marin_assets.plan.requirements import lacks_of
+from marin_assets.plan.plan import Action, Planned
+from marin_assets.plan.prepare import prepare_plan
 from marin_assets.plan.script import hand_over
-from marin_assets.plan.sites.planned import with_sites
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
-from marin_resources.drift.drift import Drift
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
-from marin_resources.ray_tpu.fleet.fleet import fleet_from_env, store_at
+from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.ray_tpu.site import describe as describe_sites
 from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.manifest.largest_first import map_largest_first
-from marin_resources.storage.output.control_files import Damage, find_damage_ahead
-from marin_resources.storage.output.store import LOOK_THREADS, Store
-from marin_resources.storage.paths import is_local
+from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
@@ -131,33 +123,6 @@ def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
     return [node for node in graph if node in wanted]
 
 
-def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
-    """The plan of `nodes`, from one look at the outputs of the graph and at the partitions among `nodes` and what they
-    read, with the drift of reused outputs."""
-    known = known_partitions(graph, store, nodes)
-    beside = [node.output for node in graph if node.step.partitions is None]
-    asked = [output for node in nodes for output in (*node.inputs.values(), node.output)]
-    observed = {**store.look(output for output in [*beside, *asked] if output not in known), **known}
-
-    def look_ahead(node: Node) -> Damage | None:
-        return find_damage_ahead(observed[node.output], resumable=node.step.resumable)
-
-    looked = [node for node in nodes if node.output not in known]
-    if is_local(store.prefix):  # threads would take longer to start
-        found = list(map(look_ahead, looked))
-    else:
-        found = map_largest_first(look_ahead, looked, size=lambda _: 0, threads=LOOK_THREADS)
-    damage = dict(zip(looked, found, strict=True))
-
-    def drift(node: Node) -> tuple[Drift, ...]:
-        if node.output in known:
-            return ()
-        digests = {label: manifest_digest(observed[output]) for label, output in node.inputs.items()}
-        return drift_of(node, graph, store, observed[node.output], digests)[0]
-
-    return plan(graph, observed, nodes, drift, damage.get)
-
-
 def print_plan(planned: Sequence[Planned]) -> int:
     """Print the action, path and reason of each step. Returns the exit code: 1 if a control file is damaged, or a step
     lacks something that it requires."""
@@ -216,11 +181,7 @@ def plan_or_materialize(
     runs = chosen_runs(nodes, options.partition, options.partition_range)
     if options.dry_run:
         require_reachable(store.prefix)
-        planned = plan_with_drift(graph, store, [node for run in runs for node in run.outputs()])
-        lacks = lacks_of((item.node for item in planned if item.action is Action.RUN), store.prefix)
-        planned = refuse(planned, lacks)
-        fleet = fleet_from_env(None, store.prefix)
-        return print_plan(planned if fleet is None else with_sites(planned, store, fleet))
+        return print_plan(prepare_plan(graph, store, [node for run in runs for node in run.outputs()]))
     return _materialize(name, graph, runs, store, options, description, of_job)
 
 
