@@ -16,9 +16,9 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from marin_assets.assets.experiment_record import write_experiment
 from marin_assets.assets.run_origin import LocationJob
@@ -26,8 +26,6 @@ from marin_assets.cli.options import OptionError, OptionParser, add_prefix, pref
 from marin_assets.cli.partition_options import add_keys_of, add_partition_options, chosen_runs
 from marin_assets.plan.experiments_folder import experiment_of_script
 from marin_assets.plan.partition_runs import PartitionRun
-from marin_assets.plan.plan import Action, Planned
-from marin_assets.plan.prepare import prepare_plan
 from marin_assets.plan.script import hand_over
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
@@ -36,7 +34,6 @@ from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
 from marin_resources.ray_tpu.fleet.fleet import store_at
-from marin_resources.ray_tpu.site import describe as describe_sites
 from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
@@ -45,9 +42,11 @@ from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
 
+if TYPE_CHECKING:
+    from marin_assets.plan.plan import Planned
+
 SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, ControlFileError)
 """Errors that are complete sentences. Any other one is a bug and keeps its traceback."""
-SHOWN_KEYS = 8
 
 
 def executor_main(
@@ -123,44 +122,9 @@ def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
     return [node for node in graph if node in wanted]
 
 
-def print_plan(planned: Sequence[Planned]) -> int:
-    """Print the action, path and reason of each step. Returns the exit code: 1 if a control file is damaged, or a step
-    lacks something that it requires."""
-    for items in _alike(planned):
-        first, path = items[0], items[0].observed.path
-        if first.node.key is not None:
-            path = f"{path.rpartition('/')[0]}  {_listed([str(item.node.key) for item in items])}"
-        print(f"{first.action:8} {path}\n         {first.reason}")
-        sites = [item.site for item in items if item.site is not None]
-        if sites:
-            print(f"         {describe_sites(sites)}")
-    counts = {action: sum(item.action is action for item in planned) for action in Action}
-    shown = {action: action if action is Action.BLOCKED else f"to {action}" for action in Action}
-    print(", ".join(f"{count} {shown[action]}" for action, count in counts.items() if count))
+def exit_code_of(planned: Sequence[Planned]) -> int:
+    """Of a command that prints a plan: 1 if a control file is damaged, or a step lacks something that it requires."""
     return 1 if any(item.damage or item.lacks for item in planned) else 0
-
-
-def _alike(planned: Sequence[Planned]) -> Iterator[list[Planned]]:
-    """The partitions of one step with the same action, reason and cluster together; every other output by itself."""
-    partitions: dict[tuple[Any, ...], list[Planned]] = {}
-
-    def key(item: Planned) -> tuple[Any, ...]:
-        site = item.site
-        return item.node.step, item.action, item.reason, None if site is None else (site.cluster, site.why)
-
-    for item in planned:
-        if item.node.key is not None:
-            partitions.setdefault(key(item), []).append(item)
-    for item in planned:
-        if item.node.key is None:
-            yield [item]
-        elif (found := partitions.pop(key(item), None)) is not None:
-            yield found
-
-
-def _listed(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
-    return f"{len(keys)} partitions: {', '.join(keys[:SHOWN_KEYS])}{more}" if len(keys) > 1 else f"[{keys[0]}]"
 
 
 def plan_or_materialize(
@@ -181,7 +145,14 @@ def plan_or_materialize(
     runs = chosen_runs(nodes, options.partition, options.partition_range)
     if options.dry_run:
         require_reachable(store.prefix)
-        return print_plan(prepare_plan(graph, store, [node for run in runs for node in run.outputs()]))
+        # late, for their weight: every load of the code location imports this module
+        from marin_assets.plan.prepare import prepare_plan
+        from marin_assets.plan.shown.text import lines_of
+
+        planned = prepare_plan(graph, store, [node for run in runs for node in run.outputs()])
+        for line in lines_of(planned, one_by_one=True):
+            print(line)
+        return exit_code_of(planned)
     return _materialize(name, graph, runs, store, options, description, of_job)
 
 
