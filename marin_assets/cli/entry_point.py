@@ -20,12 +20,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from marin_assets.assets.experiment_record import write_experiment
 from marin_assets.assets.run_origin import LocationJob
 from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
-from marin_assets.cli.partition_options import add_keys_of, add_partition_options, chosen_runs
+from marin_assets.cli.partition_options import add_partition_options, chosen_runs
 from marin_assets.plan.experiments_folder import experiment_of_script
-from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.script import hand_over
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
@@ -34,7 +32,7 @@ from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
 from marin_resources.ray_tpu.fleet.fleet import store_at
-from marin_resources.settings import SettingError, ensure_dagster_home
+from marin_resources.settings import SettingError
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import Store
@@ -143,62 +141,19 @@ def plan_or_materialize(
     """
     refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     runs = chosen_runs(nodes, options.partition, options.partition_range)
-    if options.dry_run:
-        require_reachable(store.prefix)
-        # late, for their weight: every load of the code location imports this module
-        from marin_assets.plan.prepare import prepare_plan
-        from marin_assets.plan.shown.text import lines_of
+    require_reachable(store.prefix)
+    # late, for their weight: every load of the code location imports this module
+    from marin_assets.cli.run_plan import Job, carry_out
+    from marin_assets.plan.prepare import prepare_plan
+    from marin_assets.plan.shown.text import lines_of
 
-        planned = prepare_plan(graph, store, [node for run in runs for node in run.outputs()])
+    planned = prepare_plan(graph, store, [node for run in runs for node in run.outputs()])
+    if options.dry_run:
         for line in lines_of(planned, one_by_one=True):
             print(line)
         return exit_code_of(planned)
-    return _materialize(name, graph, runs, store, options, description, of_job)
-
-
-def _materialize(
-    name: str,
-    graph: Graph,
-    runs: Sequence[PartitionRun],
-    store: Store,
-    options: argparse.Namespace,
-    description: str | None,
-    of_job: LocationJob | None,
-) -> int:
-    # The late import breaks a weight: Dagster takes a second, and a dry run or a wrong option answers without it.
-    from marin_assets.assets.run import run_graph
-
-    home = ensure_dagster_home()
-    try:
-        require_reachable(store.prefix)
-        path = write_experiment(name, graph, store, description)
-    except UnavailableError as error:
-        raise SettingError(f"The prefix {store.prefix!r} cannot be written: {error}") from error
-    except OSError as error:
-        raise SettingError(
-            f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."
-        ) from error
-    print(f"experiment: {path}", file=sys.stderr)
-    for run in runs:
-        add_keys_of(run)
-        ended = run_graph(
-            name,
-            graph,
-            run.nodes,
-            keys=run.keys,
-            of_job=of_job,
-            max_concurrent=options.max_concurrent,
-            wait_for_others=not options.fail_if_held,
-        )
-        print(f"run: {ended.run_id} in {home} (make dev shows it)", file=sys.stderr)
-        print(f"{ended.computed} computed, {ended.reused} reused, {len(ended.failures)} failed", file=sys.stderr)
-        for sentence in (*ended.failures, *ended.failed_checks):
-            print(sentence, file=sys.stderr)
-        if ended.stopped:
-            return 130
-        if ended.failures or ended.failed_checks:
-            return 1
-    return 0
+    job = Job(name=name, graph=graph, store=store, runs=runs, description=description, of_job=of_job)
+    return carry_out(job, planned, options)
 
 
 def _experiment_name() -> str:
