@@ -31,6 +31,8 @@ VERBS = {
     "materialize": "compute the selected outputs, or reuse them",
     "metrics": "serve numbers for Prometheus",
     "partitions": "the partitions of a step: state, size, error",
+    "plan": "what would run, why, and what it takes",
+    "run": "compute what the plan says, and nothing else",
     "status": "the state of the selected outputs",
     "sync": "show Dagster the complete outputs that it does not know",
     "verify": "compare the files of complete outputs with their manifests",
