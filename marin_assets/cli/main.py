@@ -17,25 +17,9 @@ import marin_assets
 from marin_assets.cli.entry_point import SENTENCES
 from marin_assets.cli.options import OptionError, OptionParser
 from marin_assets.cli.output import print_line, print_stderr
+from marin_assets.cli.verbs import VERBS, unknown, usage, usage_of_group
 from marin_resources.configuration.check import load_settings
 from marin_resources.storage.control.protocol import UnavailableError
-
-VERBS = {
-    "backfill": "request a backfill of partitions from Dagster's daemon",
-    "cluster": "the Ray cluster: its jobs, their logs, a local one",
-    "dev": "serve Dagster's UI on this machine",
-    "doctor": "look at the settings of this machine, and say what is wrong",
-    "generate": "continue a text with a trained model",
-    "instance": "back up, restore, prune and upgrade Dagster's runs and events",
-    "list": "the selected steps and their paths",
-    "materialize": "compute the selected outputs, or reuse them",
-    "metrics": "serve numbers for Prometheus",
-    "partitions": "the partitions of a step: state, size, error",
-    "status": "the state of the selected outputs",
-    "sync": "show Dagster the complete outputs that it does not know",
-    "verify": "compare the files of complete outputs with their manifests",
-}
-"""Name of the verb, and of its file -> its description."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,12 +45,11 @@ def _run(
     arguments: list[str], command: str = "marin", verbs: Mapping[str, str] = VERBS, package: str = "marin_assets.cli"
 ) -> int:
     if arguments and arguments[0] in ("-h", "--help"):
-        print_line(_usage(command, verbs))
+        print_line(usage() if verbs is VERBS else usage_of_group(command, verbs))
         return 0
     verb = arguments[0] if arguments else ""
     if verb not in verbs:
-        got = f"got {verb!r} as the verb" if verb else "got no verb"
-        raise OptionError(f"{command}: {got}, expected {_one_of(verbs)}. See '{command} --help'.")
+        raise OptionError(unknown(command, verb, verbs))
     module = importlib.import_module(f"{package}.{verb.replace('-', '_')}")
     if command == "marin":
         load_settings(check=verb != "doctor")  # which says itself what is wrong with each
@@ -79,16 +62,6 @@ def _run(
     except SystemExit as exited:  # after --help
         return int(exited.code or 0)
     return int(module.run(options))
-
-
-def _usage(command: str, verbs: Mapping[str, str]) -> str:
-    width = max(10, *map(len, verbs))
-    lines = (f"    {verb:{width}} {description}" for verb, description in verbs.items())
-    return "\n".join([f"{command} <verb> …", *lines])
-
-
-def _one_of(names: Mapping[str, str]) -> str:
-    return "one of " * (len(names) > 1) + ", ".join(map(repr, names))
 
 
 if __name__ == "__main__":
