@@ -4,7 +4,8 @@ A verb is a module with `add_options(parser)` and `run(options) -> exit code`, o
 It is imported only when it is called, so no verb waits for the imports of another.
 
 Exit codes: 0 success, 1 the verb found something wrong, 2 wrong arguments or settings, 3 `verify` could not compare
-everything, 130 stopped by Ctrl-C.
+everything, 130 stopped by Ctrl-C, 141 nobody reads the output any more. With `--json` an error is an object on stdout
+too: `{"error": "<sentence>", "exit_code": 2}`.
 """
 
 from __future__ import annotations
@@ -15,30 +16,35 @@ from collections.abc import Mapping, Sequence
 
 import marin_assets
 from marin_assets.cli.entry_point import SENTENCES
-from marin_assets.cli.options import OptionError, OptionParser
-from marin_assets.cli.output import print_line, print_stderr
+from marin_assets.cli.options import FailedError, OptionError, OptionParser
+from marin_assets.cli.output import ReaderGoneError, print_error, print_line
 from marin_assets.cli.verbs import VERBS, unknown, usage, usage_of_group
 from marin_resources.configuration.check import load_settings
 from marin_resources.storage.control.protocol import UnavailableError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; return the exit code. An error is one sentence on stderr."""
+    """Run one command line; return the exit code. An error is one sentence on stderr, with --json also on stdout."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments == ["--version"]:
         sys.stdout.write(f"marin {marin_assets.__version__}\n")
         return 0
     try:
+        return _run_in_sentences(arguments)
+    except ReaderGoneError:
+        return 141  # 128 + SIGPIPE, as a shell has it
+
+
+def _run_in_sentences(arguments: list[str]) -> int:
+    as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
+    try:
         return _run(arguments)
     except (OptionError, *SENTENCES) as error:
-        print_stderr(str(error))
-        return 2
-    except UnavailableError as error:
-        print_stderr(str(error))
-        return 1
+        return print_error(str(error), 2, as_json=as_json)
+    except (UnavailableError, FailedError) as error:
+        return print_error(str(error), 1, as_json=as_json)
     except KeyboardInterrupt:
-        print_stderr("Stopped by Ctrl-C.")
-        return 130
+        return print_error("Stopped by Ctrl-C.", 130, as_json=as_json)
 
 
 def _run(

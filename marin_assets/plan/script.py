@@ -6,7 +6,7 @@ import os
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 
 from marin_assets.step.step import Step
@@ -32,7 +32,8 @@ def hand_over(steps: Sequence[Step | InputName]) -> None:
 def steps_of_script(path: str) -> list[Step | InputName]:
     """The steps of the script's first call of `executor_main`.
 
-    What the script does before that call is done. Raises ConfigError for a script that fails or makes no such call.
+    What the script does before that call is done; what it prints goes to stderr. Raises ConfigError for a script that
+    fails or makes no such call.
     """
     if not os.path.isfile(path):
         raise ConfigError(f"There is no script {path!r}. Give the path of a file that ends in executor_main(…).")
@@ -51,10 +52,11 @@ def steps_of_script(path: str) -> list[Step | InputName]:
 
 @contextmanager
 def _as_started(path: str) -> Iterator[None]:
-    """The arguments and the import path of `python path`."""
+    """The arguments and the import path of `python path`. Stdout is for the result of the command."""
     arguments, paths = sys.argv, sys.path
     sys.argv, sys.path = [path], [os.path.dirname(os.path.abspath(path)), *paths]
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     finally:
         sys.argv, sys.path = arguments, paths
