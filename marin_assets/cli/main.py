@@ -10,7 +10,6 @@ too: `{"error": "<sentence>", "exit_code": 2}`.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -18,6 +17,7 @@ import marin_assets
 from marin_assets.cli.entry_point import SENTENCES
 from marin_assets.cli.options import FailedError, OptionError, OptionParser
 from marin_assets.cli.output import ReaderGoneError, print_error, print_line
+from marin_assets.cli.parsers import PACKAGE, module_of
 from marin_assets.cli.verbs import VERBS, unknown, usage, usage_of_group
 from marin_resources.configuration.check import load_settings
 from marin_resources.storage.control.protocol import UnavailableError
@@ -47,16 +47,14 @@ def _run_in_sentences(arguments: list[str]) -> int:
         return print_error("Stopped by Ctrl-C.", 130, as_json=as_json)
 
 
-def _run(
-    arguments: list[str], command: str = "marin", verbs: Mapping[str, str] = VERBS, package: str = "marin_assets.cli"
-) -> int:
+def _run(arguments: list[str], command: str = "marin", verbs: Mapping[str, str] = VERBS, package: str = PACKAGE) -> int:
     if arguments and arguments[0] in ("-h", "--help"):
         print_line(usage() if verbs is VERBS else usage_of_group(command, verbs))
         return 0
     verb = arguments[0] if arguments else ""
     if verb not in verbs:
         raise OptionError(unknown(command, verb, verbs))
-    module = importlib.import_module(f"{package}.{verb.replace('-', '_')}")
+    module = module_of(package, verb)
     if command == "marin":
         load_settings(check=verb != "doctor")  # which says itself what is wrong with each
     if hasattr(module, "VERBS"):

@@ -30,6 +30,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "instance": "back up and prune Dagster",
         "sync": "show Dagster the outputs",
         "metrics": "numbers for Prometheus",
+        "completion": "of bash, zsh, fish",
     },
 }
 """Group -> verb, which is also its file -> description. A new verb is one line here."""
