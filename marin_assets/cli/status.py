@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from marin_assets.cli.described import describe
 from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
 from marin_assets.cli.output import print_line
 from marin_assets.plan.code_location import select_nodes
@@ -19,9 +20,8 @@ from marin_assets.step.graph import Node
 from marin_resources.output import Observed
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
-from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.states import PartitionState, State, state_of
-from marin_resources.storage.output.store import Store, other_version_message
+from marin_resources.storage.output.store import Store
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         width = max((len(node.output.relative()) for node in nodes), default=0)
         for node, observed in rows:
-            line = f"{state_of(observed):8}  {node.output.relative():{width}}  {_describe(node, observed)}"
+            line = f"{state_of(observed):8}  {node.output.relative():{width}}  {describe(node, observed)}"
             print_line(line.rstrip())
         for node, states in sets:
             of_states = Counter(each.state for each in states)
@@ -56,27 +56,6 @@ def run(options: argparse.Namespace) -> int:
         print_line(", ".join(f"{counts[state]} {state}" for state in State if counts[state]) + f" at {store.prefix}")
     damaged = [observed for _, observed in rows if observed.damage]
     return 1 if damaged or any(each.state is State.BLOCKED for _, states in sets for each in states) else 0
-
-
-def _describe(node: Node, observed: Observed) -> str:
-    """The size of a complete output, the error of a failed one, the holder of one that is computed."""
-    record = observed.record or {}
-    match state_of(observed):
-        case State.BLOCKED:
-            return observed.damage or other_version_message(node.output, observed.path)
-        case State.COMPLETE:
-            manifest = record.get("manifest") or {}
-            files = f"{manifest['files']} file{'s' * (manifest['files'] != 1)}" if manifest else "no manifest"
-            size = f"{files}, {readable_bytes(manifest['bytes'])}" if manifest else files
-            elsewhere = f"at {observed.data_path}" if observed.data_path != observed.path else ""
-            return ", ".join(filter(None, (size, str(record.get("finished_at") or "")[:19], elsewhere)))
-        case State.RUNNING:
-            return f"by {observed.holder.describe()}" if observed.holder else ""
-        case State.FAILED:
-            return str(record.get("error") or "was stopped")
-        case State.DEAD:
-            return "its worker is gone; run again to continue"
-    return ""
 
 
 def _to_json(node: Node, observed: Observed) -> dict[str, Any]:

@@ -17,6 +17,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Look": {
         "status": "complete? failed? running?",
         "list": "steps, and their paths",
+        "tree": "steps, and what each reads",
+        "path": "where the data of one are",
+        "logs": "what an attempt printed",
+        "open": "a step's page in the UI",
         "partitions": "those of a step",
         "generate": "a model continues a text",
     },
