@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from types import ModuleType
 
@@ -32,9 +32,9 @@ def hand_over(steps: Sequence[Step | InputName]) -> None:
 def steps_of_script(path: str, *, stays_main: bool = False) -> list[Step | InputName]:
     """The steps of the script's first call of `executor_main`.
 
-    What the script does before that call is done. `stays_main`: the script is the main module of this process from then
-    on, as in `python path`, so that a worker finds its functions by its file. Raises ConfigError for a script that
-    fails or makes no such call.
+    What the script does before that call is done; what it prints goes to stderr. `stays_main`: the script is the main
+    module of this process from then on, as in `python path`, so that a worker finds its functions by its file. Raises
+    ConfigError for a script that fails or makes no such call.
     """
     if not os.path.isfile(path):
         raise ConfigError(f"There is no script {path!r}. Give the path of a file that ends in executor_main(…).")
@@ -67,10 +67,11 @@ def _run_as_main(path: str) -> None:
 
 @contextmanager
 def _as_started(path: str) -> Iterator[None]:
-    """The arguments and the import path of `python path`."""
+    """The arguments and the import path of `python path`. Stdout is for the result of the command."""
     arguments, paths = sys.argv, sys.path
     sys.argv, sys.path = [path], [os.path.dirname(os.path.abspath(path)), *paths]
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     finally:
         sys.argv, sys.path = arguments, paths
