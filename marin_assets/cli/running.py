@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from marin_assets.cli.duration import readable_duration
+from marin_resources.durations import readable_duration
 from marin_resources.output import Holder, Observed
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.attempts import log_path

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.cli.cluster.carried import list_with_steps
 from marin_assets.cli.cluster.connection import add_cluster, call_cluster, settings_from
-from marin_assets.cli.duration import readable_duration
 from marin_assets.cli.output import print_line, print_stderr
 from marin_resources.durations import readable_duration
 

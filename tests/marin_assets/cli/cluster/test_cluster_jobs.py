@@ -9,7 +9,7 @@ import pytest
 from jobs_there import JobsThere
 
 from marin_assets.cli.cluster.jobs import lines_of
-from marin_assets.cli.duration import readable_duration
+from marin_resources.durations import readable_duration
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobStatus
 
 Marin = Callable[..., tuple[int, str, str]]
