@@ -50,7 +50,7 @@ def load_experiments() -> Experiments:
 
 def experiment_names() -> list[str]:
     """The names of the experiments, of which none is imported."""
-    return sorted(module.name for module in pkgutil.iter_modules(_folders()))
+    return sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(FOLDER).__path__))
 
 
 def _load(name: str) -> tuple[Step, ...]:
