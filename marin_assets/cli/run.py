@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from marin_assets.cli.entry_point import add_run_settings, exit_code_of
+from marin_assets.cli.inline import run_inline
 from marin_assets.cli.launched import launch
 from marin_assets.cli.options import OptionError, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
@@ -37,11 +38,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", metavar="FILE", help="run this saved plan")
     parser.add_argument("--dry-run", "--dry_run", action="store_true", help="print the plan, run nothing")
     parser.add_argument(
+        "--inline", action="store_true", help="call the function of the one selected step in this process, to debug it"
+    )
+    parser.add_argument(
         "--launch", action="store_true", help="hand it to the queue of the deployment, whose daemon runs it"
     )
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.inline and options.launch:
+        raise OptionError("marin run: got --inline and --launch, expected one of them.")
     saved = _saved(options)
     store = store_at(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
@@ -61,6 +67,8 @@ def run(options: argparse.Namespace) -> int:
             print_stderr(line)
         print_stderr("Nothing is run. Mend what blocks, or select other steps.")
         return 1
+    if options.inline:
+        return run_inline(chosen, planned, store, options)
     print_stderr(summary_of(planned))
     return (launch if options.launch else _run_here)(chosen, planned, store, options)
 

@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -79,6 +79,8 @@ class Placement:
     """What the record holds about the job: its id, the cluster's dashboard, the code. None if the task is not a job."""
     allocation: JobAllocation | None = None
     """What the job reserves for its shards. None if the task is not a job."""
+    in_terminal: bool = False
+    """Whether the function's output goes where the process's own goes, and not to the attempt's log."""
     tee: bool = False
     """Whether the process's own stdout gets all of the attempt's log too."""
     report: Callable[[Outcome], object] = lambda outcome: None
@@ -133,7 +135,8 @@ def run(task: Task, placement: Placement) -> Outcome:
     except (OSError, ValueError) as error:
         shown = redactor.text(traceback.format_exc())
         return Outcome(end=End.FAILED, error=redactor.text(str(error)), traceback=shown)
-    with redirect_output(log_path(claim.path, claim.attempt), secrets=secrets_of(task.env), tee=placement.tee):
+    log, secrets = log_path(claim.path, claim.attempt), secrets_of(task.env)
+    with nullcontext() if placement.in_terminal else redirect_output(log, secrets=secrets, tee=placement.tee):
         claim.lease.observe(Guard(claim.path, claim.attempt))
         return _Attempt(task=task, placement=placement, store=store, claim=claim, redactor=redactor).run()
 
