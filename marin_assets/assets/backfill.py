@@ -27,6 +27,7 @@ def request_backfill(
 
     Return its id, and whether a daemon is running that will carry it out.
     """
+    from dagster._core.definitions.partitions.context import partition_loading_context
     from dagster._core.definitions.selector import PartitionsByAssetSelector
     from dagster._core.execution.backfill import PartitionBackfill
     from dagster._core.utils import make_new_backfill_id
@@ -34,7 +35,8 @@ def request_backfill(
 
     asset_graph = definitions_of(graph, {}).resolve_asset_graph()
     ensure_dagster_home()
-    with open_instance() as instance:
+    # the context is for the keys of dynamic sets
+    with open_instance() as instance, partition_loading_context(dynamic_partitions_store=instance):
         backfill = PartitionBackfill.from_partitions_by_assets(
             backfill_id=make_new_backfill_id(),
             asset_graph=asset_graph,

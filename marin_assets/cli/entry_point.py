@@ -141,18 +141,21 @@ def plan_or_materialize(
     """
     refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     runs = chosen_runs(nodes, options.partition, options.partition_range)
-    require_reachable(store.prefix)
     # late, for their weight: every load of the code location imports this module
-    from marin_assets.cli.run_plan import Job, carry_out
+    from marin_assets.cli.run_plan import Job, carry_out, write_record
     from marin_assets.plan.prepare import prepare_plan
     from marin_assets.plan.shown.text import lines_of
 
+    job = Job(name=name, graph=graph, store=store, runs=runs, description=description, of_job=of_job)
+    if options.dry_run:
+        require_reachable(store.prefix)
+    else:
+        write_record(job)
     planned = prepare_plan(graph, store, [node for run in runs for node in run.outputs()])
     if options.dry_run:
         for line in lines_of(planned, one_by_one=True):
             print(line)
         return exit_code_of(planned)
-    job = Job(name=name, graph=graph, store=store, runs=runs, description=description, of_job=of_job)
     return carry_out(job, planned, options)
 
 

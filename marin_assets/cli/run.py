@@ -22,7 +22,7 @@ from marin_assets.cli.launched import launch
 from marin_assets.cli.options import OptionError, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.plan_options import Chosen, add_plan_options, choose, request_of, use_request
-from marin_assets.cli.run_plan import Job, carry_out
+from marin_assets.cli.run_plan import Job, carry_out, write_record
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.plan.prepare import prepare_plan
 from marin_assets.plan.saved import read_plan, require_unchanged
@@ -75,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_here(chosen: Chosen, planned: Sequence[Planned], store: Store, options: argparse.Namespace) -> int:
     job = Job(name=chosen.name, graph=chosen.graph, store=store, runs=chosen.runs, of_job=chosen.of_job)
+    write_record(job)
     return carry_out(job, planned, options)
 
 

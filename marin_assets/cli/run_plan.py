@@ -15,9 +15,12 @@ from marin_assets.cli.partition_options import add_keys_of
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.plan.reused import look_at_reused, not_to_be_trusted
+from marin_assets.plan.shown.text import ONE_BY_ONE
 from marin_assets.step.graph import Graph
+from marin_resources.drift.drift import describe
 from marin_resources.output import Observed, Output
 from marin_resources.settings import SettingError, ensure_dagster_home
+from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import Store
 
@@ -41,7 +44,6 @@ class Job:
 def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace) -> int:
     """Compute what the plan does not reuse. Returns the exit code: 1 if a step or a check failed, 130 after Ctrl-C."""
     home = ensure_dagster_home()
-    _write_experiment(job)
     looked = look_at_reused(planned, job.store)
     nodes = [item.node for item in planned]
     left = {item.node.output for item in planned if item.action is not Action.REUSE}
@@ -50,6 +52,8 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
     inside = {node.output for run in runs for node in run.outputs()}
     outside = [item for item in planned if item.node.output not in inside]
     _tell_dagster(outside, job, looked)
+    for line in _lines_of_reused(outside):
+        print_stderr(line)
     if not runs:
         print_stderr(f"0 computed, {len(outside)} reused, 0 failed")
     return _run_all(job, runs, len(outside), options, home)
@@ -91,6 +95,15 @@ def _reduced(run: PartitionRun, left: Collection[Output]) -> PartitionRun | None
     return replace(run, nodes=nodes) if nodes else None
 
 
+def _lines_of_reused(reused: Sequence[Planned]) -> list[str]:
+    """A line for each reused step; of many only for those that drift."""
+    shown = reused if len(reused) <= ONE_BY_ONE else [item for item in reused if describe(item.drift)]
+    return [
+        "; ".join(filter(None, (f"{item.label}: reused {item.observed.data_path}", describe(item.drift))))
+        for item in shown[:ONE_BY_ONE]
+    ]
+
+
 def _tell_dagster(reused: Sequence[Planned], job: Job, looked: dict[Output, Observed]) -> None:
     """Report the reused outputs that Dagster does not know, or whose drift it does not show."""
     if not reused:
@@ -103,11 +116,13 @@ def _tell_dagster(reused: Sequence[Planned], job: Job, looked: dict[Output, Obse
         report_reused(instance, reused, job.graph, job.store, looked)
 
 
-def _write_experiment(job: Job) -> None:
+def write_record(job: Job) -> None:
+    """Write the record of the experiment. Raises SettingError for a prefix that cannot be written."""
     from marin_assets.assets.experiment_record import write_experiment  # late, as it asks git
 
     prefix = job.store.prefix
     try:
+        require_reachable(prefix)
         path = write_experiment(job.name, job.graph, job.store, job.description)
     except UnavailableError as error:
         raise SettingError(f"The prefix {prefix!r} cannot be written: {error}") from error
