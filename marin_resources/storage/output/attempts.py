@@ -41,6 +41,7 @@ FORMAT = VersionedJson(
         "traceback": str,
         "tries": [dict],
         "ledger": dict,
+        "spent": dict,
     },
 )
 

@@ -211,6 +211,7 @@ class Store:
         """
         ending = self._ending(claim)
         ended = {"outcome": "failed", "error": error, "traceback": traceback, "finished_at": ending["finished_at"]}
+        ended |= {"spent": facts["spent"]} if "spent" in facts else {}
         try:
             claim.lease.check()
             failed = self._record_failure(claim, {**facts, **ending, "error": error})
