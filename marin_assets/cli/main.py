@@ -25,6 +25,7 @@ VERBS = {
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
     "dev": "serve Dagster's UI on this machine",
     "doctor": "look at the settings of this machine, and say what is wrong",
+    "explain": "why an output was computed, against the one before",
     "generate": "continue a text with a trained model",
     "instance": "back up, restore, prune and upgrade Dagster's runs and events",
     "list": "the selected steps and their paths",
