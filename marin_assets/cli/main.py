@@ -24,6 +24,7 @@ VERBS = {
     "backfill": "request a backfill of partitions from Dagster's daemon",
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
     "dev": "serve Dagster's UI on this machine",
+    "diff": "in what two experiments, runs or commits differ",
     "doctor": "look at the settings of this machine, and say what is wrong",
     "explain": "why an output was computed, against the one before",
     "generate": "continue a text with a trained model",
