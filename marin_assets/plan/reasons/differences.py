@@ -86,7 +86,7 @@ def _compare(field: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
         return FieldChange(field=field, was=None, now=after[field], added=True)
     if field not in after:
         return FieldChange(field=field, was=before[field], now=None, removed=True)
-    if before[field] == after[field]:
+    if json.dumps(before[field], sort_keys=True) == json.dumps(after[field], sort_keys=True):  # 1 is not 1.0
         return None
     return FieldChange(field=field, was=before[field], now=after[field])
 

@@ -42,6 +42,11 @@ def test_a_field_is_shown_with_both_values() -> None:
     assert described(step("x", "a"), step("x", None)) == ['value: "a" -> null']
 
 
+def test_values_that_python_calls_equal_differ_as_their_versions_do() -> None:
+    assert described(step("x", 1), step("x", 1.0)) == ["value: 1 -> 1.0"]
+    assert described(step("x", 1), step("x", True)) == ["value: 1 -> true"]
+
+
 def test_a_long_value_is_cut() -> None:
     [text] = described(step("x", "a" * 1000), step("x", "b"))
     assert len(text) < 100
