@@ -23,6 +23,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 VERBS = {
     "backfill": "request a backfill of partitions from Dagster's daemon",
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
+    "cost": "what an output has cost, with all that it was made from",
     "dev": "serve Dagster's UI on this machine",
     "diff": "in what two experiments, runs or commits differ",
     "doctor": "look at the settings of this machine, and say what is wrong",

@@ -39,6 +39,8 @@ def _changed(each: StepChange) -> Iterator[str]:
     yield from (f"    {field.describe()}" for field in each.fields[:SHOWN_FIELDS])
     if len(each.fields) > SHOWN_FIELDS:
         yield f"    and {len(each.fields) - SHOWN_FIELDS} more fields; --json has all"
+    if not each.fields and not each.inputs:
+        yield "    the order of its inputs"
     if each.inputs:
         yield f"    and because of {_listed(each.inputs)}"
 

@@ -73,7 +73,9 @@ def commit_of(record: Mapping[str, Any]) -> str | None:
 
 
 def _why(found: Explanation) -> str:
-    before = found.before
+    before, adopted = found.before, found.this.record.get("adopted")
+    if adopted:
+        return f"it was not computed: it is adopted from {adopted.get('from')!r}, as {adopted.get('why')!r}"
     if before is None:
         return "first output of this step"
     if found.why is Why.RECIPE:

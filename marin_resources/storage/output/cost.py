@@ -52,6 +52,8 @@ class RecordCost:
 
 def cost_of(record: Mapping[str, Any]) -> RecordCost:
     """The cost that the record of a complete output, or of a failed one, holds."""
+    if record.get("adopted"):  # it was made elsewhere, which its record knows nothing of
+        return RecordCost(bytes_out=(record.get("manifest") or {}).get("bytes"))
     spent, ledger, manifest = (record.get(name) or {} for name in ("spent", "ledger", "manifest"))
     hours = ledger.get("device_hours")
     return RecordCost(

@@ -7,12 +7,14 @@ that the record names, else of MARIN_DEVICE_PRICES. Without a price nothing is g
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from marin_resources.clusters.catalogue import VARIABLE, default_path, read_catalogue
 from marin_resources.clusters.cluster import Cluster
 from marin_resources.storage.output.cost import RecordCost
-from marin_resources.storage.usage.prices import Prices
+from marin_resources.storage.usage.prices import Prices, declared_prices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,13 +27,28 @@ class Bill:
     """Why not, as a phrase: "no price of tpu_v4_8"."""
 
 
-def bill_of(cost: RecordCost, prices: Prices, clusters: Mapping[str, Cluster]) -> Bill:
-    """`clusters`: the catalogue. Transfers from other regions are charged to the step's own ledger, and not in it."""
+@dataclass(frozen=True, kw_only=True)
+class PriceList:
+    """Today's prices."""
+
+    prices: Prices = field(default_factory=Prices)
+    clusters: Mapping[str, Cluster] = field(default_factory=dict)
+    """The catalogue."""
+
+
+def price_list() -> PriceList:
+    """Of the environment and the catalogue; without a checkout there may be no catalogue. Raises SettingError."""
+    there = VARIABLE in os.environ or default_path().exists()
+    return PriceList(prices=declared_prices(), clusters=read_catalogue() if there else {})
+
+
+def bill_of(cost: RecordCost, listed: PriceList) -> Bill:
+    """Transfers from other regions are charged to the step's own ledger, and not in it."""
     if cost.device_s is None:
         return Bill(dollars=None, unknown="its record says nothing of devices")
-    cluster = _cluster(cost, clusters)
+    cluster = _cluster(cost, listed.clusters)
     if cost.device_s:
-        dollars = _device_dollars(cost.pool, prices, cluster)
+        dollars = _device_dollars(cost.pool, listed.prices, cluster)
         if dollars is None:
             return Bill(dollars=None, unknown=f"no price of {cost.pool or 'its devices'}")
         return Bill(dollars=dollars * cost.device_s / 3600)
