@@ -9,10 +9,8 @@ from typing import Any
 
 from marin_assets.plan.compare.side import Side, SideStep, side_of, with_ancestors
 from marin_assets.plan.explain.materializations import version_recorded
-from marin_resources.output import Status
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.output.commit import recorded
-from marin_resources.storage.output.history import past_records
+from marin_resources.storage.output.history import complete_record
 
 THREADS = 16
 
@@ -20,7 +18,7 @@ THREADS = 16
 def side_of_run(run_id: str, paths: Sequence[str], prefix: str) -> Side:
     """The side of a run that has materialized the outputs at these paths.
 
-    Raises UnavailableError, and ControlFileError for a record that is damaged.
+    Raises UnavailableError.
     """
     with ThreadPoolExecutor(THREADS) as pool:
         read = list(pool.map(partial(_record, prefix), paths))
@@ -60,8 +58,5 @@ def _side(title: str, records: Iterable[Mapping[str, Any]], prefix: str, note: s
 
 
 def _record(prefix: str, path: str) -> Mapping[str, Any] | None:
-    """The record of an output in place, or of one that was removed."""
-    found = recorded(path, Status.SUCCESS)
-    if found is None and path.startswith(f"{prefix}/"):
-        found = next(reversed(past_records(prefix, path.removeprefix(f"{prefix}/"))), None)
-    return found if found is not None and "output_path" in found else None
+    record = complete_record(prefix, path)
+    return record if record is not None and "output_path" in record else None

@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from marin_assets.plan.compare.compare import Comparison
 from marin_assets.plan.compare.side import SideStep
 from marin_assets.stages.report.records import flat_numbers
-from marin_resources.output import Status
-from marin_resources.storage.output.commit import recorded
-from marin_resources.storage.output.history import past_records
-from marin_resources.storage.output.status import read_status
+from marin_resources.storage.output.history import complete_record
 
 THREADS = 16
 
@@ -44,7 +41,7 @@ class Scores:
 
 
 def scores_of(found: Comparison, prefix: str) -> Scores:
-    """Raises UnavailableError, and ControlFileError for a damaged record."""
+    """Raises UnavailableError."""
     names = [name for name in scored(found) if name not in found.same]
     both = [(side.steps.get(name), prefix) for name in names for side in (found.a, found.b)]
     with ThreadPoolExecutor(THREADS) as pool:
@@ -74,11 +71,7 @@ def _numbers(step: SideStep | None, prefix: str) -> dict[str, float | int] | Non
     """The numbers in the result of a complete output, in place or removed; None if it is not computed."""
     if step is None:
         return None
-    if read_status(step.path) is Status.SUCCESS:
-        record = recorded(step.path, Status.SUCCESS)
-    else:
-        past = past_records(prefix, step.path.removeprefix(f"{prefix}/")) if step.path.startswith(prefix) else []
-        record = past[-1] if past else None
+    record = complete_record(prefix, step.path)
     if record is None:
         return None
     found = flat_numbers(record.get("result") or {}, "")

@@ -9,6 +9,7 @@ import enum
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any
 
@@ -34,7 +35,7 @@ class Why(enum.StrEnum):
     RECIPE = "recipe"
     """The output before was of another version."""
     AGAIN = "again"
-    """The same version was complete before."""
+    """The same version was complete before, and is gone."""
     UNKNOWN = "unknown"
     """One of the two records has no version, as Marin's."""
 
@@ -64,29 +65,44 @@ class Explanation:
     """What one of the two records does not say."""
     attempts: tuple[EarlierAttempt, ...]
     """At this output, before the one that ended so; the oldest first."""
+    gone: datetime | None = None
+    """When the same version was complete before; its output is gone."""
 
 
 def explain(prefix: str, this: Materialization, known: Sequence[Materialization]) -> Explanation:
     """`known`: the materializations of the step. Raises UnavailableError."""
     before = before_of(this, known)
-    attempts = () if this.removed else earlier_attempts(this.path, this.attempt)
-    if before is None:
-        return Explanation(
-            this=this, before=None, why=Why.FIRST, recipe=NOTHING, inputs=(), drift=(), unknown=(), attempts=attempts
-        )
-    was, now = before.record.get("version"), this.record.get("version")
+    marks = [] if this.removed else marks_of(this.path, this.attempt)
+    was, now = (each.record.get("version") if each is not None else None for each in (before, this))
     recipe = differences(was, now) if was and now else NOTHING
-    why = Why.UNKNOWN if not (was and now) else Why.AGAIN if was == now else Why.RECIPE
+    gone = _gone(marks, before, same=before is not None and was == now and bool(now))
     return Explanation(
         this=this,
         before=before,
-        why=why,
+        why=_why(before, gone, was, now),
         recipe=recipe,
         inputs=tuple(changed_inputs(recipe, cache(partial(version_recorded, prefix)))),
-        drift=_besides_the_recipe(before.record, this.record),
-        unknown=not_recorded(before.record, this.record),
-        attempts=attempts,
+        drift=_besides_the_recipe(before.record, this.record) if before is not None else (),
+        unknown=not_recorded(before.record, this.record) if before is not None else (),
+        attempts=tuple(_earlier(mark) for mark in marks if mark["attempt"] < this.attempt),
+        gone=gone,
     )
+
+
+def _why(before: Materialization | None, gone: datetime | None, was: Any, now: Any) -> Why:
+    if gone is not None:
+        return Why.AGAIN
+    if before is None:
+        return Why.FIRST
+    return Why.RECIPE if was and now else Why.UNKNOWN
+
+
+def _gone(marks: Sequence[Mapping[str, Any]], before: Materialization | None, *, same: bool) -> datetime | None:
+    """When the same version was complete before: as its record says, or the done-marker that the claim has found."""
+    if same and before is not None:
+        return before.finished
+    seconds = [mark["complete_before_s"] for mark in marks if mark.get("complete_before_s")]
+    return datetime.fromtimestamp(max(seconds), UTC) if seconds else None
 
 
 def before_of(this: Materialization, known: Sequence[Materialization]) -> Materialization | None:
@@ -95,23 +111,28 @@ def before_of(this: Materialization, known: Sequence[Materialization]) -> Materi
     return next((each for each in known if each.complete and each.finished is not None and each.finished < at), None)
 
 
-def earlier_attempts(path: str, attempt: int) -> tuple[EarlierAttempt, ...]:
-    """The attempts at an output before this one, back to the last that completed it. Raises UnavailableError."""
+def marks_of(path: str, attempt: int) -> list[dict[str, Any]]:
+    """The marks of this attempt at an output, and of those before back to the last that completed it; the oldest first.
+
+    Raises UnavailableError.
+    """
     stems = (name.removesuffix(".json") for name in names_in(join(path, FOLDER)) if name.endswith(".json"))
-    numbers = sorted((int(stem) for stem in stems if stem.isdecimal() and int(stem) < attempt), reverse=True)
-    found: list[EarlierAttempt] = []
+    numbers = sorted((int(stem) for stem in stems if stem.isdecimal() and int(stem) <= attempt), reverse=True)
+    found: list[dict[str, Any]] = []
     for number in numbers[:MOST_ATTEMPTS]:
         try:
             mark = read_attempt(path, number)
         except (FileNotFoundError, ControlFileError) as error:
             log.warning("attempt %d is not known: %s", number, error)
             continue
-        if mark.get("outcome") == "success":
+        if number < attempt and mark.get("outcome") == "success":
             break
-        found.append(
-            EarlierAttempt(number=number, outcome=mark.get("outcome") or "died", error=mark.get("error") or "")
-        )
-    return tuple(reversed(found))
+        found.append({**mark, "attempt": number})
+    return found[::-1]
+
+
+def _earlier(mark: Mapping[str, Any]) -> EarlierAttempt:
+    return EarlierAttempt(number=mark["attempt"], outcome=mark.get("outcome") or "died", error=mark.get("error") or "")
 
 
 def _besides_the_recipe(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Drift, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from marin_assets.plan.explain.changed_inputs import ChangedInput
@@ -76,17 +76,20 @@ def _why(found: Explanation) -> str:
     before, adopted = found.before, found.this.record.get("adopted")
     if adopted:
         return f"it was not computed: it is adopted from {adopted.get('from')!r}, as {adopted.get('why')!r}"
+    if found.gone is not None:
+        return f"computed again: the same version was complete before, {_day_and_time(found.gone)}, and {_gone(found)}"
     if before is None:
         return "first output of this step"
     if found.why is Why.RECIPE:
         return f"its recipe changed: the newest output before was version {before.version}, complete {_time(before)}"
-    if found.why is Why.UNKNOWN:
-        return f"not known: no version is recorded of it, or of the output before, complete {_time(before)}"
-    where = "It was removed" if before.removed else "Its folder is another one now"
-    return (
-        f"computed again: the same version was complete before, {_time(before)}. {where}: it was collected, forced, or "
-        "removed by hand"
-    )
+    return f"not known: no version is recorded of it, or of the output before, complete {_time(before)}"
+
+
+def _gone(found: Explanation) -> str:
+    """What has become of the output before."""
+    if found.before is not None and found.before.finished == found.gone:
+        return "it was collected or forced, and its record is kept"
+    return "it was removed by hand or forced, as no record of it is left"
 
 
 def _attempt(number: int, outcome: str, error: str) -> str:
@@ -133,7 +136,11 @@ def _commits(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _time(each: Materialization) -> str:
-    return "at an unknown time" if each.finished is None else f"{each.finished.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return "at an unknown time" if each.finished is None else _day_and_time(each.finished)
+
+
+def _day_and_time(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _most(lines: Sequence[str], most: int, what: str) -> list[str]:

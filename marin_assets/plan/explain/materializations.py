@@ -122,10 +122,11 @@ def _end_of(at: str) -> datetime | None:
 def _in_place(path: str) -> Materialization | None:
     """The output at the path; None if no attempt has ended there."""
     status = read_status(path)
-    record = recorded(path, status) if status is not None else None
+    record = recorded(path, Status.SUCCESS)
     if record is None:
         return None
-    return _of(record, path, complete=status is Status.SUCCESS)
+    complete = status is Status.SUCCESS or "manifest" in record
+    return _of(record, path, complete=complete, removed=complete and status is not Status.SUCCESS)
 
 
 def _of(record: Mapping[str, Any], path: str, *, complete: bool, removed: bool = False) -> Materialization:

@@ -19,6 +19,7 @@ def to_json(found: Explanation) -> dict[str, Any]:
         "this": materialization_to_json(found.this),
         "before": materialization_to_json(found.before) if found.before is not None else None,
         "why": found.why.value,
+        "complete_before": found.gone.isoformat() if found.gone is not None else None,
         "recipe": [field_to_json(each) for each in found.recipe.fields],
         "changed_inputs": [
             {

@@ -12,11 +12,8 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from marin_resources.output import Status
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.output.commit import recorded
-from marin_resources.storage.output.history import past_records
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.storage.output.history import complete_record
 
 THREADS = 32
 
@@ -52,15 +49,4 @@ def _read(paths: list[str], complete: CompleteOutputs) -> dict[str, Record | Non
     found: dict[str, Record | None] = {path: known[marked[path]] for path in paths if marked.get(path) in known}
     left = [path for path in paths if path not in found]
     with ThreadPoolExecutor(THREADS) as pool:
-        return found | dict(zip(left, pool.map(lambda path: _record(path, complete.prefix), left), strict=True))
-
-
-def _record(path: str, prefix: str) -> Record | None:
-    """The record of an output in place; of one that was removed, the newest that is left."""
-    try:
-        record = recorded(path, Status.SUCCESS)
-    except ControlFileError:
-        record = None
-    if record is None and path.startswith(f"{prefix}/"):
-        record = next(reversed(past_records(prefix, path.removeprefix(f"{prefix}/"))), None)
-    return record
+        return found | dict(zip(left, pool.map(lambda path: complete_record(complete.prefix, path), left), strict=True))

@@ -42,6 +42,7 @@ FORMAT = VersionedJson(
         "tries": [dict],
         "ledger": dict,
         "spent": dict,
+        "complete_before_s": int,
     },
 )
 

@@ -11,10 +11,14 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from marin_resources.output import Status
 from marin_resources.storage.control import control
 from marin_resources.storage.files import folders_in, names_in
+from marin_resources.storage.output.commit import recorded
 from marin_resources.storage.output.record import FORMAT, RecordError
+from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join
+from marin_resources.versioned_json import ControlFileError
 
 FOLDER = ".marin/history"
 """Below the prefix."""
@@ -33,6 +37,21 @@ def past_records(prefix: str, relative: str) -> list[dict[str, Any]]:
     with ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(lambda name: _read(join(folder, name)), names))
     return [record for record in found if record is not None]
+
+
+def complete_record(prefix: str, path: str) -> dict[str, Any] | None:
+    """The record of a complete output in place; of one that was removed, the newest that is left. None without one.
+
+    A damaged one is passed over. Raises UnavailableError.
+    """
+    try:
+        record = recorded(path, Status.SUCCESS)
+        if record is not None and ("manifest" in record or read_status(path) is Status.SUCCESS):
+            return record
+    except ControlFileError as error:
+        log.warning("%s", error)
+    past = past_records(prefix, path.removeprefix(f"{prefix}/")) if path.startswith(f"{prefix}/") else []
+    return past[-1] if past else None
 
 
 def past_versions(prefix: str, name: str) -> list[str]:

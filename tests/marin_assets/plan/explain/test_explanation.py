@@ -11,7 +11,7 @@ from marin_assets.plan.explain.explanation import Explanation, Why, explain
 from marin_assets.plan.explain.lines import lines_of
 from marin_assets.plan.explain.materializations import NoMaterializationError, materializations, newest_at
 from marin_assets.step.graph import build_graph
-from marin_resources.storage.files import remove_folder
+from marin_resources.storage.files import remove, remove_folder
 from marin_resources.storage.output.store import Store
 
 
@@ -85,6 +85,28 @@ def test_an_output_that_was_collected_is_computed_again(here: Recorded) -> None:
     assert found.why is Why.AGAIN
     assert "the same version was complete before" in said(found)
     assert [each.removed for each in materializations(here.store.prefix, "x")] == [False, True]
+
+
+def test_an_output_that_was_removed_by_hand_is_computed_again_though_no_record_is_left(disk_or_gcs_prefix: str) -> None:
+    here = Recorded(Store(disk_or_gcs_prefix))
+    here.make(step("x", 1))
+    [node] = graph = here.make(step("x", 2))
+    remove_folder(here.store.locate(node.output))
+    here.store.fail(here.claim(node), here.facts_of(node, graph), "ValueError: no", "Traceback …")
+    here.make(step("x", 2))  # the second attempt
+    found = explained(here, "x")
+    assert found.why is Why.AGAIN
+    assert "it was removed by hand or forced" in said(found)
+    assert fields_of(found) == ["value: 1 -> 2"]  # against the newest output with a record
+
+
+def test_an_output_that_was_withdrawn_and_still_lies_there_is_known(here: Recorded) -> None:
+    [node] = here.make(step("x", 1))
+    remove(f"{here.store.locate(node.output)}/.executor_status")
+    here.make(step("x", 2))
+    found = explained(here, "x")
+    assert found.before is not None
+    assert (found.why, found.before.removed) == (Why.RECIPE, True)
 
 
 def test_attempts_that_failed_or_died_before_are_told_with_their_errors(here: Recorded) -> None:
