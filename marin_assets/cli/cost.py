@@ -2,7 +2,7 @@
 
 To make is the sum over the records: attempts that failed are in it. To make all again is the sum of the medians of the
 newest complete outputs of each step. Prices are today's: MARIN_DEVICE_PRICES, and `chip_dollars` and `cpu_dollars` of
-the clusters' catalogue. What is not recorded, or has no price, is said and is in no sum. It writes nothing.
+the clusters' catalogue. What is not recorded, or has no price, is said and is in no sum. It computes nothing.
 """
 
 from __future__ import annotations

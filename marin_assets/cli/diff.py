@@ -7,7 +7,7 @@ A and B are each one of
     run:1905a43a            a run of Dagster, by its id or the first eight digits of it; `run:` may be left out
     git:main~3              a commit: the experiments of the folder as they were; `git:` may be left out
 
-Steps are compared by name. It computes nothing, and writes nothing.
+Steps are compared by name. It computes nothing.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from marin_assets.plan.compare.side import Side, SideStep, side_of, with_ancestors
-from marin_assets.plan.explain.materializations import version_recorded
+from marin_assets.plan.explain.recorded_versions import RecordedVersions
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.history import complete_record
 
@@ -54,7 +54,7 @@ def _side(title: str, records: Iterable[Mapping[str, Any]], prefix: str, note: s
         )
         for record in records
     ]
-    return side_of(title, with_ancestors(steps, prefix, cache(partial(version_recorded, prefix))), note)
+    return side_of(title, with_ancestors(steps, prefix, RecordedVersions(prefix)), note)
 
 
 def _record(prefix: str, path: str) -> Mapping[str, Any] | None:

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
 from typing import Any
 
 from marin_assets.plan.explain.changed_inputs import ChangedInput, changed_inputs
-from marin_assets.plan.explain.materializations import LONG_AGO, Materialization, version_recorded
+from marin_assets.plan.explain.materializations import LONG_AGO, Materialization
+from marin_assets.plan.explain.recorded_versions import RecordedVersions
 from marin_assets.plan.reasons.differences import Differences, differences
 from marin_resources.drift.drift import Drift, Kind, find_drift, not_recorded
 from marin_resources.storage.files import names_in
@@ -81,7 +81,7 @@ def explain(prefix: str, this: Materialization, known: Sequence[Materialization]
         before=before,
         why=_why(before, gone, was, now),
         recipe=recipe,
-        inputs=tuple(changed_inputs(recipe, cache(partial(version_recorded, prefix)))),
+        inputs=tuple(changed_inputs(recipe, RecordedVersions(prefix))),
         drift=_besides_the_recipe(before.record, this.record) if before is not None else (),
         unknown=not_recorded(before.record, this.record) if before is not None else (),
         attempts=tuple(_earlier(mark) for mark in marks if mark["attempt"] < this.attempt),

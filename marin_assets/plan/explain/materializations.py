@@ -7,6 +7,7 @@ One listing finds the versions in place, another one those that are removed; the
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ VERSION = re.compile(r"[0-9a-f]{6}")
 RUN = re.compile(r"[0-9a-f]{8}[0-9a-f-]*")
 """A Dagster run's id, or the first eight digits of it, as pages show it."""
 THREADS = 16
+log = logging.getLogger(__name__)
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -64,7 +66,7 @@ def materializations(
 ) -> list[Materialization]:
     """The newest first. `key`: of this partition; `elsewhere`: paths of outputs with an override.
 
-    Raises UnavailableError, and ControlFileError for a record that is damaged.
+    One whose record is damaged is left out with a warning. Raises UnavailableError.
     """
     below = "" if key is None else f"/{segment_of(key)}"
     paths = [f"{join(prefix, version)}{below}" for version in versions_in_place(prefix, name)]
@@ -121,8 +123,11 @@ def _end_of(at: str) -> datetime | None:
 
 def _in_place(path: str) -> Materialization | None:
     """The output at the path; None if no attempt has ended there."""
-    status = read_status(path)
-    record = recorded(path, Status.SUCCESS)
+    try:
+        status, record = read_status(path), recorded(path, Status.SUCCESS)
+    except ControlFileError as error:  # of another version, perhaps: the others can be explained
+        log.warning("%s", error)
+        return None
     if record is None:
         return None
     complete = status is Status.SUCCESS or "manifest" in record
@@ -135,13 +140,3 @@ def _of(record: Mapping[str, Any], path: str, *, complete: bool, removed: bool =
     version = record.get("version")
     whole = path_of(version) if version else path
     return Materialization(record=record, path=path, version=whole[-6:], complete=complete, removed=removed)
-
-
-def version_recorded(prefix: str, relative: str) -> Mapping[str, Any] | None:
-    """The whole version of the output "<name>-<version>", in place or removed; None if no record has it."""
-    try:
-        record = recorded(join(prefix, relative), Status.SUCCESS)
-    except ControlFileError:
-        record = None
-    past = [record] if record is not None else past_records(prefix, relative)
-    return next((each["version"] for each in past if each.get("version")), None)

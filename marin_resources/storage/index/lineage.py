@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from marin_resources.storage.done.marks import Mark
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.history import complete_record
 
 THREADS = 32
+DEEP = 8
+"""Levels. A lineage that is deeper is a long chain, and the records of all complete outputs are read together."""
 
 Record = Mapping[str, Any]
 
@@ -26,10 +29,14 @@ def lineage_of(path: str, record: Record, complete: CompleteOutputs) -> dict[str
     None: no record is left. Raises UnavailableError.
     """
     found: dict[str, Record | None] = {path: record}
-    level: dict[str, Record | None] = dict(found)
+    level, levels = dict(found), 0
+    marked = {complete.path_of(mark): mark for mark in complete.marks}
     while level:
+        levels += 1
+        if levels == DEEP:
+            complete.records(complete.marks)
         inputs = dict.fromkeys(place for each in level.values() for place in _inputs(each, complete.prefix))
-        level = _read([place for place in inputs if place not in found], complete)
+        level = _read([place for place in inputs if place not in found], complete, marked)
         found |= level
     return found
 
@@ -43,8 +50,7 @@ def _inputs(record: Record | None, prefix: str) -> Iterator[str]:
         yield prefix + path.removeprefix(then) if path.startswith(f"{then}/") else path
 
 
-def _read(paths: list[str], complete: CompleteOutputs) -> dict[str, Record | None]:
-    marked = {complete.path_of(mark): mark for mark in complete.marks} if paths else {}
+def _read(paths: list[str], complete: CompleteOutputs, marked: Mapping[str, Mark]) -> dict[str, Record | None]:
     known = complete.records(marked[path] for path in paths if path in marked)
     found: dict[str, Record | None] = {path: known[marked[path]] for path in paths if marked.get(path) in known}
     left = [path for path in paths if path not in found]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from partition_steps import part
 from recorded_steps import Recorded, chain, step
 
 from marin_assets.plan.explain.explanation import Explanation, Why, explain
 from marin_assets.plan.explain.lines import lines_of
 from marin_assets.plan.explain.materializations import NoMaterializationError, materializations, newest_at
 from marin_assets.step.graph import build_graph
-from marin_resources.storage.files import remove, remove_folder
+from marin_assets.step.partitions.sets import static
+from marin_assets.step.values import versioned
+from marin_resources.storage.files import remove, remove_folder, write_bytes
 from marin_resources.storage.output.store import Store
 
 
@@ -142,14 +146,14 @@ def test_code_environment_and_unversioned_fields_are_compared_besides_the_recipe
     }
     here.make(step("x", 2, note="after"), **other, git={"commit": "b" * 40, "dirty": True})
     text = said(explained(here, "x"))
-    for part in (
+    for sentence in (
         "The unversioned field 'note' was 'before' and is 'after' now.",
         "The source of 'm' changed.",
         "The environment's 'uv.lock' changed.",
         "The environment's 'Python' was '3.11' and is '3.12' now.",
         f"{'a' * 12} -> {'b' * 12} with changes",
     ):
-        assert part in text, text
+        assert sentence in text, text
     assert "'value'" not in text  # a field of the recipe is named once, there
 
 
@@ -167,6 +171,31 @@ def test_what_was_not_recorded_is_not_called_the_same(here: Recorded) -> None:
     assert lines["environment"].endswith("not recorded")
     assert lines["code"].endswith("not recorded")
     assert lines["commit"].split()[1:3] == ["not", "recorded"]
+
+
+def test_a_partition_is_explained_by_its_own_outputs(here: Recorded, tmp_path: Path) -> None:
+    keys = static("a", "b")
+    for value, key in ((1, "a"), (2, "b"), (2, "a")):
+        graph = build_graph([part("x", keys, value=versioned(value), calls=tmp_path / "calls")])
+        here.publish(graph.nodes[0].at(key), graph, {})
+    known = materializations(here.store.prefix, "parts/x", "a")
+    assert fields_of(explain(here.store.prefix, known[0], known)) == ["value: 1 -> 2"]
+    known = materializations(here.store.prefix, "parts/x", "b")
+    assert explain(here.store.prefix, known[0], known).why is Why.FIRST
+    here.collect(graph.nodes[0].at("a"))
+    known = materializations(here.store.prefix, "parts/x", "a")
+    assert [each.removed for each in known] == [True, False]
+
+
+def test_a_record_that_is_damaged_does_not_keep_the_others_from_being_explained(
+    here: Recorded, caplog: pytest.LogCaptureFixture
+) -> None:
+    [damaged] = here.make(step("x", 1))
+    here.make(step("x", 2))
+    here.make(step("x", 3))
+    write_bytes(f"{here.store.locate(damaged.output)}/.executor_info", b"{")
+    assert fields_of(explained(here, "x")) == ["value: 2 -> 3"]
+    assert "is not JSON" in caplog.text
 
 
 def test_one_is_found_by_its_version_its_run_or_a_day(here: Recorded) -> None:
