@@ -21,6 +21,7 @@ from marin_assets.plan.plan import Planned
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, Kind, describe
 from marin_resources.orchestrator.event_batches import report_together
+from marin_resources.orchestrator.newest_tags import newest_tags
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Observed, Output
 from marin_resources.storage.output.states import State
@@ -126,12 +127,7 @@ def materialization_of(
 def _newest_tags(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> dict[str, Mapping[str, str]]:
     """Name of a node -> the tags of its asset's newest materialization."""
     names = {asset_key(node): node.name for node in nodes}
-    found: dict[str, Mapping[str, str]] = {}
-    for key, entry in instance.get_latest_materialization_events(list(names)).items():
-        materialization = entry.asset_materialization if entry is not None else None
-        if materialization is not None:
-            found[names[key]] = materialization.tags or {}
-    return found
+    return {names[key]: tags for key, tags in newest_tags(instance, list(names)).items()}
 
 
 def _unknown_partitions(instance: dg.DagsterInstance, node: Node, complete: Sequence[str]) -> list[Node]:

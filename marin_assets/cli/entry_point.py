@@ -186,6 +186,10 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     add_partition_options(parser)
     parser.add_argument("--dry-run", "--dry_run", action="store_true", help="print what would run and why, run nothing")
+    add_run_settings(parser)
+
+
+def add_run_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-concurrent", "--max_concurrent", type=_count, metavar="N", help="steps at once")
     parser.add_argument(
         "--fail-if-held",

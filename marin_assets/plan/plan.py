@@ -87,11 +87,12 @@ def plan(
     drift: Callable[[Node], tuple[Drift, ...]] = lambda node: (),
     damage: Callable[[Node], Damage | None] = lambda node: None,
     forced: Collection[Output] = (),
+    rerun_failed: bool = True,
 ) -> list[Planned]:
     """The action of every selected node (all if None), inputs first. A partition is a node: see `Node.at`.
 
     `drift` is called for reused nodes, `damage` for nodes that the run reuses or computes. What is `forced` runs even
-    if it is complete.
+    if it is complete. Without `rerun_failed`, what has failed is blocked.
     """
     order = {node.step: place for place, node in enumerate(graph)}
     actions: dict[Output, Action] = {}
@@ -99,6 +100,8 @@ def plan(
     for node in graph if selection is None else sorted(selection, key=lambda node: order[node.step]):
         seen = observed[node.output]
         action, kind, reason = _decide(node, seen, observed, actions, node.output in forced)
+        if kind is Kind.FAILED and action is Action.RUN and not rerun_failed:
+            action = Action.BLOCKED
         damaged = damage(node) if action in (Action.RUN, Action.REUSE) else None
         if damaged is not None and action is Action.RUN:
             action, kind, reason = Action.BLOCKED if damaged.blocks else Action.REUSE, Kind.DAMAGED, ""

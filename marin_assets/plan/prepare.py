@@ -40,6 +40,7 @@ def prepare_plan(
     nodes: Sequence[Node],
     *,
     forced: Collection[Output] = (),
+    rerun_failed: bool = True,
     exact_up_to: int = EXACT_UP_TO,
 ) -> list[Planned]:
     """The plan of `nodes`, inputs first, with reasons, drift, expected costs, and on a fleet the cluster of each.
@@ -47,7 +48,9 @@ def prepare_plan(
     A partition is a node: see `Node.at`. Raises UnavailableError.
     """
     complete = CompleteOutputs(store.prefix)
-    planned = plan_with_drift(graph, store, nodes, complete, forced=forced, exact_up_to=exact_up_to)
+    planned = plan_with_drift(
+        graph, store, nodes, complete, forced=forced, rerun_failed=rerun_failed, exact_up_to=exact_up_to
+    )
     planned = with_reasons(planned, complete)
     planned = refuse(planned, lacks_of((item.node for item in planned if item.action is Action.RUN), store.prefix))
     fleet = fleet_from_env(None, store.prefix)
@@ -61,6 +64,7 @@ def plan_with_drift(
     complete: CompleteOutputs,
     *,
     forced: Collection[Output] = (),
+    rerun_failed: bool = True,
     exact_up_to: int = EXACT_UP_TO,
 ) -> list[Planned]:
     """The plan of `nodes`, from one look at what they are and read, with the drift of reused outputs."""
@@ -75,7 +79,7 @@ def plan_with_drift(
         digests = {label: manifest_digest(observed[output]) for label, output in node.inputs.items()}
         return drift_now.of(node, seen, digests)
 
-    return plan(graph, observed, nodes, drift, damage.get, forced)
+    return plan(graph, observed, nodes, drift, damage.get, forced, rerun_failed)
 
 
 def with_reasons(planned: Sequence[Planned], complete: CompleteOutputs) -> list[Planned]:

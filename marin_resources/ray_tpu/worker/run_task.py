@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from marin_resources.process import cpu_seconds
-from marin_resources.progress import Renewing, reports_to
+from marin_resources.progress import Renewing, Several, reports_to
 from marin_resources.ray_tpu.environment.packages import PackagesError, install_packages
 from marin_resources.ray_tpu.log.attempt_log import redirect_output
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
@@ -33,6 +33,7 @@ from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.deadline import deadline
 from marin_resources.ray_tpu.worker.end_process import end_process
 from marin_resources.ray_tpu.worker.guard import Guard
+from marin_resources.ray_tpu.worker.noted_pace import noted_pace
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
@@ -223,7 +224,11 @@ class _Attempt:
         def call_here() -> Any:
             self.began()
             limit_s = self.task.progress_timeout_s
-            with deadline(limit_s, self._on_no_progress, backstop=False) as renew, reports_to(Renewing(renew)):
+            with (
+                deadline(limit_s, self._on_no_progress, backstop=False) as renew,
+                noted_pace(self.claim.path, self.claim.attempt) as pace,
+                reports_to(Several((Renewing(renew), pace))),
+            ):
                 return function(config)
 
         return call_here
