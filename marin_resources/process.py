@@ -40,6 +40,11 @@ def began_s() -> float:
     return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot_s)
 
 
+def cpu_seconds() -> float:
+    """CPU seconds of this process until now, and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
 def user_name() -> str | None:
     """Name of the user of this process; None for a container's user without a name."""
     try:

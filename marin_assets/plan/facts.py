@@ -54,6 +54,7 @@ def describe_node(
         **_placed(node, store, config),
         **({} if site is None else {"cluster": site.cluster, "data_prefix": site.prefix, "site": site.describe()}),
         "inputs": {name: manifest_digest(observed) for name, observed in inputs.items()},
+        "bytes_in": bytes_of(inputs),
         "source_digest": read_source(_references(node, config), counts),
         **provenance(reference_to(node.step.fn)),
     }
@@ -93,6 +94,13 @@ def _source_now(
 def manifest_digest(observed: Observed) -> str | None:
     """The digest of an output's manifest; None for an incomplete output, and for Marin's, which has none."""
     return ((observed.record or {}).get("manifest") or {}).get("digest") if observed.done else None
+
+
+def bytes_of(inputs: Mapping[str, Observed]) -> int | None:
+    """The size of the inputs; None if that of one is not known, as of Marin's, which have no manifest."""
+    sizes = [((observed.record or {}).get("manifest") or {}).get("bytes") for observed in inputs.values()]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def counts(module: Module) -> bool:

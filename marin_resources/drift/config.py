@@ -18,7 +18,8 @@ def differing_fields(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Ite
     """(field, before, now) for each difference. A field is "model.layers" or "sets.[0]"; a missing value is None."""
     prefix = _prefix_then(record, facts)
     was = _fields(_at_home(record["config"], record.get("data_prefix"), prefix), _placeholders(record, prefix))
-    now = _fields(facts["config"], _placeholders(facts, facts["prefix"]))
+    config = _at_home(facts["config"], facts.get("data_prefix"), facts["prefix"])
+    now = _fields(config, _placeholders(facts, facts["prefix"]))
     for field in sorted(was.keys() | now.keys()):
         if was.get(field) != now.get(field):
             yield field, was.get(field), now.get(field)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
+from marin_assets.assets.metadata.costs import costs_of
 from marin_assets.assets.metadata.curves import curves_of
 from marin_assets.assets.metadata.files import plots_of, report_of
 from marin_assets.assets.metadata.ledger import NAMES as LEDGER
@@ -29,6 +30,7 @@ TAKEN = frozenset(
         *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
         *("damaged", "transfers_unknown", "cluster", "site"),
         *LEDGER,
+        *("cpu_s", "bytes_in", "cost_dollars", "cost_unknown"),
         *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
     }
 )
@@ -56,6 +58,7 @@ def materialization_metadata(
     shown |= {
         **_sizes(record),
         **_timing(record),
+        **costs_of(record),
         **ledger_of(record),
         **{key: value for key, value in transfers.items() if key != "transfers"},
     }

@@ -3,9 +3,9 @@
 In:  the outputs of the steps, each with a label: their records (`.executor_info`), and if present, the training metrics
      (`metrics.jsonl`), the answered questions (`samples.jsonl`), the generated texts (`generated.jsonl`), the
      waterfalls of consolidations (`waterfall.json`, `rejected.json`) and the plots that their results name.
-Out: `report.html`: the DAG, the expectations and whether each held, counts, times and sizes of each step, waterfalls
-     with rejected documents to read, the loss curve, scores with their confidence intervals, sample questions,
-     generated texts, and provenance.
+Out: `report.html`: the DAG, the expectations and whether each held, counts, times and sizes of each step, what they
+     cost, waterfalls with rejected documents to read, the loss curve, scores with their confidence intervals, sample
+     questions, generated texts, and provenance.
 
 Every number on the page is tagged with its step and its place in the record. The finished page is parsed and compared
 with the records, which are read again: `mismatches` counts the numbers that differ.
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from marin_assets.stages.report.charts import draw_losses, draw_score_bars
+from marin_assets.stages.report.costs import AMOUNTS, lacks_of
 from marin_assets.stages.report.dag import DagNode, draw_dag
 from marin_assets.stages.report.numbers import ALL, check_numbers, tagged
 from marin_assets.stages.report.records import ReportError, StepRecord, flat_numbers, parents_of, read_records
@@ -140,6 +141,8 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         details={label: details_of(step) for label, step in records.items()},
         parents={label: parents_of(step, records) for label, step in records.items()},
         shares=shares_of_time(records),
+        amounts=AMOUNTS,
+        lacks=list(lacks_of(records)),
         waterfalls=[(labels, Markup(chart)) for labels, chart in waterfall_charts(records)],
         rejected={label: rejected_documents(step, config.sample_rejected) for label, step in records.items()},
         timelines={label: Markup(draw_tries(tries)) for label, step in records.items() if (tries := step.tries)},

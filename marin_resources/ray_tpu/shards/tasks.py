@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from marin_resources.hardware import Resources
+from marin_resources.process import cpu_seconds
 from marin_resources.ray_tpu.shards.connection import connect
+from marin_resources.ray_tpu.shards.cpu_elsewhere import add_cpu_elsewhere
 from marin_resources.ray_tpu.shards.in_flight import InFlight
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.ray_tpu.shards.shard_error import ShardError
@@ -63,7 +65,8 @@ def run_on_ray(
                     continue
                 index, result = ended
                 try:
-                    counts, seconds, through_ray = ray.get(result)
+                    counts, seconds, through_ray, cpu_s = ray.get(result)
+                    add_cpu_elsewhere(cpu_s)
                     remote_output.expected |= through_ray
                     yield index, counts, seconds
                 except RayTaskError as error:
@@ -101,10 +104,12 @@ def run_shard(reference: str, shard: str) -> tuple[dict[str, int | float], float
 
 def _run_in_worker(
     reference: str, shard: str, context: Mapping[str, Any]
-) -> tuple[dict[str, int | float], float, bool]:
-    """Run in another process. Return also whether its output is forwarded by Ray."""
+) -> tuple[dict[str, int | float], float, bool, float]:
+    """Run in another process. Return also whether its output is forwarded by Ray, and the CPU seconds."""
+    before_s = cpu_seconds()
     with activate(context):
-        return *run_shard(reference, shard), prints_through_ray(context)
+        counts, seconds = run_shard(reference, shard)
+        return counts, seconds, prints_through_ray(context), cpu_seconds() - before_s
 
 
 def _require_conserved(counts: Mapping[str, int | float]) -> None:

@@ -16,16 +16,18 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Protocol
 
+from marin_resources.process import cpu_seconds
 from marin_resources.progress import Renewing, Several, reports_to
 from marin_resources.ray_tpu.environment.packages import PackagesError, install_packages
 from marin_resources.ray_tpu.log.attempt_log import redirect_output
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
 from marin_resources.ray_tpu.log.spool import upload_spool
+from marin_resources.ray_tpu.shards.cpu_elsewhere import cpu_elsewhere_s
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, ShardRequirements, reserve
 from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.deadline import deadline
@@ -40,6 +42,7 @@ from marin_resources.storage.manifest.manifest import IrregularFileError
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.record import NAME as RECORD
+from marin_resources.storage.output.spent import spent_of, with_earlier
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
 from marin_resources.storage.transfer.budget import moved_bytes
@@ -155,6 +158,8 @@ class _Attempt:
     call_started_s: float = 0.0
     """The same by the monotonic clock."""
     compute_s: float | None = None
+    cpu_before_s: float = field(default_factory=lambda: cpu_seconds() + cpu_elsewhere_s())
+    """CPU seconds of this process and its shards before the attempt: it may have run other tasks."""
     _limit: ExitStack = field(default_factory=ExitStack)
     """Ends the function's time limit."""
 
@@ -322,7 +327,16 @@ class _Attempt:
     def _facts(self) -> dict[str, Any]:
         """Return the task's facts with those of this attempt, for the record."""
         job = {"job": dict(self.placement.job)} if self.placement.job is not None else {}
-        return {**self.task.facts, **job, **self.placement.facts(), "timing": self._timing()}
+        facts = {**self.task.facts, **job, **self.placement.facts()}
+        return {**facts, "timing": self._timing(), "spent": self._spent(facts.get("ledger"))}
+
+    def _spent(self, ledger: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What the attempts at the output have spent. Of one on slices, the ledger knows when it held devices."""
+        elsewhere = self.placement.call is not None  # whose hosts report no CPU time
+        cpu_s = None if elsewhere else cpu_seconds() + cpu_elsewhere_s() - self.cpu_before_s
+        wall_s = (datetime.now(UTC) - self.claim.began).total_seconds()
+        spent = with_earlier(spent_of(self.task.resources, wall_s, cpu_s), self.claim.path, self.claim.attempt)
+        return spent if ledger is None else {**spent, "device_s": round(3600 * ledger["device_hours"], 3)}
 
     def _timing(self) -> dict[str, float | None]:
         """Return the seconds in the queue, in everything before the function, and in the function."""

@@ -85,11 +85,19 @@ def write_mark(prefix: str, mark: Mark) -> None:
         return  # another process has written the same
 
 
-def remove_marks(prefix: str, output: Output) -> None:
-    """Remove the markers of an output that is computed now, if it was complete before, or that is taken back."""
+def remove_marks(prefix: str, output: Output) -> int | None:
+    """Remove the markers of an output that is computed now, if it was complete before, or that is taken back.
+
+    Return when it was complete, in seconds since 1970; None if no marker says so of this very version.
+    """
     folder, _, last = f"{output.name}-{output.version}".rpartition("/")
-    for name in names_in(join(prefix, FOLDER, folder) if folder else join(prefix, FOLDER), f"{last}."):
-        remove(join(prefix, FOLDER, folder, name) if folder else join(prefix, FOLDER, name))
+    place, seconds = join(prefix, FOLDER, folder) if folder else join(prefix, FOLDER), []
+    for name in names_in(place, f"{last}."):
+        mark = _parse(f"{folder}/{name}" if folder else name)
+        if mark is not None and mark.is_of(output):
+            seconds.append(mark.finished_s)
+        remove(join(place, name))
+    return max(seconds, default=None)
 
 
 def list_marks(prefix: str) -> list[Mark]:

@@ -51,13 +51,20 @@ def mark_done(prefix: str, output: Output, record: Mapping[str, Any]) -> None:
         return  # another run has written the same
 
 
-def remove_marks(prefix: str, output: Output) -> None:
-    """Remove the markers of a partition that is computed now, if it was complete before and was removed by hand."""
+def remove_marks(prefix: str, output: Output) -> int | None:
+    """Remove the markers of a partition that is computed now, if it was complete before and was removed by hand.
+
+    Return when it was complete, in seconds since 1970; None if no marker says so of this very version.
+    """
     assert output.partition is not None
-    folder, segment = _folder(prefix, output), segment_of(output.partition)
+    folder, segment, seconds = _folder(prefix, output), segment_of(output.partition), []
     for name in names_in(folder, f"{segment}."):
         if _segment_in(name) == segment:
+            digest, *_, finished_s = name.rsplit(".", 4)[1:]
+            if digest == output.identity[:DIGITS]:
+                seconds.append(int(finished_s))
             remove(join(folder, name))
+    return max(seconds, default=None)
 
 
 def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:

@@ -65,7 +65,8 @@ class CompleteOutputs:
         wanted = list(dict.fromkeys(marks))
         self._read_packs([mark for mark in wanted if mark.file not in self._records])
         left = [mark for mark in wanted if mark.file not in self._records]
-        self.add(self._read_one_by_one(left, places or {}))
+        if left:
+            self.add(self._read_one_by_one(left, places or {}))
         return {mark: self._records[mark.file] for mark in wanted if mark.file in self._records}
 
     def add(self, read: Mapping[str, Mapping[str, Any]]) -> None:

@@ -41,6 +41,8 @@ FORMAT = VersionedJson(
         "traceback": str,
         "tries": [dict],
         "ledger": dict,
+        "spent": dict,
+        "complete_before_s": int,
     },
 )
 

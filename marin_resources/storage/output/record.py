@@ -47,6 +47,13 @@ SHAPE = {
     "timing": {ANY: float},
     "tries": [dict],
     "ledger": {ANY: float},
+    "bytes_in": int,
+    "spent": {
+        **dict.fromkeys(("wall_s", "cpu_s", "reserved_cpu_s", "device_s"), float),
+        "pool": str,
+        "attempts": int,
+        "unknown_attempts": int,
+    },
     "job": {"id": Required(str), "dashboard": Required(str)},
 }
 """The fields that this software reads again. A config has the shape that its step gave it."""

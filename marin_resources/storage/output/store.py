@@ -211,6 +211,7 @@ class Store:
         """
         ending = self._ending(claim)
         ended = {"outcome": "failed", "error": error, "traceback": traceback, "finished_at": ending["finished_at"]}
+        ended |= {"spent": facts["spent"]} if "spent" in facts else {}
         try:
             claim.lease.check()
             failed = self._record_failure(claim, {**facts, **ending, "error": error})
@@ -301,10 +302,11 @@ class Store:
         if leftovers.names and not resumes:
             move_aside(data_path, leftovers, str(latest), held)
             fault_points.reach("leftovers moved")
-        (marks if output.partition is None else done_partitions).remove_marks(self.prefix, output)
+        before_s = (marks if output.partition is None else done_partitions).remove_marks(self.prefix, output)
         began = datetime.now(UTC)
         who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "run_id": run_id}
         who |= {} if data_path == path else {"data_path": data_path}
+        who |= {} if before_s is None else {"complete_before_s": before_s}
         attempts.begin_attempt(path, attempt, {**who, "identity": output.identity, "started_at": began.isoformat()})
         fault_points.reach("attempt marked")
         held.check()

@@ -10,6 +10,7 @@ import pytest
 from toy_steps import toy
 
 from marin_assets.assets.assemble import assemble
+from marin_assets.assets.outputs_of_run import outputs_of_run, run_with
 from marin_assets.assets.run import RunResult, run_graph
 from marin_assets.assets.run_origin import ALL_ASSETS, LocationJob
 from marin_assets.plan.experiments_folder import Experiments
@@ -42,6 +43,12 @@ def test_a_run_of_all_of_a_job_selects_nothing(run: Callable[..., tuple[RunResul
     assert (result.reused, result.failures) == (2, ())
     assert (found.job_name, found.asset_selection) == ("experiment", None)
     assert found.remote_job_origin.location_name == "marin"
+    with dg.DagsterInstance.get() as instance:
+        assert run_with(instance, found.run_id[:8]) == found.run_id
+        outputs = outputs_of_run(instance, found.run_id)
+        assert outputs_of_run(instance, "another") is None
+    assert outputs is not None
+    assert [path.rpartition("-")[0].rpartition("/")[2] for path in sorted(outputs.paths)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("job", ["experiment", ALL_ASSETS])

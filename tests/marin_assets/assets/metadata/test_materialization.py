@@ -8,10 +8,12 @@ import dagster as dg
 import pytest
 
 from marin_assets.assets.metadata.materialization import materialization_metadata
+from marin_resources.hardware import tpu
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Observed
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.mirror import local_path_of
+from marin_resources.storage.output.spent import spent_of
 from marin_resources.storage.transfer.account import Account, charged_to
 
 
@@ -56,6 +58,19 @@ TIMING = {"queue_s": 31.5, "setup_s": 4.25, "compute_s": 120.0}
 def page_of_record(tmp_path: Path, **record: object) -> dict[str, object]:
     observed = Observed(path=str(tmp_path), record={"attempt": 3, **record})
     return materialization_metadata(Produced(observed=observed, reused=True))
+
+
+def test_the_cost_is_shown_with_its_price_or_why_it_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {"spent": spent_of(tpu("v4-8"), 3600.0, None), "bytes_in": 7}
+    monkeypatch.setenv("MARIN_DEVICE_PRICES", "v4=2@2026-11-01")
+    page = page_of_record(tmp_path, **record)
+    assert (page["device_hours"], page["cost_dollars"], page["bytes_in"]) == (4.0, 8.0, 7)
+    assert not {"cpu_s", "cost_unknown"} & page.keys()
+    monkeypatch.delenv("MARIN_DEVICE_PRICES")
+    assert page_of_record(tmp_path, **record)["cost_unknown"] == "no price of tpu_v4_8"
+    monkeypatch.setenv("MARIN_DEVICE_PRICES", "nonsense")
+    assert "'nonsense'" in str(page_of_record(tmp_path, **record)["cost_unknown"])
+    assert not {"cost_dollars", "cost_unknown"} & page_of_record(tmp_path).keys()
 
 
 def test_what_a_job_computed_links_to_the_job_and_reports_what_it_took(tmp_path: Path) -> None:

@@ -140,6 +140,23 @@ def test_a_number_of_a_step_that_has_none_is_a_mismatch(outputs: dict[str, str])
     ]
 
 
+def test_what_the_steps_have_cost_is_summed_and_what_the_sums_lack_is_said(
+    outputs: dict[str, str], tmp_path: Path
+) -> None:
+    for label in list(outputs)[1:]:
+        file = Path(outputs[label], ".executor_info")
+        spent = {"wall_s": 60.0, "cpu_s": 90.0, "device_s": 0.0, "unknown_attempts": int(label == "model")}
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"spent": spent}))
+    result, html = report(outputs, tmp_path / "report")
+    text = " ".join(Elements(html).text.split())
+    assert "all4.00 min6.00 min0.00 s" in text
+    assert f"1 of {len(outputs)} steps has no record of CPU time." in text
+    assert "1 attempt was killed, and recorded no cost." in text
+    assert result["mismatches"] == 0
+    _, html = report({"model": outputs["model"]}, tmp_path / "one")
+    assert "1 input is not on this page, and in no sum." in Elements(html).text
+
+
 def test_expectations_are_checked_against_the_records(outputs: dict[str, str], tmp_path: Path) -> None:
     expectations = {
         "raw": [expect("pages", at_least=500)],

@@ -13,6 +13,7 @@ import pytest
 from one_sentence import one_sentence
 
 from marin_resources.hardware import cpu
+from marin_resources.ray_tpu.shards.cpu_elsewhere import cpu_elsewhere_s
 from marin_resources.ray_tpu.shards.map_shards import ShardError, map_shards
 from marin_resources.ray_tpu.shards.notes import ShardNoteError
 
@@ -162,9 +163,11 @@ def test_on_ray_shards_run_in_other_processes_and_more_than_there_are_cpus(
 ) -> None:
     import os
 
+    before_s = cpu_elsewhere_s()
     counted = map_shards(stage.count, shards(stage, calls, 40), output_path=str(tmp_path / "out"), resources=cpu(0.5))
     assert counted["shards"] == 40
     assert str(os.getpid()) not in {line.split()[1] for line in calls.read_text().splitlines()}
+    assert cpu_elsewhere_s() > before_s
 
 
 def test_on_ray_a_shard_whose_worker_dies_is_run_again(

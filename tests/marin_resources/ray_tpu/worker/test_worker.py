@@ -15,7 +15,7 @@ import pytest
 from job_process import X
 from wheels import only_from, wheel
 
-from marin_resources.hardware import gpu
+from marin_resources.hardware import cpu, gpu
 from marin_resources.output import Status
 from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
 from marin_resources.ray_tpu.worker import noted_pace
@@ -24,6 +24,7 @@ from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.cost import cost_of
 from marin_resources.storage.output.pace import read_pace
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
@@ -64,6 +65,16 @@ def script(tmp_path: Path) -> Path:
         "    time.sleep(0.2)\n"
         "def cancelled(config):\n"
         "    raise KeyboardInterrupt\n"
+        "def work(config):\n"
+        "    import subprocess, sys\n"
+        "    end_s = time.process_time() + 0.2\n"
+        "    while time.process_time() < end_s: pass\n"
+        "    busy = 'import time\\nwhile time.process_time() < 0.3: pass'\n"
+        "    subprocess.run([sys.executable, '-c', busy], check=True)\n"
+        "def fail_after_work(config):\n"
+        "    end_s = time.process_time() + 0.2\n"
+        "    while time.process_time() < end_s: pass\n"
+        "    raise ValueError\n"
         "def step(config):\n"
         "    from marin_resources.progress import report_step\n"
         "    from marin_resources.storage.output.pace import read_pace\n"
@@ -89,6 +100,20 @@ def test_the_record_reports_what_a_step_waited_for(disk_prefix: str, script: Pat
     assert 0 <= timing["setup_s"] < 20
     assert 0.2 <= timing["compute_s"] < 20
     assert "job" not in record_of(disk_prefix)
+
+
+def test_the_record_says_what_the_step_has_spent_and_its_children(disk_prefix: str, script: Path) -> None:
+    assert run(task_of(disk_prefix, f"{script}:fail_after_work")).end is End.FAILED
+    failed = record_of(disk_prefix)["spent"]
+    assert run(task_of(disk_prefix, f"{script}:work", attempt=2, resources=cpu(2))).end is End.SUCCESS
+    cost = cost_of(record_of(disk_prefix))
+    assert cost.cpu_s is not None
+    assert cost.wall_s is not None
+    assert 0.7 <= cost.cpu_s < 10  # 0.2 of the failure, 0.2 here, 0.3 in a child
+    assert failed["wall_s"] < cost.wall_s < failed["wall_s"] + 20
+    assert cost.reserved_cpu_s == pytest.approx(2 * cost.wall_s - failed["wall_s"], abs=0.01)
+    assert (cost.device_s, cost.pool, cost.unknown_attempts) == (0, None, 0)
+    assert record_of(disk_prefix)["spent"]["attempts"] == 2
 
 
 def test_steps_that_a_function_reports_are_noted_while_it_runs(

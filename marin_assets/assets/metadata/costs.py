@@ -1,0 +1,29 @@
+"""What an output has cost by itself, as metadata. `marin cost` adds all that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marin_resources.settings import SettingError
+from marin_resources.storage.output.cost import cost_of
+from marin_resources.storage.usage.bill import Bill, bill_of, price_list
+
+
+def costs_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers, which Dagster plots over the materializations; nothing of a record without them."""
+    if not record.get("spent"):
+        return {}
+    cost = cost_of(record)
+    try:
+        bill = bill_of(cost, price_list())
+    except SettingError as error:  # a price that is wrong must not keep an output from its page
+        bill = Bill(dollars=None, unknown=str(error))
+    found = {
+        "cpu_s": cost.cpu_s,
+        "bytes_in": cost.bytes_in,
+        "device_hours": round(cost.device_hours, 4) if cost.device_hours else None,
+        "cost_dollars": None if bill.dollars is None else round(bill.dollars, 4),
+        "cost_unknown": bill.unknown or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,75 @@
+"""Options that name one materialization of a step: which step, which partition, which of all that are known."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from marin_assets.cli.options import add_prefix, add_script
+from marin_assets.plan.explain.materializations import (
+    Materialization,
+    NoMaterializationError,
+    materializations,
+    newest_at,
+)
+from marin_assets.plan.explain.step_named import step_named
+from marin_assets.step.graph import Graph, Node
+from marin_assets.step.values import ConfigError
+from marin_resources.storage.output.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A step that was named, and all materializations of it that are known."""
+
+    label: str
+    """Its name, with the key of a partition."""
+    graph: Graph | None
+    node: Node | None
+    """None: the code has no such step any more."""
+    known: list[Materialization]
+    """The newest first; at least one."""
+
+    def chosen(self, at: str | None) -> Materialization:
+        """The one that `--at` names; by default the newest complete one of the code's version, else the newest.
+
+        Raises ConfigError.
+        """
+        if at is not None:
+            try:
+                return newest_at(self.known, at)
+            except NoMaterializationError as error:
+                raise ConfigError(str(error)) from None
+        complete = [each for each in self.known if each.complete] or self.known
+        current = [each for each in complete if self.node is not None and each.version == self.node.version.hash]
+        return (current or complete)[0]
+
+
+def add_materialization(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("step", help="the step: its name, or a selection of one step")
+    parser.add_argument("--partition", metavar="KEY", help="this partition of it")
+    parser.add_argument(
+        "--at", metavar="VERSION|RUN|DATE", help="the newest one of this version, of this Dagster run, or until then"
+    )
+    parser.add_argument("--experiment", metavar="NAME", help="only steps of this experiment")
+    add_prefix(parser)
+    add_script(parser)
+
+
+def named(options: argparse.Namespace, store: Store) -> Named:
+    """What the options name. Raises ConfigError if no materialization is known, and UnavailableError."""
+    name, graph, node = step_named(options.step, store.prefix, options.experiment, options.script)
+    key = options.partition
+    if node is not None and node.step.partitions is not None and key is None:
+        raise ConfigError(f"Step {name!r} has partitions. Say which one with --partition KEY.")
+    if node is not None and key is not None:
+        node = node.at(key)
+    elsewhere = [store.locate(node.output)] if node is not None and node.output.override is not None else []
+    found = materializations(store.prefix, name, key, elsewhere)
+    if not found:
+        of_key = f" at the partition {key!r}" if key is not None else ""
+        raise ConfigError(
+            f"No record of the step {name!r}{of_key} is below the prefix {store.prefix!r}. Give another --prefix, or "
+            "compute it first; if it has partitions, give one with --partition."
+        )
+    return Named(label=name if key is None else f"{name}[{key}]", graph=graph, node=node, known=found)

@@ -1,0 +1,142 @@
+"""All materializations of a step that records know: of every version, in place or removed, also failed ones.
+
+In:  a prefix, and a step's name, which need not be in the code any more.   Out: materializations, the newest first.
+
+One listing finds the versions in place, another one those that are removed; then each record is read.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from marin_assets.plan.reasons.differences import path_of
+from marin_resources.output import Status
+from marin_resources.partition_key import segment_of
+from marin_resources.storage.files import folders_in
+from marin_resources.storage.output.commit import recorded
+from marin_resources.storage.output.history import past_records, past_versions
+from marin_resources.storage.output.record import FORMAT_VERSION
+from marin_resources.storage.output.status import read_status
+from marin_resources.storage.paths import join
+from marin_resources.versioned_json import ControlFileError
+
+VERSION = re.compile(r"[0-9a-f]{6}")
+RUN = re.compile(r"[0-9a-f]{8}[0-9a-f-]*")
+"""A Dagster run's id, or the first eight digits of it, as pages show it."""
+THREADS = 16
+log = logging.getLogger(__name__)
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class NoMaterializationError(ValueError):
+    """No such materialization is known: one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Materialization:
+    """One output that was computed, or whose last attempt failed, as its record says."""
+
+    record: Mapping[str, Any]
+    path: str
+    version: str
+    """The six digits."""
+    complete: bool
+    removed: bool = False
+    """Whether its record is all that is left."""
+
+    @property
+    def finished(self) -> datetime | None:
+        """When; None for a record of Marin's, which does not say."""
+        text = self.record.get("finished_at")
+        return datetime.fromisoformat(text) if text else None
+
+    @property
+    def attempt(self) -> int:
+        return self.record.get("attempt") or 0
+
+
+def materializations(
+    prefix: str, name: str, key: str | None = None, elsewhere: Iterable[str] = ()
+) -> list[Materialization]:
+    """The newest first. `key`: of this partition; `elsewhere`: paths of outputs with an override.
+
+    One whose record is damaged is left out with a warning. Raises UnavailableError.
+    """
+    below = "" if key is None else f"/{segment_of(key)}"
+    paths = [f"{join(prefix, version)}{below}" for version in versions_in_place(prefix, name)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        there = list(pool.map(_in_place, dict.fromkeys([*paths, *elsewhere])))
+    found = [each for each in there if each is not None]
+    for version in past_versions(prefix, name):
+        for record in past_records(prefix, f"{version}{below}"):
+            path = str(record.get("output_path") or f"{join(prefix, version)}{below}")
+            found.append(_of(record, path, complete=True, removed=True))
+    known: dict[Any, Materialization] = {}
+    for each in found:
+        known.setdefault((each.version, each.finished), each)  # what is in place again, after it was removed
+    return sorted(known.values(), key=lambda each: each.finished or LONG_AGO, reverse=True)
+
+
+def versions_in_place(prefix: str, name: str) -> list[str]:
+    """The paths "<name>-<version>" of the step's folders below the prefix, by one listing."""
+    parent, _, last = name.rpartition("/")
+    folders = folders_in(join(prefix, parent) if parent else prefix)
+    found = (each for each in folders if each[:-6] == f"{last}-" and VERSION.fullmatch(each[-6:]))
+    return sorted(f"{parent}/{each}" if parent else each for each in found)
+
+
+def newest_at(found: Sequence[Materialization], at: str) -> Materialization:
+    """The newest materialization of a version, of a Dagster run, or until a day or a time (UTC unless it says).
+
+    Raises NoMaterializationError.
+    """
+    of_version = [each for each in found if each.version == at]
+    of_run = [each for each in found if str(each.record.get("dagster_run_id") or "").startswith(at)]
+    if of_version or (of_run and RUN.fullmatch(at)):
+        return (of_version or of_run)[0]
+    until = _end_of(at)
+    earlier = [each for each in found if until is not None and each.finished is not None and each.finished < until]
+    if earlier:
+        return earlier[0]
+    versions = ", ".join(dict.fromkeys(each.version for each in found))
+    raise NoMaterializationError(
+        f"No materialization of the step is known at {at!r}, of the versions {versions}. Expected the six digits of a "
+        "version, the id of a Dagster run, or a date such as 2026-01-31; --list shows all that are known."
+    )
+
+
+def _end_of(at: str) -> datetime | None:
+    """The end of a day, or just after a time; None if it is neither."""
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return moment + (timedelta(days=1) if len(at) == len("2026-01-31") else timedelta(seconds=1))
+
+
+def _in_place(path: str) -> Materialization | None:
+    """The output at the path; None if no attempt has ended there."""
+    try:
+        status, record = read_status(path), recorded(path, Status.SUCCESS)
+    except ControlFileError as error:  # of another version, perhaps: the others can be explained
+        log.warning("%s", error)
+        return None
+    if record is None:
+        return None
+    complete = status is Status.SUCCESS or "manifest" in record
+    return _of(record, path, complete=complete, removed=complete and status is not Status.SUCCESS)
+
+
+def _of(record: Mapping[str, Any], path: str, *, complete: bool, removed: bool = False) -> Materialization:
+    if "manifest" in record:
+        record = {"format_version": FORMAT_VERSION, **record}  # of ours, if it is a copy without
+    version = record.get("version")
+    whole = path_of(version) if version else path
+    return Materialization(record=record, path=path, version=whole[-6:], complete=complete, removed=removed)

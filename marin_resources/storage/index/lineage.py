@@ -1,0 +1,58 @@
+"""The lineage of an output by the records: itself and all that it was made from, each once.
+
+In:  the path of a complete output.   Out: records by path, the output's own first. Written: nothing.
+
+A record names the paths of its inputs. The records of one level are read together: those of many by the packs of
+`storage/done`, the others one by one, as of partitions, overrides and outputs that Marin made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from marin_resources.storage.done.marks import Mark
+from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.output.history import complete_record
+
+THREADS = 32
+DEEP = 8
+"""Levels. A lineage that is deeper is a long chain, and the records of all complete outputs are read together."""
+
+Record = Mapping[str, Any]
+
+
+def lineage_of(path: str, record: Record, complete: CompleteOutputs) -> dict[str, Record | None]:
+    """Path -> record, of the output with this record and of all that it was made from.
+
+    None: no record is left. Raises UnavailableError.
+    """
+    found: dict[str, Record | None] = {path: record}
+    level, levels = dict(found), 0
+    marked = {complete.path_of(mark): mark for mark in complete.marks}
+    while level:
+        levels += 1
+        if levels == DEEP:
+            complete.records(complete.marks)
+        inputs = dict.fromkeys(place for each in level.values() for place in _inputs(each, complete.prefix))
+        level = _read([place for place in inputs if place not in found], complete, marked)
+        found |= level
+    return found
+
+
+def _inputs(record: Record | None, prefix: str) -> Iterator[str]:
+    """The paths of the inputs, below today's prefix if the whole prefix was moved since."""
+    if record is None:
+        return
+    then = str(record.get("prefix") or prefix).rstrip("/")
+    for path in (str(each).rstrip("/") for each in record.get("dependencies") or ()):
+        yield prefix + path.removeprefix(then) if path.startswith(f"{then}/") else path
+
+
+def _read(paths: list[str], complete: CompleteOutputs, marked: Mapping[str, Mark]) -> dict[str, Record | None]:
+    known = complete.records(marked[path] for path in paths if path in marked)
+    found: dict[str, Record | None] = {path: known[marked[path]] for path in paths if marked.get(path) in known}
+    left = [path for path in paths if path not in found]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return found | dict(zip(left, pool.map(lambda path: complete_record(complete.prefix, path), left), strict=True))

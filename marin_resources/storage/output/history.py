@@ -1,0 +1,70 @@
+"""Records of outputs that were removed, for who asks later why they were computed.
+
+    <prefix>/.marin/history/<name>-<version>/<seconds>.json       of a partition: <name>-<version>/<key>/<seconds>.json
+
+Each is the record of the output as it was, by the time when it was complete, in seconds since 1970.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from marin_resources.output import Status
+from marin_resources.storage.control import control
+from marin_resources.storage.files import folders_in, names_in
+from marin_resources.storage.output.commit import recorded
+from marin_resources.storage.output.record import FORMAT, RecordError
+from marin_resources.storage.output.status import read_status
+from marin_resources.storage.paths import join
+from marin_resources.versioned_json import ControlFileError
+
+FOLDER = ".marin/history"
+"""Below the prefix."""
+THREADS = 16
+
+log = logging.getLogger(__name__)
+
+
+def past_records(prefix: str, relative: str) -> list[dict[str, Any]]:
+    """The records of the outputs that were at this path below the prefix, and are removed. Raises UnavailableError.
+
+    One that is damaged is left out with a warning.
+    """
+    folder = join(prefix, FOLDER, relative)
+    names = sorted(name for name in names_in(folder) if name.removesuffix(".json").isdecimal())
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(lambda name: _read(join(folder, name)), names))
+    return [record for record in found if record is not None]
+
+
+def complete_record(prefix: str, path: str) -> dict[str, Any] | None:
+    """The record of a complete output in place; of one that was removed, the newest that is left. None without one.
+
+    A damaged one is passed over. Raises UnavailableError.
+    """
+    try:
+        record = recorded(path, Status.SUCCESS)
+        if record is not None and ("manifest" in record or read_status(path) is Status.SUCCESS):
+            return record
+    except ControlFileError as error:
+        log.warning("%s", error)
+    past = past_records(prefix, path.removeprefix(f"{prefix}/")) if path.startswith(f"{prefix}/") else []
+    return past[-1] if past else None
+
+
+def past_versions(prefix: str, name: str) -> list[str]:
+    """The paths "<name>-<version>" of a step that have records here, by one listing."""
+    parent, _, last = name.rpartition("/")
+    folders = folders_in(join(prefix, FOLDER, parent) if parent else join(prefix, FOLDER))
+    return [f"{parent}/{each}" if parent else each for each in folders if each.rpartition("-")[0] == last]
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    try:
+        found = control.read(path)
+        return None if found is None else FORMAT.parse(found.data, path)
+    except RecordError as error:
+        log.warning("%s", error)
+        return None
