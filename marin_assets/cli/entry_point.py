@@ -39,6 +39,7 @@ from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
 from marin_resources.drift.drift import Drift
+from marin_resources.output import Observed
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
 from marin_resources.ray_tpu.fleet.fleet import fleet_from_env, store_at
 from marin_resources.ray_tpu.site import describe as describe_sites
@@ -112,8 +113,16 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     of_job = LocationJob(name=experiment, whole=len(nodes) == len(graph)) if experiment is not None else None
     if code := plan_or_materialize(_experiment_name(), graph, nodes, store, options, description, of_job):
         raise SystemExit(code)
-    locate = store.data_path if cluster_names(None) and not options.dry_run else store.locate
-    return {node.name: locate(node.output) for node in nodes}
+    if options.dry_run:
+        return {node.name: store.locate(node.output) for node in nodes}
+    if cluster_names(None):
+        return {node.name: store.data_path(node.output) for node in nodes}
+    return {node.name: found.data_path for node, found in zip(nodes, _look_all(store, nodes), strict=True)}
+
+
+def _look_all(store: Store, nodes: Sequence[Node]) -> list[Observed]:
+    found = store.look(node.output for node in nodes)
+    return [found[node.output] for node in nodes]
 
 
 def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:

@@ -21,6 +21,7 @@ from marin_resources.configuration.check import load_settings
 from marin_resources.storage.control.protocol import UnavailableError
 
 VERBS = {
+    "adopt": "let data that were made elsewhere serve as the output of a step",
     "backfill": "request a backfill of partitions from Dagster's daemon",
     "cluster": "the Ray cluster: its jobs, their logs, a local one",
     "dev": "serve Dagster's UI on this machine",

@@ -16,7 +16,7 @@ from marin_assets.cli.output import print_line
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.partition_states import partition_states
 from marin_assets.step.graph import Node
-from marin_resources.output import Observed
+from marin_resources.output import Observed, describe_adopted
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
@@ -68,7 +68,9 @@ def _describe(node: Node, observed: Observed) -> str:
             manifest = record.get("manifest") or {}
             files = f"{manifest['files']} file{'s' * (manifest['files'] != 1)}" if manifest else "no manifest"
             size = f"{files}, {readable_bytes(manifest['bytes'])}" if manifest else files
-            elsewhere = f"at {observed.data_path}" if observed.data_path != observed.path else ""
+            elsewhere = describe_adopted(record)
+            if not observed.adopted and observed.data_path != observed.path:
+                elsewhere = ", ".join(filter(None, (f"at {observed.data_path}", elsewhere)))
             return ", ".join(filter(None, (size, str(record.get("finished_at") or "")[:19], elsewhere)))
         case State.RUNNING:
             return f"by {observed.holder.describe()}" if observed.holder else ""
@@ -92,6 +94,8 @@ def _to_json(node: Node, observed: Observed) -> dict[str, Any]:
         "files": manifest.get("files"),
         "bytes": manifest.get("bytes"),
         "finished_at": record.get("finished_at"),
+        "adopted": observed.adopted,
+        "adopted_inputs": record.get("adopted_inputs") or {},
         "result": dict(observed.result),
     }
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
-from marin_resources.output import Match, Observed, Output, Status
+from marin_resources.output import Match, Observed, Output, Status, describe_adopted
 from marin_resources.ray_tpu.requirements import Lack
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.control_files import Damage
@@ -93,10 +94,8 @@ def _decide(
     if seen.match is Match.OTHER:
         return Action.BLOCKED, "another version's output is stored at this path"
     if seen.done:
-        return (
-            Action.REUSE,
-            "complete" if seen.match is Match.SAME else "complete, unverified: its record has no version",
-        )
+        known = "complete" if seen.match is Match.SAME else "complete, unverified: its record has no version"
+        return Action.REUSE, ", ".join(filter(None, (known, describe_adopted(seen.record or {}))))
     if seen.holder is not None:
         return Action.WAIT, f"being computed by {seen.holder.describe()}"
     for label, output in node.inputs.items():
@@ -106,7 +105,17 @@ def _decide(
             return Action.BLOCKED, f"needs {label!r}: {damaged}"
         if output not in actions and not observed[output].done:
             return Action.BLOCKED, f"needs {label!r}, which is not complete and not selected"
-    return Action.RUN, _why_run(node, seen, actions)
+    adopted = [f"{label!r}, {describe_adopted(record)}" for label, record in _adopted_records(node, observed)]
+    reads = f"made from {'; '.join(adopted)}" if adopted else ""
+    return Action.RUN, "; ".join(filter(None, (_why_run(node, seen, actions), reads)))
+
+
+def _adopted_records(node: Node, observed: Mapping[Output, Observed]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The labels and records of the inputs that are adopted."""
+    for label, output in node.inputs.items():
+        seen = observed.get(output)
+        if seen is not None and seen.adopted is not None:
+            yield label, seen.record or {}
 
 
 def _why_run(node: Node, seen: Observed, actions: Mapping[Output, Action]) -> str:
