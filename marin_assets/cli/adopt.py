@@ -28,8 +28,9 @@ from marin_assets.step.values import ConfigError
 from marin_resources.process import user_name
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.settings import dagster_home, ensure_dagster_home
-from marin_resources.storage.adoption.adopt import adopt, refuse_complete
+from marin_resources.storage.adoption.adopt import adopt, is_adopted_from
 from marin_resources.storage.adoption.errors import AdoptionError
+from marin_resources.storage.adoption.place import place_of
 from marin_resources.storage.adoption.source import Source, find_source
 from marin_resources.storage.adoption.undo import find_adopted, undo
 from marin_resources.storage.control.control import require_reachable
@@ -94,7 +95,10 @@ def _one(found: Sequence[Node], given: str, key: str | None) -> Node:
 
 
 def _adopt(node: Node, store: Store, options: argparse.Namespace) -> int:
-    refuse_complete(store, node.output)
+    if is_adopted_from(place_of(options.source, store.prefix), store, node.output):
+        print_line(f"{node.output.label} is adopted from there already")
+        _tell_dagster(node, store)
+        return 0
     source = find_source(options.source, store, node.output, checksums=options.checksums, report=print_stderr)
     facts, why = facts_of_adopted(node, store, source), options.why.strip()
     adopt(store, node.output, source, facts, why=why, by=user_name() or "unknown", report=print_stderr)

@@ -23,13 +23,16 @@ from marin_resources.storage.output.leftovers import StoreError
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, other_version_message
 
 
-def refuse_complete(store: Store, output: Output) -> None:
-    """Raise AdoptionError if the output cannot be adopted now, as it is complete, or its path is another version's."""
+def is_adopted_from(path: str, store: Store, output: Output) -> bool:
+    """Whether the output is adopted from there already: by an earlier try, which was killed. Raises AdoptionError if it
+    cannot be adopted, as it is complete otherwise, or its own path is another version's."""
     seen = store.look([output])[output]
     if seen.damage:
         raise AdoptionError(seen.damage)
     if seen.match is Match.OTHER:
         raise AdoptionError(other_version_message(output, seen.path))
+    if seen.adopted is not None and seen.adopted["from"] == path:
+        return True
     if seen.adopted is not None:
         raise AdoptionError(
             f"{output.label!r} is adopted from {seen.adopted['from']!r} already. Take that back first: "
@@ -40,6 +43,7 @@ def refuse_complete(store: Store, output: Output) -> None:
             f"{output.label!r} is complete at {seen.path!r} already, so nothing else can serve as it. If it is not to "
             "be used, remove it first."
         )
+    return False
 
 
 def adopt(
@@ -56,7 +60,9 @@ def adopt(
 
     Raises AdoptionError if another process computes the output, or has completed it; UnavailableError.
     """
-    claim = when_free(lambda stale: _claim(store, output, stale), output.label, report)
+    claim = when_free(lambda stale: _claim(store, output, source, stale), output.label, report)
+    if claim is None:
+        return
     at = datetime.now(UTC).isoformat()
     adopted = {"from": source.path, "why": why, "by": by, "at": at, "of": source.of}
     try:
@@ -74,10 +80,10 @@ def adopt(
         raise
 
 
-def _claim(store: Store, output: Output, stale: str | None) -> Claim:
+def _claim(store: Store, output: Output, source: Source, stale: str | None) -> Claim | None:
+    """The claim; None if it is adopted already."""
     path = store.locate(output)
-    while True:
-        refuse_complete(store, output)
+    while not is_adopted_from(source.path, store, output):
         try:
             return store.claim(
                 output, attempt=first_free_attempt(path), resumable=False, run_id=None, stale_lease=stale
@@ -86,6 +92,7 @@ def _claim(store: Store, output: Output, stale: str | None) -> Claim:
             continue
         except StoreError as error:
             raise AdoptionError(str(error)) from None
+    return None
 
 
 def _ending(store: Store, claim: Claim, source: Source) -> dict[str, Any]:
