@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import object_stores
 import pytest
 from one_adoption import adopt_it, by_hand, in_a_process, start, take_back
 from one_output import X, claim, make, output, read, snapshot, write
@@ -336,7 +337,7 @@ OF_AN_ADOPTION = (
 
 @pytest.fixture
 def _short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MARIN_LEASE_TTL_S", "2")
+    monkeypatch.setenv("MARIN_LEASE_TTL_S", "10")
 
 
 def check_killed_adoption(store: Store, point: str) -> None:
@@ -376,8 +377,8 @@ def test_a_killed_adoption_is_completed_by_the_next_one(disk: Store, point: str)
 @pytest.mark.long
 @pytest.mark.usefixtures("_short_leases")
 @pytest.mark.parametrize("point", OF_AN_ADOPTION)
-def test_a_killed_adoption_is_completed_by_the_next_one_in_every_store(any_prefix: str, point: str) -> None:
-    check_killed_adoption(Store(any_prefix), point)
+def test_a_killed_adoption_is_completed_by_the_next_one_in_a_bucket(gcs_prefix: str, point: str) -> None:
+    check_killed_adoption(Store(gcs_prefix), point)
 
 
 def test_a_run_completes_an_adoption_that_was_killed_after_its_commit(disk: Store) -> None:
@@ -396,8 +397,15 @@ def test_a_killed_undo_is_undone_or_not_at_all(disk: Store, point: str) -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("_short_leases")
 @pytest.mark.parametrize("point", fault_points.OF_AN_UNDO)
-def test_a_killed_undo_is_undone_or_not_at_all_in_every_store(any_prefix: str, point: str) -> None:
-    check_killed_undo(Store(any_prefix), point)
+def test_a_killed_undo_is_undone_or_not_at_all_in_a_bucket(gcs_prefix: str, point: str) -> None:
+    check_killed_undo(Store(gcs_prefix), point)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("_short_leases")
+def test_on_s3_a_killed_adoption_and_a_killed_undo_are_completed() -> None:
+    check_killed_adoption(Store(object_stores.s3_prefix()), "commit published")
+    check_killed_undo(Store(object_stores.s3_prefix()), "status withdrawn")
 
 
 @pytest.mark.long
