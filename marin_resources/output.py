@@ -117,14 +117,29 @@ class Observed:
         return self.status is Status.SUCCESS and self.match is not Match.OTHER
 
     @property
+    def adopted(self) -> Mapping[str, Any] | None:
+        """Of a complete output that was adopted: where its data are from, and why."""
+        return (self.record or {}).get("adopted") if self.done else None
+
+    @property
     def data_path(self) -> str:
-        """Where the data of a complete output are: below the prefix of the cluster that computed it."""
+        """Where the data of a complete output are: below the prefix of the cluster that computed it, or where they were
+        adopted."""
         return str((self.record or {}).get("data_path") or self.path)
 
     @property
     def result(self) -> Mapping[str, Any]:
         """The recorded result of the step's function; empty if none is recorded."""
         return (self.record or {}).get("result") or {}
+
+
+def describe_adopted(record: Mapping[str, Any]) -> str:
+    """ "adopted from 'raw/old': renamed"; of what was made from adopted outputs "made from 'raw/x', adopted from …"; ""
+    for any other record."""
+    if adopted := record.get("adopted"):
+        return f"adopted from {adopted['from']!r}: {adopted['why']}"
+    made_from = record.get("adopted_inputs") or {}
+    return "; ".join(f"made from {name!r}, adopted from {each['from']!r}" for name, each in made_from.items())
 
 
 def below(path: str, name: str | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
+from marin_assets.plan.adopted import adopted_paths, unwaited_inputs
 from marin_assets.plan.asset_key import selection_of
 from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.sites.copies import copies_for
@@ -49,9 +50,13 @@ def build_task(
 ) -> Task:
     """The task that computes the node's output. `inputs` are its observed inputs, by step name; `site` the cluster of
     a fleet that it goes to."""
-    output, step, config = node.output, node.step, resolved_config(node, graph, store, site)
+    output, step = node.output, node.step
+    unwaited = unwaited_inputs(node)
+    looked = store.look(unwaited.values())
+    inputs = {**inputs, **{label: looked[each] for label, each in unwaited.items() if looked[each].adopted}}
+    config, adopted = resolved_config(node, graph, store, site, inputs), adopted_paths(node, inputs, site)
     if site is None:
-        refuse_foreign_urls(node)
+        refuse_foreign_urls(node, adopted.values())
     elsewhere = site is not None and site.prefix != store.prefix
     return Task(
         output=output,
@@ -59,6 +64,7 @@ def build_task(
         path=store.locate(output),
         data_prefix=site.prefix if site is not None and elsewhere else None,
         copies=copies_for(site, config) if site is not None else (),
+        records={path: store.locate(each) for each, path in adopted.items()},
         cluster=site.cluster if site is not None else "",
         fn=reference_to(step.fn),
         config=config,

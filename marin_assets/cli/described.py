@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marin_assets.step.graph import Node
-from marin_resources.output import Observed
+from marin_resources.output import Observed, describe_adopted
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.states import State, state_of
 from marin_resources.storage.output.store import other_version_message
@@ -19,7 +19,9 @@ def describe(node: Node, observed: Observed) -> str:
             manifest = record.get("manifest") or {}
             files = f"{manifest['files']} file{'s' * (manifest['files'] != 1)}" if manifest else "no manifest"
             size = f"{files}, {readable_bytes(manifest['bytes'])}" if manifest else files
-            elsewhere = f"at {observed.data_path}" if observed.data_path != observed.path else ""
+            elsewhere = describe_adopted(record)
+            if not observed.adopted and observed.data_path != observed.path:
+                elsewhere = ", ".join(filter(None, (f"at {observed.data_path}", elsewhere)))
             return ", ".join(filter(None, (size, str(record.get("finished_at") or "")[:19], elsewhere)))
         case State.RUNNING:
             return f"by {observed.holder.describe()}" if observed.holder else ""

@@ -101,8 +101,21 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
     of_job = LocationJob(name=experiment, whole=len(nodes) == len(graph)) if experiment is not None else None
     if code := plan_or_materialize(_experiment_name(), graph, nodes, store, options, description, of_job):
         raise SystemExit(code)
-    locate = store.data_path if cluster_names(None) and not options.dry_run else store.locate
-    return {node.name: locate(node.output) for node in nodes}
+    if options.dry_run:
+        return {node.name: store.locate(node.output) for node in nodes}
+    if cluster_names(None):
+        return {node.name: store.data_path(node.output) for node in nodes}
+    return _data_paths(nodes, store)
+
+
+def _data_paths(nodes: Sequence[Node], store: Store) -> dict[str, str]:
+    """Name -> where the data of the output are: an adopted one has them elsewhere."""
+    # late, for their weight: every load of the code location imports this module
+    from marin_resources.storage.index.complete import CompleteOutputs
+    from marin_resources.storage.index.look import look_in_bulk
+
+    found = look_in_bulk(store, (node.output for node in nodes), CompleteOutputs(store.prefix))
+    return {node.name: found[node.output].data_path for node in nodes}
 
 
 def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:

@@ -92,7 +92,9 @@ def _print_table(shown: Sequence[PartitionState]) -> None:
     width = max((len(each.key) for each in shown), default=0)
     for each in shown:
         size = "" if each.bytes is None else readable_bytes(each.bytes)
-        line = f"{each.state:8}  {each.key:{width}}  {size:>10}  {_age(each.finished_s):>8}  {each.error}"
+        line = (
+            f"{each.state:8}  {each.key:{width}}  {size:>10}  {_age(each.finished_s):>8}  {each.error or each.adopted}"
+        )
         print_line(line.rstrip())
 
 

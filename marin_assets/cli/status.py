@@ -112,6 +112,8 @@ def _to_json(node: Node, observed: Observed, running: Mapping[str, Running]) -> 
         "files": manifest.get("files"),
         "bytes": manifest.get("bytes"),
         "finished_at": record.get("finished_at"),
+        "adopted": observed.adopted,
+        "adopted_inputs": record.get("adopted_inputs") or {},
         "result": dict(observed.result),
     }
 

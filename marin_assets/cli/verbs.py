@@ -31,6 +31,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Storage": {
         "verify": "compare with manifests",
+        "adopt": "data made elsewhere serve",
     },
     "Deployment": {
         "dev": "serve the UI on this host",

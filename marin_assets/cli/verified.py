@@ -35,6 +35,8 @@ class Verified:
     status: Status | None
     verdict: Verification | None
     """None if the output is not complete."""
+    adopted: bool = False
+    """Whether its data were adopted: they are not at its path."""
     readers: tuple[str, ...] = ()
     """Names of complete steps that read a wrong output, directly or through others."""
 
@@ -86,13 +88,14 @@ def to_json(verified: Sequence[Verified]) -> dict[str, Any]:
 
 
 def rerun_commands(verified: Verified, prefix: str) -> tuple[str, str]:
-    """Shell commands: remove the output, as a complete one would be reused, and compute it."""
+    """Shell commands: remove the output, as a complete one would be reused, or undo its adoption; and compute it."""
     selection = shlex.quote(selection_of(verified.node))
     key = verified.node.key
     partition = "" if key is None else f" --partition {shlex.quote(key)}"
+    at = f"--prefix {shlex.quote(prefix)} {selection}{partition}"
     return (
-        f"{_remover(verified.path)} {shlex.quote(verified.path)}",
-        f"marin materialize --prefix {shlex.quote(prefix)} {selection}{partition}",
+        f"marin adopt {at} --undo" if verified.adopted else f"{_remover(verified.path)} {shlex.quote(verified.path)}",
+        f"marin materialize {at}",
     )
 
 

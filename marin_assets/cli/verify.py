@@ -72,7 +72,14 @@ def verify_nodes(
         verdict = verdicts.get(found.path)
         readers = _readers(store, graph, node) if verdict and not verdict.data_ok else []
         verified.append(
-            Verified(node=node, path=found.path, status=found.status, verdict=verdict, readers=tuple(readers))
+            Verified(
+                node=node,
+                path=found.path,
+                status=found.status,
+                verdict=verdict,
+                adopted=found.adopted is not None,
+                readers=tuple(readers),
+            )
         )
     return verified
 

@@ -4,7 +4,7 @@
                         [{"key": "2026-01", "path": "../../../tokenized/web-3f2a1c/2026-01", "digest": "…"}]}
 
 Paths are relative to the snapshot's folder where both are in one store, so a prefix can be moved. The digest is that of
-the partition's manifest.
+the partition's manifest. A partition that is adopted has "own_path" too: where its record is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from marin_resources.storage.files import exists, read_bytes, write_json
 from marin_resources.storage.output.record import read_record
@@ -33,7 +33,7 @@ FORMAT = VersionedJson(
     kind="snapshot",
     newest=FORMAT_VERSION,
     error=SnapshotError,
-    shape={"partitions": Required([{"key": Required(str), "path": Required(str), "digest": str}])},
+    shape={"partitions": Required([{"key": Required(str), "path": Required(str), "digest": str, "own_path": str}])},
 )
 
 
@@ -45,11 +45,21 @@ class SnapshotPartition:
     path: str
     digest: str | None
     """Of its manifest; None for an output that has none."""
+    own_path: str | None = None
+    """Where its record is, if its data are adopted from elsewhere."""
 
 
 def write_snapshot(folder: str, partitions: Sequence[SnapshotPartition]) -> None:
     """Write the list of these partitions."""
-    rows = [{**asdict(each), "path": _relative(each.path, folder)} for each in partitions]
+    rows = [
+        {
+            "key": each.key,
+            "path": _relative(each.path, folder),
+            "digest": each.digest,
+            **({} if each.own_path is None else {"own_path": _relative(each.own_path, folder)}),
+        }
+        for each in partitions
+    ]
     write_json(join(folder, NAME), {"format_version": FORMAT_VERSION, "partitions": rows})
 
 
@@ -63,7 +73,12 @@ def read_snapshot(folder: str) -> dict[str, SnapshotPartition]:
     path = join(folder, NAME)
     found = FORMAT.parse(read_bytes(path), path)
     return {
-        row["key"]: SnapshotPartition(key=row["key"], path=_absolute(row["path"], folder), digest=row.get("digest"))
+        row["key"]: SnapshotPartition(
+            key=row["key"],
+            path=_absolute(row["path"], folder),
+            digest=row.get("digest"),
+            own_path=_absolute(row["own_path"], folder) if row.get("own_path") else None,
+        )
         for row in found["partitions"]
     }
 
@@ -76,7 +91,8 @@ def read_unchanged_snapshot(folder: str) -> dict[str, SnapshotPartition]:
     """
     partitions = read_snapshot(folder)
     with ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
-        now = pool.map(lambda partition: (read_record(partition.path) or {}).get("manifest"), partitions.values())
+        records = pool.map(lambda partition: read_record(partition.own_path or partition.path), partitions.values())
+        now = ((record or {}).get("manifest") for record in records)
         digests = [(manifest or {}).get("digest") for manifest in now]
     for partition, digest in zip(partitions.values(), digests, strict=True):
         if digest != partition.digest:

@@ -6,18 +6,20 @@ drifting_facts    today's facts that the version does not cover, to compare with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from marin_assets.plan.adopted import adopted_inputs, adopted_paths
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import resolve
 from marin_resources.drift.provenance import environment, provenance
 from marin_resources.drift.source_digest import read_source, source_now
 from marin_resources.drift.source_modules import Module
-from marin_resources.output import Observed
+from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import Json, encode, plain, references_in
 from marin_resources.wire.reference import reference_to
 
@@ -25,13 +27,18 @@ MAKES_DATA = frozenset({"documents", "stages", "experiments"})
 """Rooms of marin_assets whose code makes data. The others declare, plan and report steps."""
 
 
-def resolved_config(node: Node, graph: Graph, store: Store, site: Site | None = None) -> Json:
+def resolved_config(
+    node: Node,
+    graph: Graph,
+    store: Store,
+    site: Site | None = None,
+    inputs: Mapping[str, Observed] = MappingProxyType({}),
+) -> Json:
     """The config as the worker gets it. On a cluster of a fleet all paths are in its region, and what is not there yet
-    is copied before the function is called. Partitions are in many regions, and their records at home."""
-    if site is None:
-        return encode(resolve(node, graph, store.locate, store.prefix))
-    locate = partial(store.locate, data_prefix=site.prefix)
-    return encode(resolve(node, graph, locate, site.prefix, store.locate))
+    is copied before the function is called. Partitions are in many regions, and their records at home. Adopted ones of
+    the observed `inputs` are read where they were adopted."""
+    prefix = store.prefix if site is None else site.prefix
+    return encode(resolve(node, graph, _locate(node, store, inputs, site), prefix, store.locate))
 
 
 def describe_node(
@@ -52,6 +59,8 @@ def describe_node(
         "version": node.version.as_dict(),
         "dagster_run_id": run_id,
         **_placed(node, store, config),
+        "dependencies": _dependencies(node, store, inputs, site),
+        **adopted_inputs(inputs),
         **({} if site is None else {"cluster": site.cluster, "data_prefix": site.prefix, "site": site.describe()}),
         "inputs": {name: manifest_digest(observed) for name, observed in inputs.items()},
         "bytes_in": bytes_of(inputs),
@@ -119,6 +128,21 @@ def _placed(node: Node, store: Store, config: Json) -> dict[str, Any]:
         "output_path": store.locate(node.output),
         "dependencies": [store.locate(output) for output in node.inputs.values()],
     }
+
+
+def _locate(node: Node, store: Store, inputs: Mapping[str, Observed], site: Site | None) -> Callable[[Output], str]:
+    """Where the function finds an output: its own one, or one of its inputs."""
+    adopted, prefix = adopted_paths(node, inputs, site), None if site is None else site.prefix
+    return lambda output: adopted.get(output) or store.locate(output, prefix)
+
+
+def _dependencies(node: Node, store: Store, inputs: Mapping[str, Observed], site: Site | None) -> list[str]:
+    """The paths of the inputs as the config has them, those in the region of the site as they would be at home."""
+    paths = map(_locate(node, store, inputs, site), node.inputs.values())
+    if site is None:
+        return list(paths)
+    inside = f"{site.prefix}/"
+    return [join(store.prefix, path.removeprefix(inside)) if path.startswith(inside) else path for path in paths]
 
 
 def _references(node: Node, config: Json) -> list[str]:

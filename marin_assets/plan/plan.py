@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from marin_assets.plan.estimates import Expected
 from marin_assets.plan.reasons.causes import Why
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
-from marin_resources.output import Match, Observed, Output, Status
+from marin_resources.output import Match, Observed, Output, Status, describe_adopted
 from marin_resources.ray_tpu.requirements import Lack
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.control_files import Damage
@@ -30,6 +31,8 @@ class Kind(enum.StrEnum):
     COMPLETE = "complete"
     UNVERIFIED = "unverified"
     """Complete, by a Marin that recorded no version."""
+    ADOPTED = "adopted"
+    """Complete, by data that were made elsewhere."""
     NEW = "new"
     """No output of this version, and none of an earlier one."""
     CHANGED = "changed"
@@ -60,6 +63,8 @@ class Planned:
     """Changes since a complete output was computed. They are shown and decide nothing."""
     damage: str = ""
     """One sentence about a control file of the output that cannot be used."""
+    made_from: str = ""
+    """A phrase if a step that runs reads an adopted output."""
     lacks: bool = False
     """Whether the step lacks something that it requires of its machine."""
     site: Site | None = None
@@ -108,8 +113,9 @@ def plan(
         actions[node.output] = action
         drifted = drift(node) if action is Action.REUSE else ()
         again = _computed_again(node, actions, forced) if action is Action.REUSE else ""
+        made_from = _made_from_adopted(node, observed) if action is Action.RUN else ""
         sentence = seen.damage or (damaged.sentence if damaged else "")
-        reason = "; ".join(filter(None, (reason, describe(drifted), again, sentence)))
+        reason = "; ".join(filter(None, (reason, describe(drifted), again, made_from, sentence)))
         planned.append(
             Planned(
                 node=node,
@@ -119,6 +125,7 @@ def plan(
                 observed=seen,
                 drift=drifted,
                 damage=sentence,
+                made_from=made_from,
             )
         )
     return planned
@@ -151,9 +158,10 @@ def _decide(
     if seen.match is Match.OTHER:
         return Action.BLOCKED, Kind.OTHER_VERSION, "another version's output is stored at this path"
     if seen.done and not forced:
-        if seen.match is Match.UNVERIFIED:
-            return Action.REUSE, Kind.UNVERIFIED, "complete, unverified: its record has no version"
-        return Action.REUSE, Kind.COMPLETE, "complete"
+        unverified = seen.match is Match.UNVERIFIED
+        known = "complete, unverified: its record has no version" if unverified else "complete"
+        kind = Kind.UNVERIFIED if unverified else Kind.ADOPTED if seen.adopted else Kind.COMPLETE
+        return Action.REUSE, kind, ", ".join(filter(None, (known, describe_adopted(seen.record or {}))))
     if seen.holder is not None:
         return Action.WAIT, Kind.HELD, f"being computed by {seen.holder.describe()}"
     for label, output in node.inputs.items():
@@ -165,6 +173,20 @@ def _decide(
             return Action.BLOCKED, Kind.INPUT_MISSING, f"needs {label!r}, which is not complete and not selected"
     kind, reason = _why_run(node, seen, actions)
     return Action.RUN, *((Kind.FORCED, "forced") if seen.done else (kind, reason))
+
+
+def _made_from_adopted(node: Node, observed: Mapping[Output, Observed]) -> str:
+    """A phrase if an input of a node that runs is adopted."""
+    adopted = [f"{label!r}, {describe_adopted(record)}" for label, record in _adopted_records(node, observed)]
+    return f"made from {'; '.join(adopted)}" if adopted else ""
+
+
+def _adopted_records(node: Node, observed: Mapping[Output, Observed]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The labels and records of the inputs that are adopted."""
+    for label, output in node.inputs.items():
+        seen = observed.get(output)
+        if seen is not None and seen.adopted is not None:
+            yield label, seen.record or {}
 
 
 def _why_run(node: Node, seen: Observed, actions: Mapping[Output, Action]) -> tuple[Kind, str]:

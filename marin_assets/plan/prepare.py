@@ -97,7 +97,7 @@ def with_reasons(planned: Sequence[Planned], complete: CompleteOutputs) -> list[
         if item.action is Action.RUN and item.kind is Kind.NEW and _was_removed(item.node, complete):
             item = replace(item, kind=Kind.REMOVED, reason="it was complete, and its folder was removed")
         elif (changed := why.get(item.node)) is not None:
-            reason = describe_causes(changed.causes, item.node.name)
+            reason = "; ".join(filter(None, (describe_causes(changed.causes, item.node.name), item.made_from)))
             item = replace(item, kind=Kind.CHANGED, reason=reason, why=changed)
         found.append(item)
     return found

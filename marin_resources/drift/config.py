@@ -16,10 +16,11 @@ MIRROR = "mirror://"
 
 def differing_fields(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """(field, before, now) for each difference. A field is "model.layers" or "sets.[0]"; a missing value is None."""
-    prefix = _prefix_then(record, facts)
-    was = _fields(_at_home(record["config"], record.get("data_prefix"), prefix), _placeholders(record, prefix))
+    prefix, numbers = _prefix_then(record, facts), _numbers(record)
+    at_home = _at_home(record["config"], record.get("data_prefix"), prefix)
+    was = _fields(at_home, _placeholders(record, prefix, numbers))
     config = _at_home(facts["config"], facts.get("data_prefix"), facts["prefix"])
-    now = _fields(config, _placeholders(facts, facts["prefix"]))
+    now = _fields(config, _placeholders(facts, facts["prefix"], numbers))
     for field in sorted(was.keys() | now.keys()):
         if was.get(field) != now.get(field):
             yield field, was.get(field), now.get(field)
@@ -44,9 +45,18 @@ def _prefix_then(record: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     return record.get("prefix") or str(record.get("output_path", "")).removesuffix(relative)
 
 
-def _placeholders(known: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
+def _numbers(record: Mapping[str, Any]) -> list[int]:
+    """The number of each input. Two that were read at one path, as one is adopted from the other, have one number."""
+    paths = list(record.get("dependencies") or ())
+    return [paths.index(path) for path in paths]
+
+
+def _placeholders(known: Mapping[str, Any], prefix: str, numbers: list[int]) -> list[tuple[str, str]]:
     """(path, placeholder), the longest path first, as one may be below another."""
-    inputs = [(path, f"<input {i}>") for i, path in enumerate(known.get("dependencies") or ())]
+    paths = list(known.get("dependencies") or ())
+    if len(paths) != len(numbers):
+        numbers = list(range(len(paths)))
+    inputs = [(path, f"<input {number}>") for number, path in zip(numbers, paths, strict=True)]
     placeholders = [(str(known.get("output_path", "")), "<output>"), *inputs, (prefix, "<prefix>")]
     return sorted((place for place in placeholders if place[0]), key=lambda place: -len(place[0]))
 

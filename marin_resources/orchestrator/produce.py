@@ -211,6 +211,7 @@ async def _require_inputs(
     damaged = [f"{name!r}: {found[o].damage}" for name, o in request.inputs.items() if found[o].damage]
     if damaged:
         raise ProduceError(f"Step {request.output.label!r} needs {' '.join(damaged)}")
+    await asyncio.to_thread(_require_adopted, request, found)
     missing = [f"{name!r} ({found[o].path})" for name, o in request.inputs.items() if not found[o].done]
     external = {name: await asyncio.to_thread(find_below, name, (store.prefix, *prefixes)) for name in request.external}
     missing += [f"{below(store.prefix, name)!r}" for name, path in external.items() if path is None]
@@ -227,6 +228,16 @@ async def _require_inputs(
             external[name] = await asyncio.to_thread(find_below, name, (store.prefix, *prefixes))
     observed = {name: found[output] for name, output in request.inputs.items()}
     return observed, {name: path for name, path in external.items() if path is not None}
+
+
+def _require_adopted(request: ProduceRequest, found: Mapping[Output, Observed]) -> None:
+    """Adopted data are not below an output's own path, where nobody else may remove them. Raises ProduceError."""
+    for name, output in request.inputs.items():
+        if found[output].adopted is not None and not exists(found[output].data_path):
+            raise ProduceError(
+                f"Step {request.output.label!r} needs {name!r}, which is adopted from {found[output].data_path!r}, and "
+                f"nothing exists there. Restore the data, or take the adoption back: marin adopt {output.name} --undo."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ class Needs:
     places: Mapping[str, str] = field(default_factory=dict)
     """Input -> where its data are. An input is the label of a step's output, or a path that is no step's."""
     external: frozenset[str] = frozenset()
-    """Those of the places that are no step's output."""
+    """Those of the places that have no record beside them: no step's output, or an adopted one."""
     urls: tuple[str, ...] = ()
     """gs:// URLs in the config, which are read where they are."""
     size_of: Callable[[str], int | None] = lambda name: None
@@ -49,7 +49,7 @@ class Move:
     dollars: float
     """For the known bytes."""
     is_output: bool = True
-    """Whether a step has made it, so that it has a record."""
+    """Whether a step has made it, so that its record is beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)

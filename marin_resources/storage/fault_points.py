@@ -33,6 +33,8 @@ POINTS = (
 """In the order in which one materialization reaches them."""
 IN_A_REGION = ("region complete",)
 """Reached besides where the data are in another region than the prefix."""
+OF_AN_UNDO = ("status withdrawn", "commit withdrawn", "record withdrawn")
+"""Reached when an adopted output is taken back."""
 
 _reached: Counter[str] = Counter()
 
@@ -42,7 +44,7 @@ def reach(point: str) -> None:
     wanted = os.environ.get(VARIABLE)
     if not wanted:
         return
-    if point not in POINTS + IN_A_REGION:
+    if point not in POINTS + IN_A_REGION + OF_AN_UNDO:
         raise KeyError(point)
     name, _, time = wanted.partition("@")
     if name == point:

@@ -27,6 +27,8 @@ class Task:
     """Prefix of the region that computes it, if that is another one than `prefix`: its data go below it."""
     copies: tuple[str, ...] = ()
     """`mirror://` paths of inputs in other regions, which are copied there before the function is called."""
+    records: Mapping[str, str] = field(default_factory=dict)
+    """Path of an adopted input in the config -> where its record is."""
     cluster: str = ""
     """Name of the cluster of a fleet that it goes to."""
     fn: str

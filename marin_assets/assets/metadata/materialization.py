@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
+from marin_assets.assets.metadata.adoption import adoption_of
 from marin_assets.assets.metadata.costs import costs_of
 from marin_assets.assets.metadata.curves import curves_of
 from marin_assets.assets.metadata.files import plots_of, report_of
@@ -28,7 +29,7 @@ TAKEN = frozenset(
     {
         *("path", "report", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by", "made_in"),
         *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
-        *("damaged", "transfers_unknown", "cluster", "site"),
+        *("damaged", "transfers_unknown", "cluster", "site", "adopted", "adopted_inputs"),
         *LEDGER,
         *("cpu_s", "bytes_in", "cost_dollars", "cost_unknown"),
         *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
@@ -50,6 +51,7 @@ def materialization_metadata(
         **_renamed(curves_of(result)),
         **plots_of(observed),
         **_renamed(_numbers(result)),
+        **adoption_of(record),
         "reused": produced.reused,
         **_drifts(drift, not_recorded),
     }
@@ -87,7 +89,10 @@ def _versioned(record: Mapping[str, Any]) -> list[str]:
 
 
 def _maker(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Who computed the output, with which commit and in which run, which may be of another deployment."""
+    """Who computed the output, with which commit and in which run, which may be of another deployment. Who has adopted
+    it did not."""
+    if record.get("adopted"):
+        return {}
     git = known if isinstance(known := record.get("git"), Mapping) else {}
     own = known if isinstance(known := record.get("project"), Mapping) else {}
     parts = [
@@ -102,7 +107,10 @@ def _maker(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _log(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The log of the attempt in the record; a record of Marin's has none, and then it is the latest."""
+    """The log of the attempt in the record; a record of Marin's has none, and then it is the latest. An adoption has no
+    log."""
+    if record.get("adopted"):
+        return {}
     try:
         attempt = record.get("attempt") or latest_attempt(path)
     except ControlFileError as error:

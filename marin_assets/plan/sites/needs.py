@@ -35,7 +35,7 @@ def needs_of(node: Node, store: Store, inputs: Mapping[str, Observed], external:
             **{label: seen.data_path for label, seen in inputs.items()},
             **{name: path for name, path in external.items() if "://" not in name},
         },
-        external=frozenset(external),
+        external=frozenset(external) | {label for label, seen in inputs.items() if seen.adopted is not None},
         urls=tuple(urls_in(node)),
         size_of=size_of,
         earlier=store.data_path(node.output) if node.step.resumable and store.has_begun(node.output) else None,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from marin_resources.output import describe_adopted
+from marin_resources.storage.adoption.records import record_folder
 from marin_resources.storage.files import exists, read_json
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.output.ledger import tries_of
@@ -24,7 +26,10 @@ class ReportError(ValueError):
 class StepRecord:
     label: str
     path: str
+    """Where its data are."""
     record: Mapping[str, Any]
+    own_path: str = ""
+    """Where its record is; the same but for an adopted output."""
 
     @property
     def name(self) -> str:
@@ -33,7 +38,7 @@ class StepRecord:
     @property
     def version(self) -> str:
         """The hash at the end of the output path; empty for an override."""
-        _, found, tail = self.path.rpartition(f"{self.name}-")
+        _, found, tail = (self.own_path or self.path).rpartition(f"{self.name}-")
         return tail if found and "/" not in tail else ""
 
     @property
@@ -46,9 +51,15 @@ class StepRecord:
         return tries_of(self.record)
 
     @property
+    def adopted(self) -> str:
+        """Where it is adopted from and why, or from which adopted outputs it was made, as a phrase."""
+        return describe_adopted(self.record)
+
+    @property
     def dependencies(self) -> list[str]:
         """The paths of the step's inputs, relocated if the whole prefix was moved since."""
-        then, now = _roots(str(self.record.get("output_path") or self.path).rstrip("/"), self.path)
+        own_path = self.own_path or self.path
+        then, now = _roots(str(self.record.get("output_path") or own_path).rstrip("/"), own_path)
         recorded = (str(path).rstrip("/") for path in self.record.get("dependencies") or [])
         return [now + path.removeprefix(then) if path.startswith(then) else path for path in recorded]
 
@@ -85,11 +96,14 @@ def read_records(inputs: Mapping[str, str]) -> dict[str, StepRecord]:
         raise ReportError("The report has no inputs. Pass the output path of each step to report.")
     found = {}
     for label, path in inputs.items():
-        if not exists(join(path, RECORD)):
+        own_path = record_folder(path).rstrip("/")
+        if not exists(join(own_path, RECORD)):
             raise ReportError(
-                f"The step {label!r} has no record {RECORD!r} in {path!r}. Run the step, or leave it out of the report."
+                f"The step {label!r} has no record {RECORD!r} in {own_path!r}. Run the step, or leave it out of the "
+                "report."
             )
-        found[label] = StepRecord(label=label, path=path.rstrip("/"), record=read_json(join(path, RECORD)))
+        record = read_json(join(own_path, RECORD))
+        found[label] = StepRecord(label=label, path=path.rstrip("/"), record=record, own_path=own_path)
     return in_order(found)
 
 

@@ -12,9 +12,10 @@ too, so a later snapshot is a new output, and never a new content at an old path
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from marin_assets.documents.snapshots import SnapshotPartition, write_snapshot
 from marin_assets.step.values import THIS_OUTPUT_PATH
@@ -41,8 +42,9 @@ class TakeSnapshotConfig:
     output_path: str = THIS_OUTPUT_PATH
 
 
-def take_snapshot(config: TakeSnapshotConfig) -> dict[str, int]:
-    """Write the list of complete partitions. Returns partitions, incomplete, superseded, bytes.
+def take_snapshot(config: TakeSnapshotConfig) -> dict[str, Any]:
+    """Write the list of complete partitions. Returns partitions, incomplete, superseded, bytes, and adopted_inputs if
+    some of them are adopted or made from adopted outputs.
 
     Raises NothingCompleteError, and ControlFileError for a damaged record.
     """
@@ -59,11 +61,13 @@ def take_snapshot(config: TakeSnapshotConfig) -> dict[str, int]:
     newest = _newest_revisions(partition.key for partition, _ in found)
     listed = [each for each in found if each[0].key in newest]
     write_snapshot(config.output_path, [partition for partition, _ in listed])
+    adopted = {name: each for partition, record in listed for name, each in _adopted(partition.key, record).items()}
     return {
         "partitions": len(listed),
         "incomplete": len(keys) - len(found),
         "superseded": len(found) - len(listed),
-        "bytes": sum(size for _, size in listed),
+        "bytes": sum(int((record.get("manifest") or {}).get("bytes") or 0) for _, record in listed),
+        **({"adopted_inputs": adopted} if adopted else {}),
     }
 
 
@@ -74,8 +78,16 @@ def _newest_revisions(keys: Iterable[str]) -> set[str]:
     return {key_of_revision(drop, revision) for drop, revision in newest.items()}
 
 
-def _look(folder: str, key: str) -> tuple[SnapshotPartition, int] | None:
-    """The partition and its bytes, if it is complete."""
+def _adopted(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reader of the partition is made from that is adopted, as its record has it."""
+    found = dict(record.get("adopted_inputs") or {})
+    if adopted := record.get("adopted"):
+        found[f"{record.get('name')}[{key}]"] = {"from": adopted["from"], "why": adopted["why"]}
+    return found
+
+
+def _look(folder: str, key: str) -> tuple[SnapshotPartition, Mapping[str, Any]] | None:
+    """The partition and its record, if it is complete."""
     path = join(folder, segment_of(key))
     if read_status(path) is not Status.SUCCESS:
         return None
@@ -83,6 +95,7 @@ def _look(folder: str, key: str) -> tuple[SnapshotPartition, int] | None:
     own = identity_of({"version": identity_of(record.get("version") or {}), "partition": key})
     if record.get("identity") != own:
         return None  # not a partition of this software's
-    manifest = record.get("manifest") or {}
-    path = record.get("data_path") or path
-    return SnapshotPartition(key=key, path=path, digest=manifest.get("digest")), int(manifest.get("bytes") or 0)
+    digest = (record.get("manifest") or {}).get("digest")
+    own_path = path if record.get("adopted") else None
+    partition = SnapshotPartition(key=key, path=record.get("data_path") or path, digest=digest, own_path=own_path)
+    return partition, record

@@ -38,7 +38,7 @@ def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
     able = [member for member in fleet.members if may_hold(needs.resources, member.cluster)]
     if not able:
         raise NoSiteError(f"Step {needs.step!r} {lack_of(needs.resources, fleet).phrase}")
-    able = _in_region_of(needs, able)
+    able = _in_region_of(needs, able, fleet)
     sites = [_site(needs, fleet, member) for member in able]
     resumed = [site for site in sites if needs.earlier is not None and needs.earlier.startswith(f"{site.prefix}/")]
     among = resumed or sites
@@ -78,9 +78,12 @@ def _slices(cluster: Cluster) -> str:
     return ", ".join([*(f"{each.count} of {each.type}" for each in cluster.slices), cpus])
 
 
-def _in_region_of(needs: Needs, able: Sequence[Member]) -> list[Member]:
-    """The clusters in whose region all buckets are that the config names. Raises NoSiteError."""
-    foreign = {member.name: foreign_to(member.cluster.region, needs.urls) for member in able}
+def _in_region_of(needs: Needs, able: Sequence[Member], fleet: Fleet) -> list[Member]:
+    """The clusters in whose region all buckets are that the config names, and those of inputs that no region has below
+    its prefix: such an input was adopted, and is read where it is. Raises NoSiteError."""
+    adopted = (path for path in needs.places.values() if "://" in path and fleet.region_of(path) is None)
+    urls = [*needs.urls, *adopted]
+    foreign = {member.name: foreign_to(member.cluster.region, urls) for member in able}
     near = [member for member in able if not foreign[member.name]]
     if near:
         return near

@@ -37,6 +37,7 @@ from marin_resources.ray_tpu.worker.noted_pace import noted_pace
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
+from marin_resources.storage.adoption.records import records_at
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest.manifest import IrregularFileError
 from marin_resources.storage.output.attempts import latest_attempt, log_path
@@ -204,7 +205,8 @@ class _Attempt:
         )
         requirements = ShardRequirements(env=task.env, packages=task.packages)
         writing = writing_as(claim.writer, claim.lease.check)
-        with charged_to(account), writing, reserve(self.placement.allocation, requirements):
+        reserved = reserve(self.placement.allocation, requirements)
+        with charged_to(account), writing, records_at(task.records), reserved:
             for path in task.copies:
                 copy_here(path)
             call = self._function()

@@ -6,8 +6,9 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from marin_resources.output import Observed, Output, Status
 from marin_resources.storage.control import control
@@ -28,6 +29,11 @@ class Copy:
 
     path: str
     generation: str
+
+
+def copies_path(recorded: Mapping[str, Any]) -> str | None:
+    """Where the copies of an output with this record are; None for none. Beside adopted data nothing is written."""
+    return None if recorded.get("adopted") else recorded.get("data_path")
 
 
 def write_copies(data_path: str, committed: Commit) -> None:

@@ -31,6 +31,8 @@ SHAPE = {
     "data_path": str,
     "data_prefix": str,
     "cluster": str,
+    "adopted": {"from": Required(str), "why": Required(str), "by": str, "at": str, "of": dict},
+    "adopted_inputs": {ANY: {"from": Required(str), "why": Required(str)}},
     "dependencies": [str],
     "attempt": int,
     "duration_s": float,

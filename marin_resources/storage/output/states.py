@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from marin_resources.output import Match, Observed, Output, Status
+from marin_resources.output import Match, Observed, Output, Status, describe_adopted
 from marin_resources.storage.output.store import Store, other_version_message
 
 
@@ -36,6 +36,8 @@ class PartitionState:
     """Seconds since 1970."""
     error: str = ""
     """Why it failed or is blocked; who computes it."""
+    adopted: str = ""
+    """Where from and why, as a phrase, if it is adopted."""
 
 
 def state_of(observed: Observed) -> State:
@@ -88,4 +90,11 @@ def _state_of(output: Output, key: str, observed: Observed) -> PartitionState:
         error = f"by {observed.holder.describe()}"
     if state is State.DEAD:
         error = "its worker is gone; run again to continue"
-    return PartitionState(key=key, state=state, bytes=size.get("bytes"), files=size.get("files"), error=error)
+    return PartitionState(
+        key=key,
+        state=state,
+        bytes=size.get("bytes"),
+        files=size.get("files"),
+        error=error,
+        adopted=describe_adopted(record) if state is State.COMPLETE else "",
+    )

@@ -34,9 +34,8 @@ from marin_resources.storage.files import folders_in
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest import manifest
-from marin_resources.storage.output import attempts, commit, record, status
+from marin_resources.storage.output import attempts, commit, copies, record, status
 from marin_resources.storage.output.commit import Commit, State
-from marin_resources.storage.output.copies import list_copies, look_elsewhere, withdraw_copies, write_copies
 from marin_resources.storage.output.late_writes import require_no_late_writes
 from marin_resources.storage.output.leftovers import (
     StoreError,
@@ -139,6 +138,8 @@ class Store:
 
     def mark_done(self, output: Output, record: Mapping[str, Any]) -> None:
         """Write the marker of a complete output that lacks it; a warning if the store does not take it."""
+        if output.partition is not None and record.get("adopted"):
+            return  # so that listings look at its record, which says so
         try:
             if output.partition is None:
                 marks.write_mark(self.prefix, marks.mark_of(output, record))
@@ -195,8 +196,12 @@ class Store:
         taken = manifest.take_manifest(claim.data_path)
         require_no_late_writes(claim.path, claim.data_path, claim.writer, claim.kept)
         fault_points.reach("manifest taken")
-        full = {**facts, **self._ending(claim), "result": dict(result), "manifest": taken.summary()}
+        self.publish_manifest(claim, taken, {**facts, **self.ending(claim), "result": dict(result)})
+
+    def publish_manifest(self, claim: Claim, taken: manifest.Manifest, facts: Mapping[str, Any]) -> None:
+        """Make the output complete with this manifest of its data, and release the claim. Raises LeaseLostError."""
         claim.lease.check()
+        full = {**facts, "manifest": taken.summary()}
         committed = commit.publish_commit(claim.path, claim.commit, taken, full)
         fault_points.reach("commit published")
         self._complete(claim.output, claim.path, committed)
@@ -209,7 +214,7 @@ class Store:
         That happens if the response to its publication was lost; the output then stays complete. Raises LeaseLostError
         if the claim is lost; then nothing is recorded.
         """
-        ending = self._ending(claim)
+        ending = self.ending(claim)
         ended = {"outcome": "failed", "error": error, "traceback": traceback, "finished_at": ending["finished_at"]}
         ended |= {"spent": facts["spent"]} if "spent" in facts else {}
         try:
@@ -264,7 +269,7 @@ class Store:
         found = status.read_status(path)
         if found is None:  # a worker acquires the lease before it writes a status, and may have died in between
             holder = lease.holder_of(path)
-            elsewhere = look_elsewhere(output, self.places(output)[1:]) if holder is None else None
+            elsewhere = copies.look_elsewhere(output, self.places(output)[1:]) if holder is None else None
             return elsewhere or Observed(path=path, holder=holder)
         recorded = commit.recorded(path, found)
         holder = None if found is Status.SUCCESS else lease.holder_of(path)
@@ -286,7 +291,7 @@ class Store:
         latest = before.fence if before is not None and before.fence else attempts.latest_mark(path)
         if attempt <= latest:  # numbers of jobs that never began are skipped
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.")
-        copies = list_copies(data_path) if data_path != path else []
+        listed = copies.list_copies(data_path) if data_path != path else []
         make_folder(data_path)
         leftovers = find_leftovers(data_path, known=latest > 0 or status.read_status(path) is not None)
         resumes = resumable and attempts.latest_identity(path, latest) == output.identity
@@ -298,7 +303,7 @@ class Store:
         except ConflictError:
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.") from None
         fault_points.reach("commit claimed")
-        withdraw_copies(copies)
+        copies.withdraw_copies(listed)
         if leftovers.names and not resumes:
             move_aside(data_path, leftovers, str(latest), held)
             fault_points.reach("leftovers moved")
@@ -365,8 +370,8 @@ class Store:
     def _complete(self, output: Output, path: str, committed: Commit) -> None:
         """Write what follows from the commit object of a complete output. Every process writes the same."""
         assert committed.record is not None
-        if (data_path := committed.record.get("data_path")) is not None:
-            write_copies(data_path, committed)
+        if (data_path := copies.copies_path(committed.record)) is not None:
+            copies.write_copies(data_path, committed)
             fault_points.reach("region complete")
         record.write_record(path, committed.record)
         fault_points.reach("record written")
@@ -377,7 +382,8 @@ class Store:
         attempts.end_attempt(path, committed.fence, ended)
         fault_points.reach("attempt ended")
 
-    def _ending(self, claim: Claim) -> dict[str, Any]:
+    def ending(self, claim: Claim) -> dict[str, Any]:
+        """What the record of an attempt that ends now says of the attempt."""
         now = datetime.now(UTC)
         return {
             "identity": claim.output.identity,

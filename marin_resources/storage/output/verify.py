@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from marin_resources.output import Status
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import ChecksumError, algorithm_of, read_checksum
@@ -31,6 +32,7 @@ from marin_resources.storage.manifest.manifest import (
     is_data,
     read_manifest,
 )
+from marin_resources.storage.output.commit import recorded
 from marin_resources.storage.output.control_files import find_damaged
 from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.record import read_record
@@ -161,11 +163,19 @@ def _compare(path: str, sample: float, seed: int, read: bool, *, control: bool) 
 def _recorded(path: str) -> tuple[Mapping[str, Any], tuple[Finding, ...]]:
     """The record, and the finding that it cannot be read."""
     try:
-        return read_record(path) or {}, ()
+        found = read_record(path) or {}
     except UnavailableError:
         raise
     except ControlFileError as error:
         return {}, (_unreadable(RECORD, "a record", error),)
+    if "format_version" in found:
+        return found, ()
+    try:  # Marin rewrites the file at each start
+        return recorded(path, Status.SUCCESS) or {}, ()
+    except UnavailableError:
+        raise
+    except ControlFileError:  # of the commit object, which `_published` reports
+        return found, ()
 
 
 def _list(path: str, data_path: str) -> tuple[fsspec.AbstractFileSystem, list[Listed], list[Listed]]:

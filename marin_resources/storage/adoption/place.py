@@ -1,0 +1,76 @@
+"""Where the data to adopt are, from what a person has typed; and what may not be adopted because of its place."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Iterator
+
+from marin_resources.output import below
+from marin_resources.storage.adoption.errors import AdoptionError
+from marin_resources.storage.files import exists
+from marin_resources.storage.paths import StoreKind, absolute, is_local, kind_of, without_scheme
+
+
+def place_of(given: str, prefix: str) -> str:
+    """The path of the data: `given` is relative to the prefix, absolute, or a URL. Raises AdoptionError."""
+    path = below(prefix, given.strip()).rstrip("/")
+    kind = kind_of(path)
+    if not given.strip(" /."):
+        raise AdoptionError(f"The path to adopt is {given!r}, expected a folder or a URL.")
+    if kind is StoreKind.MIRROR:
+        raise AdoptionError(f"{given!r} is a view of several regions. Give the path that the data have in one of them.")
+    if kind is StoreKind.OTHER:
+        raise AdoptionError(
+            f"{given!r} is on an unknown store, expected a folder, or a URL that begins with gs:// or s3://."
+        )
+    if kind is StoreKind.DISK:
+        if not is_local(prefix):
+            raise AdoptionError(
+                f"{given!r} is on this machine's disk and the prefix is {prefix!r}, so no other machine could read the "
+                "data. Copy them into a bucket, and adopt that."
+            )
+        return absolute(path)
+    if ".." in path.split("/"):
+        raise AdoptionError(
+            f"{given!r} has '..' in it, which is a name like any other in a bucket. Give the whole path."
+        )
+    return path
+
+
+def refuse_own_place(path: str, own: Iterable[str], label: str) -> None:
+    """Raise AdoptionError for a path that is one of the output's own, is inside one, or has one inside."""
+    for each in own:
+        if _real(path) == _real(each):
+            raise AdoptionError(f"{path!r} is the path of {label!r} itself. Give the path of other data.")
+        if _is_inside(path, each):
+            raise AdoptionError(
+                f"{path!r} is inside {each!r}, the path of {label!r} itself. Give the path of other data."
+            )
+        if _is_inside(each, path):
+            raise AdoptionError(
+                f"{path!r} has {each!r} inside, the path of {label!r} itself. Give a folder that holds the data alone."
+            )
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """The folders above a path, the nearest first, up to the root of the disk or the bucket."""
+    scheme, separator, rest = path.rpartition("://")
+    while (rest := posixpath.dirname(rest)) not in ("", "/"):
+        yield scheme + separator + rest
+
+
+def nothing_at(path: str, given: str) -> AdoptionError:
+    """The sentence for a path where nothing is. Names a folder of the same name below the working folder."""
+    here = os.path.abspath(given)
+    meant = f" Did you mean {here!r}?" if "://" not in given and here != path and exists(here) else ""
+    return AdoptionError(f"Nothing exists at {path!r}. Paths are relative to the prefix, absolute, or URLs.{meant}")
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return _real(path).startswith(_real(folder).rstrip("/") + "/")
+
+
+def _real(path: str) -> str:
+    """A path without links, so that two names of one folder are equal."""
+    return os.path.realpath(absolute(path)) if is_local(path) else f"{kind_of(path)}:{without_scheme(path).rstrip('/')}"
