@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import resource
 import time
 
 
@@ -42,7 +43,8 @@ def began_s() -> float:
 
 def cpu_seconds() -> float:
     """CPU seconds of this process until now, and of its children that have ended."""
-    return sum(os.times()[:4])
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def user_name() -> str | None:

@@ -109,7 +109,7 @@ def test_the_record_says_what_the_step_has_spent_and_its_children(disk_prefix: s
     cost = cost_of(record_of(disk_prefix))
     assert cost.cpu_s is not None
     assert cost.wall_s is not None
-    assert 0.7 <= cost.cpu_s < 10  # 0.2 of the failure, 0.2 here, 0.3 in a child
+    assert 0.65 <= cost.cpu_s < 10  # 0.2 of the failure, 0.2 here, 0.3 in a child
     assert failed["wall_s"] < cost.wall_s < failed["wall_s"] + 20
     assert cost.reserved_cpu_s == pytest.approx(2 * cost.wall_s - failed["wall_s"], abs=0.01)
     assert (cost.device_s, cost.pool, cost.unknown_attempts) == (0, None, 0)
