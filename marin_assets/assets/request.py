@@ -57,6 +57,7 @@ def build_task(
         output=output,
         prefix=store.prefix,
         path=store.locate(output),
+        inputs=tuple(observed.path for observed in inputs.values()),
         data_prefix=site.prefix if site is not None and elsewhere else None,
         copies=copies_for(site, config) if site is not None else (),
         cluster=site.cluster if site is not None else "",
