@@ -46,9 +46,19 @@ FORMAT = VersionedJson(
         "bytes": int,
         "files": int,
         "data_path": str,
-        "purge_fence": int,
+        "purge": {"owner": Required(str), "of": Required(str)},
     },
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Purge:
+    """The removal of an output's data."""
+
+    owner: str
+    """Owner of the lease of the process that removes them, by which its claim of the commit object is known."""
+    of: str
+    """Owner of the commit object that was claimed; "" without one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +80,8 @@ class Collected:
     files: int | None = None
     data_path: str | None = None
     """Where its data are, if that is another place than its path."""
-    purge_fence: int | None = None
-    """The fence of who removes its data; None as long as it can be restored."""
+    purge: Purge | None = None
+    """Who removes its data; None as long as it can be restored."""
     generation: str = dataclasses.field(default="", compare=False)
 
     @property
@@ -136,6 +146,7 @@ def relative_path(path: str, prefixes: Iterable[str]) -> str | None:
 def _text(note: Collected) -> bytes:
     fields: dict[str, Any] = {field.name: getattr(note, field.name) for field in dataclasses.fields(note)}
     del fields["generation"]
+    fields["purge"] = vars(note.purge) if note.purge else None
     known = {name: value for name, value in fields.items() if value is not None}
     return (json.dumps({"format_version": FORMAT_VERSION, **known}, indent=2) + "\n").encode()
 
@@ -143,7 +154,8 @@ def _text(note: Collected) -> bytes:
 def _parse(path: str, found: control.Snapshot) -> Collected:
     fields = FORMAT.parse(found.data, path)
     known = {field.name: fields[field.name] for field in dataclasses.fields(Collected) if field.name in fields}
-    note = Collected(**{**known, "generation": found.generation})
+    purge = Purge(owner=fields["purge"]["owner"], of=fields["purge"]["of"]) if fields.get("purge") else None
+    note = Collected(**{**known, "purge": purge, "generation": found.generation})
     try:
         if datetime.fromisoformat(note.until).tzinfo is None:
             raise ValueError("it has no time zone")

@@ -51,7 +51,7 @@ def bring_back(store: Store, path: str) -> bool:
     relative, watch, stale = relative_path(path, [store.prefix]), LeaseWatch(), None
     while relative is not None and status.read_status(path) is None:
         note = read_collected(store.prefix, relative)
-        if note is None or note.purge_fence is not None:
+        if note is None or (note.purge is not None and not _is_committed(path)):
             break
         looked_at_s = watch.begin()
         try:
@@ -71,14 +71,19 @@ def bring_back(store: Store, path: str) -> bool:
 
 def _restore(store: Store, path: str, relative: str) -> None:
     """Under the lease of the output."""
-    note = read_collected(store.prefix, relative)
-    if note is None or note.purge_fence is not None:
-        return
-    committed = commit.read_commit(path)
-    if committed is not None and committed.state is State.CLAIMED:
-        return  # an attempt computes it anew
+    note, committed = read_collected(store.prefix, relative), commit.read_commit(path)
+    if note is None or (committed is not None and committed.state is State.CLAIMED):
+        return  # its data are removed, or an attempt computes it anew
     if committed is not None and committed.record is not None:
         store.complete(note.output, path, committed)
-    elif record.read_record(path) is not None:
+    elif note.purge is None and record.read_record(path) is not None:  # Marin's, which has no commit object
         status.write_status(path, Status.SUCCESS)
+    else:
+        return
     remove_collected(store.prefix, note)
+
+
+def _is_committed(path: str) -> bool:
+    """Whether a purge that was killed has removed nothing yet."""
+    committed = commit.read_commit(path)
+    return committed is not None and committed.state is State.COMMITTED
