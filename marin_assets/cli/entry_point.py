@@ -46,6 +46,7 @@ from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.manifest.largest_first import map_largest_first
+from marin_resources.storage.output.collected import with_collected
 from marin_resources.storage.output.control_files import Damage, find_damage_ahead
 from marin_resources.storage.output.store import LOOK_THREADS, Store
 from marin_resources.storage.paths import is_local
@@ -137,7 +138,8 @@ def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[P
     known = known_partitions(graph, store, nodes)
     beside = [node.output for node in graph if node.step.partitions is None]
     asked = [output for node in nodes for output in (*node.inputs.values(), node.output)]
-    observed = {**store.look(output for output in [*beside, *asked] if output not in known), **known}
+    looked_at = {**store.look(output for output in [*beside, *asked] if output not in known), **known}
+    observed = with_collected(store.prefix, looked_at)
 
     def look_ahead(node: Node) -> Damage | None:
         return find_damage_ahead(observed[node.output], resumable=node.step.resumable)

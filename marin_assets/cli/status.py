@@ -20,6 +20,7 @@ from marin_resources.output import Observed
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.output.collected import with_collected
 from marin_resources.storage.output.states import PartitionState, State, state_of
 from marin_resources.storage.output.store import Store, other_version_message
 
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     store = store_at(prefix_of(options))
     require_reachable(store.prefix)
     _, nodes = select_nodes(options.selection, options.experiment, options.script)
-    looked = store.look(node.output for node in nodes if node.step.partitions is None)
+    looked = with_collected(store.prefix, store.look(node.output for node in nodes if node.step.partitions is None))
     rows = [(node, looked[node.output]) for node in nodes if node.step.partitions is None]
     sets = [(node, partition_states(node, store)) for node in nodes if node.step.partitions is not None]
     if options.json:
@@ -76,6 +77,8 @@ def _describe(node: Node, observed: Observed) -> str:
             return str(record.get("error") or "was stopped")
         case State.DEAD:
             return "its worker is gone; run again to continue"
+        case State.MISSING if observed.collected:
+            return "collected by marin gc; a run brings it back"
     return ""
 
 

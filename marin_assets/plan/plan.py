@@ -56,11 +56,11 @@ def plan(
     for node in graph if selection is None else sorted(selection, key=lambda node: order[node.step]):
         seen = observed[node.output]
         action, reason = _decide(node, seen, observed, actions)
-        damaged = damage(node) if action in (Action.RUN, Action.REUSE) else None
+        damaged = damage(node) if action in (Action.RUN, Action.REUSE) and not seen.collected else None
         if damaged is not None and action is Action.RUN:
             action, reason = Action.BLOCKED if damaged.blocks else Action.REUSE, ""
         actions[node.output] = action
-        drifted = drift(node) if action is Action.REUSE else ()
+        drifted = drift(node) if action is Action.REUSE and not seen.collected else ()
         sentence = seen.damage or (damaged.sentence if damaged else "")
         reason = "; ".join(filter(None, (reason, describe(drifted), sentence)))
         planned.append(Planned(node=node, action=action, reason=reason, observed=seen, drift=drifted, damage=sentence))
@@ -97,6 +97,8 @@ def _decide(
             Action.REUSE,
             "complete" if seen.match is Match.SAME else "complete, unverified: its record has no version",
         )
+    if seen.collected:
+        return Action.REUSE, "collected by marin gc, and comes back without computing"
     if seen.holder is not None:
         return Action.WAIT, f"being computed by {seen.holder.describe()}"
     for label, output in node.inputs.items():
@@ -104,7 +106,7 @@ def _decide(
             return Action.BLOCKED, f"needs {label!r}, which is blocked"
         if output not in actions and (damaged := observed[output].damage):
             return Action.BLOCKED, f"needs {label!r}: {damaged}"
-        if output not in actions and not observed[output].done:
+        if output not in actions and not (observed[output].done or observed[output].collected):
             return Action.BLOCKED, f"needs {label!r}, which is not complete and not selected"
     return Action.RUN, _why_run(node, seen, actions)
 

@@ -1,7 +1,7 @@
 """Pins: outputs that a person keeps, with the reason.
 
-    <prefix>/.marin/pins/<name>-<version>.json                  of an output, or of all partitions of a version
-    <prefix>/.marin/pins/<name>-<version>/<partition>.json      of a partition
+<prefix>/.marin/pins/<name>-<version>.json                  of an output, or of all partitions of a version
+<prefix>/.marin/pins/<name>-<version>/<partition>.json      of a partition
 """
 
 from __future__ import annotations

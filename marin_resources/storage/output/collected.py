@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from marin_resources.output import Output
+from marin_resources.output import Observed, Output
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.files import names_below
@@ -114,6 +114,14 @@ def list_collected(prefix: str) -> list[Collected]:
         return [note for note in found if note is not None]
 
 
+def with_collected(prefix: str, observed: Mapping[Output, Observed]) -> dict[Output, Observed]:
+    """The observed outputs, of which those that were collected say so; by one listing, if one is missing."""
+    missing = {o for o, seen in observed.items() if seen.status is None and seen.holder is None and not seen.damage}
+    names = frozenset(names_below(join(prefix, FOLDER))) if missing else frozenset()
+    found = {o for o in missing if o.override is None and o.relative() + SUFFIX in names}
+    return {o: dataclasses.replace(seen, collected=True) if o in found else seen for o, seen in observed.items()}
+
+
 def write_collected(prefix: str, note: Collected) -> Collected:
     """Write the note over an earlier one."""
     generation = control.put(note_path(prefix, note.relative), _text(note))
@@ -162,5 +170,3 @@ def _parse(path: str, found: control.Snapshot) -> Collected:
     except ValueError as error:
         raise FORMAT.damaged(path, f"has until={note.until!r} ({error})") from None
     return note
-
-

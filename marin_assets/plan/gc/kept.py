@@ -1,0 +1,73 @@
+"""What is kept, by paths below the prefix, each with the first reason that was given.
+
+keep(path)      the output there, those below it, and one that has it inside
+mention(text)   the same for a text that may be a path; one that no output can have is passed over
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from marin_resources.storage.output.collected import relative_path
+
+HASHED = re.compile(r"-[0-9a-f]{6}(/|$)")
+"""The path of every output that is not at a path of its own has it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """Why an output is kept."""
+
+    kind: str
+    """By which outputs are counted: "by pins"."""
+    sentence: str
+
+
+@dataclass(kw_only=True)
+class Kept:
+    prefixes: tuple[str, ...]
+    """Of the store and its regions: an output has the same path below each."""
+    _at: dict[str, Reason] = field(default_factory=dict)
+    _above: dict[str, Reason] = field(default_factory=dict)
+    """Folders that have something inside that is kept."""
+
+    def keep(self, path: str, kind: str, sentence: str) -> None:
+        relative, reason = self.relative(path), Reason(kind=kind, sentence=sentence)
+        self._at.setdefault(relative, reason)
+        for folder in _folders_of(relative):
+            self._above.setdefault(folder, reason)
+
+    def mention(self, texts: Iterable[str], kind: str, sentence: str) -> None:
+        for text in texts:
+            if HASHED.search(text):
+                self.keep(text, kind, sentence)
+
+    def why(self, relative: str) -> Reason | None:
+        """Why the output at this path below the prefix is kept; None if it is not."""
+        found = self._at.get(relative) or self._above.get(relative)
+        return found or next((self._at[folder] for folder in _folders_of(relative) if folder in self._at), None)
+
+    def relative(self, path: str) -> str:
+        """The path below a prefix; a path that is in none stays as it is."""
+        path = path.removeprefix("mirror://").rstrip("/")
+        return relative_path(path, self.prefixes) or path
+
+    def paths(self) -> Iterator[str]:
+        """What was kept itself."""
+        yield from list(self._at)
+
+
+def count_kinds(reasons: Iterable[Reason]) -> Counter[str]:
+    """How many outputs are kept for each kind of reason."""
+    return Counter(reason.kind for reason in reasons)
+
+
+def _folders_of(relative: str) -> Iterator[str]:
+    """The folders that the path is in, the nearest first."""
+    while "/" in relative:
+        relative = relative.rpartition("/")[0]
+        if not relative.endswith(("/", ":")) and relative:
+            yield relative
