@@ -49,11 +49,12 @@ def collect(store: Store, proposals: Iterable[Proposal], terms: Terms) -> Iterat
 def purge_what_is_over(store: Store, notes: Iterable[Collected], roots: Roots, now: datetime) -> Iterator[Done]:
     """Remove the data of each collected output whose grace time is over, and that is still not needed.
 
-    `roots` must have been looked at after the outputs were collected. Raises UnavailableError.
+    `roots` must have been looked at after the outputs were collected. An experiment that ran before does not count, as
+    whoever has collected the output knew it. Raises UnavailableError.
     """
 
     def one(note: Collected) -> Done:
-        reason = roots.kept.why(note.relative)
+        reason = roots.kept.why(note.relative, since=datetime.fromisoformat(note.at))
         if reason is not None:
             raise KeptError(f"it is needed: {reason.sentence}")
         return Done(relative=note.relative, bytes=purge(store, note))

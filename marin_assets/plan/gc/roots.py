@@ -10,9 +10,10 @@ at work        what attempts read that hold their lease
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from marin_assets.documents.snapshots import read_snapshot
 from marin_assets.plan.gc.experiment_files import ExperimentFile, experiment_files
@@ -51,7 +52,7 @@ def find_roots(
     files = tuple(file for prefix in prefixes for file in experiment_files(prefix))
     for prefix in prefixes:  # first, as it changes fastest
         _keep_what_is_read(kept, prefix)
-    for file in files:
+    for file in sorted(files, key=_when, reverse=True):  # of several reasons the newest counts
         if file.last_ran is None or now - file.last_ran < timedelta(days=keep_days):
             _keep_experiment(kept, file)
     _keep_definitions(kept, graph)
@@ -63,8 +64,8 @@ def find_roots(
 
 
 def _when(file: ExperimentFile) -> datetime:
-    assert file.last_ran is not None
-    return file.last_ran
+    """One that does not say counts always, so it is the newest."""
+    return file.last_ran or datetime.max.replace(tzinfo=UTC)
 
 
 def _last_runs(files: Iterable[ExperimentFile]) -> dict[str, datetime]:
@@ -86,8 +87,8 @@ def _keep_experiment(kept: Kept, file: ExperimentFile) -> None:
     ran = f"ran last on {file.last_ran.date().isoformat()}" if file.last_ran else "does not say when it ran"
     sentence = f"of the experiment {file.name!r}, which {ran}"
     for path in file.outputs:
-        kept.keep(path, "by experiments", sentence)
-    kept.mention(file.texts, "by experiments", f"named in a config {sentence}")
+        kept.keep(path, "by experiments", sentence, file.last_ran)
+    kept.mention(file.texts, "by experiments", f"named in a config {sentence}", file.last_ran)
 
 
 def _keep_definitions(kept: Kept, graph: Graph) -> None:
@@ -108,8 +109,7 @@ def _keep_pinned(kept: Kept, prefix: str, stored: StoredOutputs) -> None:
 
 def _keep_snapshots(kept: Kept, stored: StoredOutputs) -> None:
     """Also of a snapshot that was collected: as long as it may come back, so must what it lists."""
-    for snapshot in _snapshots(stored):
-        record = stored.records([snapshot]).get(snapshot) or {}
+    for snapshot, record in _snapshots(stored):
         try:
             listed = read_snapshot(record.get("data_path") or join(stored.prefix, snapshot))
         except FileNotFoundError:
@@ -118,22 +118,20 @@ def _keep_snapshots(kept: Kept, stored: StoredOutputs) -> None:
             kept.keep(partition.path, "by snapshots", f"listed by the snapshot {snapshot}")
 
 
-def _snapshots(stored: StoredOutputs) -> Iterable[str]:
-    for path, record in stored.of_marks.items():
-        if _is_snapshot(record.get("fn_name")):
-            yield path
+def _snapshots(stored: StoredOutputs) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Path below the prefix and record of each."""
+    yield from ((path, record) for path, record in stored.of_marks.items() if _is_snapshot(record))
     versions = {whole: [each.relative for each in some] for whole, some in stored.partitions_of.items()}
     for note in stored.collected:
-        if note.purge is None:
-            versions.setdefault(f"{note.name}-{note.version}", []).append(note.relative)
-    firsts = stored.records(paths[0] for paths in versions.values())  # all partitions of a step have one function
+        versions.setdefault(f"{note.name}-{note.version}", []).append(note.relative)
+    firsts = stored.records(paths[0] for paths in versions.values())
     for paths in versions.values():
-        if _is_snapshot((firsts.get(paths[0]) or {}).get("fn_name")):
-            yield from stored.records(paths)
+        if paths[0] not in firsts or _is_snapshot(firsts[paths[0]]):  # all partitions of a step have one function
+            yield from ((path, record) for path, record in stored.records(paths).items() if _is_snapshot(record))
 
 
-def _is_snapshot(fn_name: str | None) -> bool:
-    return (fn_name or "").startswith(SNAPSHOT_STAGE)
+def _is_snapshot(record: Mapping[str, Any]) -> bool:
+    return (record.get("fn_name") or "").startswith(SNAPSHOT_STAGE)
 
 
 def _keep_adopted(kept: Kept, stored: StoredOutputs) -> None:
