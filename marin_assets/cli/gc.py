@@ -23,7 +23,7 @@ from marin_assets.cli.options import OptionError, add_prefix, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.plan.gc.actions import Done, collect, purge_what_is_over, restore
 from marin_assets.plan.gc.look import Look, look, read_definitions
-from marin_assets.plan.gc.proposals import Choice, matches, total_bytes
+from marin_assets.plan.gc.proposals import Choice, matches, require_pattern, total_bytes
 from marin_assets.plan.gc.stored import StoredOutputs
 from marin_resources.process import user_name
 from marin_resources.ray_tpu.fleet.fleet import store_at
@@ -176,6 +176,7 @@ def _chosen(notes: list[Collected], patterns: list[str], prefix: str) -> list[Co
     chosen: dict[str, Collected] = {}
     for given in patterns:
         pattern = given.removeprefix(f"{prefix}/").rstrip("/")
+        require_pattern(pattern)
         found = [note for note in notes if matches(note.relative, note.output.label, pattern)]
         if not found:
             raise OptionError(

@@ -46,6 +46,8 @@ from marin_resources.wire.task import Task, paths_read
 
 CHAINS = ("kept", "pinned", "free", "spare")
 LENGTH = 3
+WORK_S = 0.2
+"""Of a function, between its two reads; and at most between the look at its inputs and its claim."""
 CHOICE = Choice(keep_days=0)
 TERMS = Terms(by="race", grace=timedelta(0))
 
@@ -61,7 +63,7 @@ class LinkConfig:
 def make_link(config: LinkConfig) -> dict[str, int]:
     """Reads its input, works, reads it once more, and writes what it read with a word more."""
     before = _read(config)
-    time.sleep(0.03)
+    time.sleep(WORK_S)
     if _read(config) != before:
         raise AssertionError(f"{config.input_path} changed while it was read")
     write_bytes(join(config.output_path, "words.txt"), before + f"{config.chain}{config.place} ".encode())
@@ -132,6 +134,7 @@ class ThreadBackend:
 
     def _work(self, task: Task) -> Outcome:
         store = Store(task.prefix)
+        time.sleep(random.uniform(0, WORK_S))  # it waits for its machine
         try:
             claim = store.claim(
                 task.output,

@@ -95,12 +95,17 @@ def is_ours(record: Mapping[str, Any]) -> bool:
     return "format_version" in record or "identity" in record
 
 
-def matches(relative: str, label: str, pattern: str) -> bool:
-    """Whether a pattern selects the output: its path, its label, or a part of its path."""
+def require_pattern(pattern: str) -> None:
+    """Raise ConfigError for a text that is no pattern."""
     try:
-        return pattern in (relative, label) or re.search(pattern, relative) is not None
+        re.compile(pattern)
     except re.error as error:
         raise ConfigError(f"{pattern!r} is not a pattern ({error}). Give part of an output's path.") from None
+
+
+def matches(relative: str, label: str, pattern: str) -> bool:
+    """Whether a pattern selects the output: its path, its label, or a part of its path."""
+    return pattern in (relative, label) or re.search(pattern, relative) is not None
 
 
 def _chosen(stored: StoredOutputs, patterns: Sequence[str]) -> list[Stored]:
@@ -109,6 +114,7 @@ def _chosen(stored: StoredOutputs, patterns: Sequence[str]) -> list[Stored]:
     chosen: dict[str, Stored] = {}
     for given in patterns:
         pattern = given.removeprefix(f"{stored.prefix}/").rstrip("/")
+        require_pattern(pattern)
         found = [each for each in stored.all if matches(each.relative, each.label, pattern)]
         found = found or _without_marker(stored.prefix, pattern)
         if not found:

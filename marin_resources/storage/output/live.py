@@ -65,7 +65,7 @@ def enter(prefix: str, path: str, holder: Holder, reads: Sequence[str]) -> None:
     fields = {"path": path, "owner": holder.owner, "attempt": holder.attempt, "reads": list(reads)}
     started = {"started_at": datetime.now(UTC).isoformat()}
     text = json.dumps({"format_version": FORMAT_VERSION, **fields, **started})
-    control.put(_file(prefix, holder.owner), text.encode())
+    control.write(_file(prefix, holder.owner), text.encode(), expected=None)
 
 
 def leave(prefix: str, owner: str) -> None:

@@ -130,9 +130,15 @@ def test_an_output_with_another_one_inside_is_not_purged(disk_or_gcs_prefix: str
     assert bring_back(store, path)
 
 
+STORES = ["disk_prefix", pytest.param("gcs_prefix", marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("store_of", STORES)
 @pytest.mark.parametrize("point", fault_points.OF_A_COLLECTION)
-def test_killed_while_it_collects_it_has_lost_nothing(disk_or_gcs_prefix: str, point: str) -> None:
-    store = made(disk_or_gcs_prefix)
+def test_killed_while_it_collects_it_has_lost_nothing(
+    request: pytest.FixtureRequest, store_of: str, point: str
+) -> None:
+    store = made(request.getfixturevalue(store_of))
     die_in("withdraw", store, point)
     done = store.look([X])[X].done
     assert done == (point != "status removed")
@@ -143,9 +149,12 @@ def test_killed_while_it_collects_it_has_lost_nothing(disk_or_gcs_prefix: str, p
     assert list_collected(store.prefix) == []
 
 
+@pytest.mark.parametrize("store_of", STORES)
 @pytest.mark.parametrize("point", fault_points.OF_A_PURGE)
-def test_a_purge_that_was_killed_is_ended_by_the_next(disk_or_gcs_prefix: str, point: str) -> None:
-    store = made(disk_or_gcs_prefix)
+def test_a_purge_that_was_killed_is_ended_by_the_next(
+    request: pytest.FixtureRequest, store_of: str, point: str
+) -> None:
+    store = made(request.getfixturevalue(store_of))
     path = store.locate(X)
     withdraw(store, X, TERMS)
     die_in("purge", store, point)
@@ -155,7 +164,7 @@ def test_a_purge_that_was_killed_is_ended_by_the_next(disk_or_gcs_prefix: str, p
     assert list_collected(store.prefix) == []
 
 
-@pytest.mark.parametrize("resumable", [False, True])
+@pytest.mark.parametrize("resumable", [pytest.param(False, marks=pytest.mark.long), True])
 @pytest.mark.parametrize("point", fault_points.OF_A_PURGE)
 def test_after_a_purge_that_was_killed_a_run_has_the_whole_output(
     disk_prefix: str, point: str, resumable: bool
