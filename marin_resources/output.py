@@ -108,7 +108,8 @@ class Observed:
     damage: str = ""
     """One sentence about a control file that cannot be used; then the other fields are not known."""
     listed: bool = False
-    """Whether a marker says that it is complete. Its status was not read, and its record has no result."""
+    """Whether listings say so: a marker that it is complete, or no folder. Its files were not read, and its record has
+    no result."""
     collected: bool = False
     """Whether `marin gc` has withdrawn it: it has no status, and a run brings it back without computing."""
 

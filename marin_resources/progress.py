@@ -6,7 +6,8 @@
     checkpoint_requested()    between two steps: whether its host is about to be taken away, so that it saves now
 
 A `Step` with `progress_timeout_s` counts a function that reports no step for so long as one that hangs. On slices the
-record tells from the reports which part of the work was lost with a host. Elsewhere they do nothing.
+record tells from the reports which part of the work was lost with a host. `marin status` shows how far a step is, and
+how fast. In a process that is no worker's they do nothing.
 """
 
 from __future__ import annotations
@@ -53,6 +54,28 @@ class Renewing(Unheard):
 
     def stepped(self, step: int) -> None:
         self.renew()
+
+
+@dataclass(frozen=True)
+class Several:
+    """Several listen."""
+
+    listeners: tuple[Listener, ...]
+
+    def resumed(self, step: int | None) -> None:
+        for each in self.listeners:
+            each.resumed(step)
+
+    def stepped(self, step: int) -> None:
+        for each in self.listeners:
+            each.stepped(step)
+
+    def saved(self, step: int) -> None:
+        for each in self.listeners:
+            each.saved(step)
+
+    def save_requested(self) -> bool:
+        return any(each.save_requested() for each in self.listeners)
 
 
 _listener: Listener = Unheard()

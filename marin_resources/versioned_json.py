@@ -107,24 +107,43 @@ def is_deeper(value: Any, levels: int) -> bool:
 
 def misfit(value: Any, shape: Shape, where: str = "") -> str:
     """The first field that differs from its shape, as a phrase: "the field 'a.b' as 5, expected a text". "" if none."""
-    if isinstance(shape, Required):
+    # the names of fields are joined for the one that is wrong alone: thousands of records are checked
+    if type(shape) is Required:
         if value is None:
             return f"no field {where!r}"
         shape = shape.shape
     if value is None:
         return ""
     if isinstance(shape, Mapping):
-        if not isinstance(value, Mapping):
-            return _wrong(where, value, dict)
-        shapes = {**dict.fromkeys(value, shape.get(ANY, object)), **shape}
-        parts: Any = ((value.get(name), part, name) for name, part in shapes.items() if name != ANY)
-    elif isinstance(shape, Sequence):
+        return _misfit_in_object(value, shape, where)
+    if isinstance(shape, Sequence):
         if not isinstance(value, list):
             return _wrong(where, value, list)
-        parts = ((item, shape[0], f"[{i}]") for i, item in enumerate(value))
-    else:
-        return "" if _is_a(value, shape) else _wrong(where, value, shape)
-    return next(filter(None, (misfit(item, part, f"{where}.{name}".strip(".")) for item, part, name in parts)), "")
+        for i, item in enumerate(value):
+            if type(item) is not shape[0] and (found := misfit(item, shape[0], f"{where}.[{i}]".strip("."))):
+                return found
+        return ""
+    return "" if _is_a(value, shape) else _wrong(where, value, shape)
+
+
+def _misfit_in_object(value: Any, shape: Mapping[str, Shape], where: str) -> str:
+    if not isinstance(value, Mapping):
+        return _wrong(where, value, dict)
+    every = shape.get(ANY)
+    if every is not None:
+        plain = every.shape if type(every) is Required else every
+        for name, item in value.items():
+            if name not in shape and type(item) is not plain and (found := misfit(item, every, _below(where, name))):
+                return found
+    for name, part in shape.items():
+        item = value.get(name)
+        if name != ANY and type(item) is not part and (found := misfit(item, part, _below(where, name))):
+            return found
+    return ""
+
+
+def _below(where: str, name: str) -> str:
+    return f"{where}.{name}".strip(".")
 
 
 def _is_a(value: Any, wanted: type) -> bool:

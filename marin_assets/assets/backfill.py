@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
@@ -15,13 +16,18 @@ from marin_resources.orchestrator.databases import open_instance
 from marin_resources.settings import ensure_dagster_home
 
 BACKFILL_DAEMON = "BACKFILL"
+SHOWN_NAMES = 3
 
 
-def request_backfill(graph: Graph, nodes: Sequence[Node], keys: Sequence[str]) -> tuple[str, bool]:
-    """Request a backfill of these partitions of the nodes, which are in the code location.
+def request_backfill(
+    graph: Graph, wanted: Mapping[Node, Sequence[str]], tags: Mapping[str, str] | None = None
+) -> tuple[str, bool]:
+    """Request one backfill of nodes of the code location, each with the keys of its partitions; none for a node without
+    them. Inputs are made first.
 
     Return its id, and whether a daemon is running that will carry it out.
     """
+    from dagster._core.definitions.selector import PartitionsByAssetSelector
     from dagster._core.execution.backfill import PartitionBackfill
     from dagster._core.utils import make_new_backfill_id
     from dagster._daemon.controller import get_daemon_statuses
@@ -29,22 +35,36 @@ def request_backfill(graph: Graph, nodes: Sequence[Node], keys: Sequence[str]) -
     asset_graph = definitions_of(graph, {}).resolve_asset_graph()
     ensure_dagster_home()
     with open_instance() as instance:
-        backfill = PartitionBackfill.from_asset_partitions(
+        backfill = PartitionBackfill.from_partitions_by_assets(
             backfill_id=make_new_backfill_id(),
             asset_graph=asset_graph,
-            partition_names=list(keys),
-            asset_selection=[asset_key(node) for node in nodes],
             backfill_timestamp=time.time(),
-            tags={},
+            tags=dict(tags or {}),
             dynamic_partitions_store=instance,
-            all_partitions=False,
-            title=f"{', '.join(node.name for node in nodes)}: {len(keys)} partition{'s' * (len(keys) != 1)}",
+            partitions_by_assets=[
+                PartitionsByAssetSelector(asset_key=asset_key(node), partitions=_selector(keys))
+                for node, keys in wanted.items()
+            ],
+            title=_title(wanted),
             description=None,
             run_config=None,
         )
         instance.add_backfill(backfill)
         [daemon] = get_daemon_statuses(instance, [BACKFILL_DAEMON]).values()
         return backfill.backfill_id, bool(daemon.healthy)
+
+
+def _selector(keys: Sequence[str]) -> Any:
+    from dagster._core.definitions.selector import PartitionRangeSelector, PartitionsSelector
+
+    return PartitionsSelector([PartitionRangeSelector(start=key, end=key) for key in keys]) if keys else None
+
+
+def _title(wanted: Mapping[Node, Sequence[str]]) -> str:
+    names = [node.name for node in wanted]
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    count = sum(len(keys) for keys in wanted.values())
+    return f"{', '.join(names[:SHOWN_NAMES])}{more}: {count} partition{'s' * (count != 1)}"
 
 
 def materialized_at_another_version(node: Node, keys: Collection[str]) -> set[str]:

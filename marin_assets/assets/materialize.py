@@ -11,6 +11,7 @@ from marin_assets.assets.checks import check_results
 from marin_assets.assets.history import took_long
 from marin_assets.assets.metadata.materialization import materialization_metadata
 from marin_assets.assets.request import build_request
+from marin_assets.assets.version_tags import DRIFT
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
@@ -124,7 +125,7 @@ def report(
         value=observed,
         data_version=dg.DataVersion(node.version.hash),
         metadata=materialization_metadata(produced, drift, not_recorded),
-        tags={"marin/reused": str(produced.reused).lower()} | ({"marin/drift": "true"} if describe(drift) else {}),
+        tags={"marin/reused": str(produced.reused).lower()} | ({DRIFT: "true"} if describe(drift) else {}),
         check_results=check_results(node.step, key, observed),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,26 +46,55 @@ def run_graph(
     `keys`: the partitions to materialize, a range in the order of the nodes' one set.
     """
     from dagster._core.definitions.job_base import InMemoryJob
-    from dagster._core.execution.api import create_execution_plan, execute_run
+    from dagster._core.execution.api import execute_run
+
+    with open_instance() as instance:
+        job, run = create_run(
+            instance,
+            name,
+            graph,
+            nodes,
+            keys=keys,
+            of_job=of_job,
+            max_concurrent=max_concurrent,
+            wait_for_others=wait_for_others,
+            tags_of=terminal_tag,
+        )
+        result = execute_run(InMemoryJob(job), run, instance)
+        return _run_result(instance, run.run_id, result)
+
+
+def create_run(
+    instance: dg.DagsterInstance,
+    name: str,
+    graph: Graph,
+    nodes: Sequence[Node],
+    *,
+    keys: Sequence[str] = (),
+    of_job: LocationJob | None = None,
+    max_concurrent: int | None = None,
+    wait_for_others: bool = True,
+    tags_of: Callable[[str], Mapping[str, str]] = lambda run_id: {},
+) -> tuple[dg.JobDefinition, dg.DagsterRun]:
+    """Store a run of `nodes` that has not begun, and return it with its job. `tags_of` returns its tags for its id."""
+    from dagster._core.execution.api import create_execution_plan
     from dagster._core.utils import make_new_run_id
 
     job, selected = _job_of(name, graph, nodes, of_job)
     execution = {"execution": {"config": {"max_concurrent": max_concurrent}}} if max_concurrent else {}
     asked = {} if wait_for_others else {"resources": {"store": {"config": {"wait_for_others": False}}}}
     config = {**execution, **asked, "loggers": {"console": {"config": {}}}}
-    with open_instance() as instance:
-        run_id = make_new_run_id()
-        run = instance.create_run_for_job(
-            job,
-            run_id=run_id,
-            tags={**terminal_tag(run_id), **_partition_tags(keys)},
-            run_config=config,
-            execution_plan=create_execution_plan(job, config),
-            asset_selection=selected,
-            remote_job_origin=of_job.origin(job.name) if of_job is not None else None,
-        )
-        result = execute_run(InMemoryJob(job), run, instance)
-        return _run_result(instance, run.run_id, result)
+    run_id = make_new_run_id()
+    run = instance.create_run_for_job(
+        job,
+        run_id=run_id,
+        tags={**tags_of(run_id), **_partition_tags(keys)},
+        run_config=config,
+        execution_plan=create_execution_plan(job, config),
+        asset_selection=selected,
+        remote_job_origin=of_job.origin(job.name) if of_job is not None else None,
+    )
+    return job, run
 
 
 def _partition_tags(keys: Sequence[str]) -> dict[str, str]:

@@ -14,12 +14,16 @@ import dagster as dg
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.metadata.materialization import materialization_metadata
-from marin_assets.assets.version_tags import DATA_VERSION, version_tags
+from marin_assets.assets.version_tags import DATA_VERSION, DRIFT, version_tags
+from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.plan.partition_states import partition_states
-from marin_assets.step.graph import Node
+from marin_assets.plan.plan import Planned
+from marin_assets.step.graph import Graph, Node
+from marin_resources.drift.drift import Drift, Kind, describe
 from marin_resources.orchestrator.event_batches import report_together
+from marin_resources.orchestrator.newest_tags import newest_tags
 from marin_resources.orchestrator.produce import Produced
-from marin_resources.output import Observed
+from marin_resources.output import Observed, Output
 from marin_resources.storage.output.states import State
 from marin_resources.storage.output.store import Store
 
@@ -36,7 +40,7 @@ def find_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Sto
     whole = [node for node in nodes if node.step.partitions is None]
     looked = store.look([node.output for node in whole])
     complete = [node for node in whole if looked[node.output].done]
-    known = _known_versions(instance, complete)
+    tags = _newest_tags(instance, complete)
     found: list[Node] = []
     damaged = [damage for node in whole if (damage := looked[node.output].damage)]
     for node in nodes:
@@ -44,7 +48,7 @@ def find_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Sto
             states = partition_states(node, store)
             damaged += [each.error for each in states if each.state is State.BLOCKED]
             found += _unknown_partitions(instance, node, [each.key for each in states if each.state is State.COMPLETE])
-        elif looked[node.output].done and known.get(node.name) != node.version.hash:
+        elif looked[node.output].done and tags.get(node.name, {}).get(DATA_VERSION) != node.version.hash:
             found.append(node)
     return found, damaged
 
@@ -59,29 +63,71 @@ def report_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: S
         yield from done
 
 
-def materialization_of(node: Node, observed: Observed) -> dg.AssetMaterialization:
+def report_reused(
+    instance: dg.DagsterInstance,
+    reused: Sequence[Planned],
+    graph: Graph,
+    store: Store,
+    looked: Mapping[Output, Observed],
+) -> None:
+    """Report the reused outputs of a plan that Dagster does not know at this version, or whose drift it does not show.
+
+    `looked`: those whose files were read.
+    """
+    whole = [item for item in reused if item.node.key is None]
+    tags = _newest_tags(instance, [item.node for item in whole])
+    told = [item for item in whole if _shows_another(tags.get(item.node.name, {}), item)]
+    read = store.look(item.node.output for item in told if item.node.output not in looked)
+    events = [_reused(item, graph, store, {**looked, **read}[item.node.output]) for item in told]
+    partitions: dict[Node, list[Node]] = {}
+    for item in reused:
+        if item.node.key is not None:
+            partitions.setdefault(graph[item.node.step], []).append(item.node)
+    unknown = [
+        node
+        for step, nodes in partitions.items()
+        for node in _unknown_partitions(instance, step, [str(node.key) for node in nodes])
+    ]
+    report_together(instance, [event for event in events if event is not None])
+    for _ in report_unknown(instance, unknown, store):
+        pass
+
+
+def _shows_another(tags: Mapping[str, str], item: Planned) -> bool:
+    drifts = describe(item.drift) != ""
+    return tags.get(DATA_VERSION) != item.node.version.hash or (tags.get(DRIFT) == "true") != drifts
+
+
+def _reused(item: Planned, graph: Graph, store: Store, observed: Observed) -> dg.AssetMaterialization | None:
+    if not observed.done:
+        return None
+    digests = input_digests(item.node, store, observed, {})
+    drift, not_recorded = drift_of(item.node, graph, store, observed, digests)
+    return materialization_of(item.node, observed, drift, not_recorded)
+
+
+def materialization_of(
+    node: Node, observed: Observed, drift: Sequence[Drift] = (), not_recorded: Sequence[Kind] = ()
+) -> dg.AssetMaterialization:
     """The event of a complete output, as a run that reuses it would report it."""
     metadata = {
-        **materialization_metadata(Produced(observed=observed, reused=True)),
+        **materialization_metadata(Produced(observed=observed, reused=True), drift, not_recorded),
         "path": dg.MetadataValue.path(observed.data_path),
         "synced": True,
     }
+    drifts = {DRIFT: "true"} if describe(drift) else {}
     return dg.AssetMaterialization(
         asset_key(node),
         partition=node.key,
         metadata=metadata,
-        tags={**version_tags(node), "marin/reused": "true"},
+        tags={**version_tags(node), "marin/reused": "true", **drifts},
     )
 
 
-def _known_versions(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> Mapping[str, str | None]:
-    """Name of a node -> the version of its asset's newest materialization."""
+def _newest_tags(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> dict[str, Mapping[str, str]]:
+    """Name of a node -> the tags of its asset's newest materialization."""
     names = {asset_key(node): node.name for node in nodes}
-    found: dict[str, str | None] = {}
-    for key, entry in instance.get_latest_materialization_events(list(names)).items():
-        materialization = entry.asset_materialization if entry is not None else None
-        found[names[key]] = (materialization.tags or {}).get(DATA_VERSION) if materialization is not None else None
-    return found
+    return {names[key]: tags for key, tags in newest_tags(instance, list(names)).items()}
 
 
 def _unknown_partitions(instance: dg.DagsterInstance, node: Node, complete: Sequence[str]) -> list[Node]:

@@ -15,6 +15,8 @@ DATA_VERSION = "dagster/data_version"
 """The version of the step, for all of its partitions. Dagster looks this tag up by partition, and no code version."""
 CODE_VERSION = "dagster/code_version"
 INPUT_VERSION, INPUT_EVENT = "dagster/input_data_version", "dagster/input_event_pointer"
+DRIFT = "marin/drift"
+"""Of an output that drifts: "true"."""
 NO_EVENT = "NULL"
 """Dagster's pointer to no event: it then compares an input's versions alone."""
 

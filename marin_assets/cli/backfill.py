@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
     graph = build_graph([each.step for each in nodes])
     add_keys_of(PartitionRun(nodes=(node,), keys=tuple(keys)))
-    backfill, served = request_backfill(graph, [graph[node.step]], keys)
+    backfill, served = request_backfill(graph, {graph[node.step]: keys})
     print_line(f"backfill: {backfill}")
     if not served:
         print_stderr("No daemon is running for this instance, so it waits. `marin dev` starts one.")

@@ -16,47 +16,35 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from marin_assets.assets.experiment_record import write_experiment
 from marin_assets.assets.run_origin import LocationJob
 from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
-from marin_assets.cli.partition_options import add_keys_of, add_partition_options, chosen_runs
+from marin_assets.cli.partition_options import add_partition_options, chosen_runs
 from marin_assets.plan.experiments_folder import experiment_of_script
-from marin_assets.plan.facts import manifest_digest
-from marin_assets.plan.known_partitions import known_partitions
-from marin_assets.plan.node_drift import drift_of
-from marin_assets.plan.partition_runs import PartitionRun
-from marin_assets.plan.plan import Action, Planned, plan, refuse
-from marin_assets.plan.requirements import lacks_of
 from marin_assets.plan.script import hand_over
-from marin_assets.plan.sites.planned import with_sites
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
-from marin_resources.drift.drift import Drift
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
-from marin_resources.ray_tpu.fleet.fleet import fleet_from_env, store_at
-from marin_resources.ray_tpu.site import describe as describe_sites
-from marin_resources.settings import SettingError, ensure_dagster_home
+from marin_resources.ray_tpu.fleet.fleet import store_at
+from marin_resources.settings import SettingError
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.manifest.largest_first import map_largest_first
-from marin_resources.storage.output.collected import with_collected
-from marin_resources.storage.output.control_files import Damage, find_damage_ahead
-from marin_resources.storage.output.store import LOOK_THREADS, Store
-from marin_resources.storage.paths import is_local
+from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
 
+if TYPE_CHECKING:
+    from marin_assets.plan.plan import Planned
+
 SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, ControlFileError)
 """Errors that are complete sentences. Any other one is a bug and keeps its traceback."""
-SHOWN_KEYS = 8
 
 
 def executor_main(
@@ -132,72 +120,9 @@ def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
     return [node for node in graph if node in wanted]
 
 
-def plan_with_drift(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
-    """The plan of `nodes`, from one look at the outputs of the graph and at the partitions among `nodes` and what they
-    read, with the drift of reused outputs."""
-    known = known_partitions(graph, store, nodes)
-    beside = [node.output for node in graph if node.step.partitions is None]
-    asked = [output for node in nodes for output in (*node.inputs.values(), node.output)]
-    looked_at = {**store.look(output for output in [*beside, *asked] if output not in known), **known}
-    observed = with_collected(store.prefix, looked_at)
-
-    def look_ahead(node: Node) -> Damage | None:
-        return find_damage_ahead(observed[node.output], resumable=node.step.resumable)
-
-    looked = [node for node in nodes if node.output not in known]
-    if is_local(store.prefix):  # threads would take longer to start
-        found = list(map(look_ahead, looked))
-    else:
-        found = map_largest_first(look_ahead, looked, size=lambda _: 0, threads=LOOK_THREADS)
-    damage = dict(zip(looked, found, strict=True))
-
-    def drift(node: Node) -> tuple[Drift, ...]:
-        if node.output in known:
-            return ()
-        digests = {label: manifest_digest(observed[output]) for label, output in node.inputs.items()}
-        return drift_of(node, graph, store, observed[node.output], digests)[0]
-
-    return plan(graph, observed, nodes, drift, damage.get)
-
-
-def print_plan(planned: Sequence[Planned]) -> int:
-    """Print the action, path and reason of each step. Returns the exit code: 1 if a control file is damaged, or a step
-    lacks something that it requires."""
-    for items in _alike(planned):
-        first, path = items[0], items[0].observed.path
-        if first.node.key is not None:
-            path = f"{path.rpartition('/')[0]}  {_listed([str(item.node.key) for item in items])}"
-        print(f"{first.action:8} {path}\n         {first.reason}")
-        sites = [item.site for item in items if item.site is not None]
-        if sites:
-            print(f"         {describe_sites(sites)}")
-    counts = {action: sum(item.action is action for item in planned) for action in Action}
-    shown = {action: action if action is Action.BLOCKED else f"to {action}" for action in Action}
-    print(", ".join(f"{count} {shown[action]}" for action, count in counts.items() if count))
+def exit_code_of(planned: Sequence[Planned]) -> int:
+    """Of a command that prints a plan: 1 if a control file is damaged, or a step lacks something that it requires."""
     return 1 if any(item.damage or item.lacks for item in planned) else 0
-
-
-def _alike(planned: Sequence[Planned]) -> Iterator[list[Planned]]:
-    """The partitions of one step with the same action, reason and cluster together; every other output by itself."""
-    partitions: dict[tuple[Any, ...], list[Planned]] = {}
-
-    def key(item: Planned) -> tuple[Any, ...]:
-        site = item.site
-        return item.node.step, item.action, item.reason, None if site is None else (site.cluster, site.why)
-
-    for item in planned:
-        if item.node.key is not None:
-            partitions.setdefault(key(item), []).append(item)
-    for item in planned:
-        if item.node.key is None:
-            yield [item]
-        elif (found := partitions.pop(key(item), None)) is not None:
-            yield found
-
-
-def _listed(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
-    return f"{len(keys)} partitions: {', '.join(keys[:SHOWN_KEYS])}{more}" if len(keys) > 1 else f"[{keys[0]}]"
 
 
 def plan_or_materialize(
@@ -216,59 +141,19 @@ def plan_or_materialize(
     """
     refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     runs = chosen_runs(nodes, options.partition, options.partition_range)
+    require_reachable(store.prefix)
+    # late, for their weight: every load of the code location imports this module
+    from marin_assets.cli.run_plan import Job, carry_out
+    from marin_assets.plan.prepare import prepare_plan
+    from marin_assets.plan.shown.text import lines_of
+
+    planned = prepare_plan(graph, store, [node for run in runs for node in run.outputs()])
     if options.dry_run:
-        require_reachable(store.prefix)
-        planned = plan_with_drift(graph, store, [node for run in runs for node in run.outputs()])
-        lacks = lacks_of((item.node for item in planned if item.action is Action.RUN), store.prefix)
-        planned = refuse(planned, lacks)
-        fleet = fleet_from_env(None, store.prefix)
-        return print_plan(planned if fleet is None else with_sites(planned, store, fleet))
-    return _materialize(name, graph, runs, store, options, description, of_job)
-
-
-def _materialize(
-    name: str,
-    graph: Graph,
-    runs: Sequence[PartitionRun],
-    store: Store,
-    options: argparse.Namespace,
-    description: str | None,
-    of_job: LocationJob | None,
-) -> int:
-    # The late import breaks a weight: Dagster takes a second, and a dry run or a wrong option answers without it.
-    from marin_assets.assets.run import run_graph
-
-    home = ensure_dagster_home()
-    try:
-        require_reachable(store.prefix)
-        path = write_experiment(name, graph, store, description)
-    except UnavailableError as error:
-        raise SettingError(f"The prefix {store.prefix!r} cannot be written: {error}") from error
-    except OSError as error:
-        raise SettingError(
-            f"The prefix {store.prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."
-        ) from error
-    print(f"experiment: {path}", file=sys.stderr)
-    for run in runs:
-        add_keys_of(run)
-        ended = run_graph(
-            name,
-            graph,
-            run.nodes,
-            keys=run.keys,
-            of_job=of_job,
-            max_concurrent=options.max_concurrent,
-            wait_for_others=not options.fail_if_held,
-        )
-        print(f"run: {ended.run_id} in {home} (make dev shows it)", file=sys.stderr)
-        print(f"{ended.computed} computed, {ended.reused} reused, {len(ended.failures)} failed", file=sys.stderr)
-        for sentence in (*ended.failures, *ended.failed_checks):
-            print(sentence, file=sys.stderr)
-        if ended.stopped:
-            return 130
-        if ended.failures or ended.failed_checks:
-            return 1
-    return 0
+        for line in lines_of(planned, one_by_one=True):
+            print(line)
+        return exit_code_of(planned)
+    job = Job(name=name, graph=graph, store=store, runs=runs, description=description, of_job=of_job)
+    return carry_out(job, planned, options)
 
 
 def _experiment_name() -> str:
@@ -301,6 +186,10 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     add_partition_options(parser)
     parser.add_argument("--dry-run", "--dry_run", action="store_true", help="print what would run and why, run nothing")
+    add_run_settings(parser)
+
+
+def add_run_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-concurrent", "--max_concurrent", type=_count, metavar="N", help="steps at once")
     parser.add_argument(
         "--fail-if-held",

@@ -16,6 +16,7 @@ from marin_assets.step.graph import Node
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     add_script(parser)
+    parser.add_argument("--names", action="store_true", help="print names alone, one a line")
     parser.add_argument("--json", action="store_true", help="print one JSON object, with inputs and descriptions")
 
 
@@ -23,6 +24,10 @@ def run(options: argparse.Namespace) -> int:
     _, nodes = select_nodes(options.selection, options.experiment, options.script)
     if options.json:
         print_line(json.dumps([_to_json(node) for node in nodes], indent=2))
+        return 0
+    if options.names:
+        for node in nodes:
+            print_line(node.name)
         return 0
     width = max((len(node.name) for node in nodes), default=0)
     for node in nodes:

@@ -14,6 +14,10 @@ class OptionError(ValueError):
     """The command line is wrong: one sentence."""
 
 
+class FailedError(RuntimeError):
+    """The verb could not do its work: one sentence. The exit code is 1."""
+
+
 class OptionParser(argparse.ArgumentParser):
     takes_command = False
     """Whether the arguments after `--` are a command, stored in `options.command`."""

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 
 
+class ReaderGoneError(Exception):
+    """Whoever reads stdout wants no more of it, such as `head`."""
+
+
 def print_line(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
+    _print(f"{text}\n")
+
+
+def print_error(sentence: str, exit_code: int, *, as_json: bool) -> int:
+    """Print the sentence of an error to stderr, and as an object to stdout if the result was to be JSON. Return the
+    exit code."""
+    print_stderr(sentence)
+    if as_json:
+        print_line(json.dumps({"error": sentence, "exit_code": exit_code}))
+    return exit_code
 
 
 def print_stderr(text: str) -> None:
@@ -15,4 +30,12 @@ def print_stderr(text: str) -> None:
 
 def print_raw(text: str) -> None:
     """Print to stdout without adding the end of a line."""
-    print(text, end="", flush=True)  # noqa: T201
+    _print(text)
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, end="", flush=True)  # noqa: T201
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush fails too
+        raise ReaderGoneError from None

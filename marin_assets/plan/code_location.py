@@ -12,17 +12,18 @@ from marin_assets.step.values import ConfigError
 
 
 def select_nodes(
-    selections: Sequence[str], experiment: str | None, script: str | None = None
+    selections: Sequence[str], experiment: str | None, script: str | None = None, *, script_stays_main: bool = False
 ) -> tuple[Graph, list[Node]]:
     """The graph of all experiments, or of the script at this path, and its selected nodes.
 
-    Without a selection, all nodes, or all of `experiment`. Raises ConfigError for an unknown experiment, a script that
-    cannot be read, and for a selection that cannot be parsed or selects nothing.
+    Without a selection, all nodes, or all of `experiment`. `script_stays_main`: see `steps_of_script`. Raises
+    ConfigError for an unknown experiment, a script that cannot be read, and for a selection that cannot be parsed or
+    selects nothing.
     """
     if script is not None:
         if experiment is not None:
             raise ConfigError(f"Got the script {script!r} and the experiment {experiment!r}, expected one of them.")
-        graph = build_graph(steps_of_script(script))
+        graph = build_graph(steps_of_script(script, stays_main=script_stays_main))
         return graph, select(graph, selections, list(graph))
     loaded = load_experiments()
     graph = build_graph([step for steps in loaded.steps.values() for step in steps])

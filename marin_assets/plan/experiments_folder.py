@@ -48,6 +48,11 @@ def load_experiments() -> Experiments:
     return Experiments(loaded, left_out)
 
 
+def experiment_names() -> list[str]:
+    """The names of the experiments, of which none is imported."""
+    return sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(FOLDER).__path__))
+
+
 def _load(name: str) -> tuple[Step, ...]:
     module = importlib.import_module(f"{FOLDER}.{name}")
     if not callable(getattr(module, "steps", None)):

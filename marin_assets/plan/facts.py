@@ -59,15 +59,35 @@ def describe_node(
     }
 
 
-def drifting_facts(node: Node, graph: Graph, store: Store, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of today that can drift. Source files that are unchanged since the record are not parsed."""
+SourcesNow = dict[tuple[Any, ...], Mapping[str, Any] | None]
+"""Sources that were read a moment ago, by references and by what a record holds."""
+
+
+def drifting_facts(
+    node: Node, graph: Graph, store: Store, record: Mapping[str, Any], sources: SourcesNow | None = None
+) -> dict[str, Any]:
+    """The facts of today that can drift. Source files that are unchanged since the record are not parsed.
+
+    `sources` holds what was read a moment ago for other nodes; it gets what is read here.
+    """
     config = resolved_config(node, graph, store)
-    recorded, references = record.get("source_digest"), _references(node, config)
+    recorded = record.get("source_digest")
     return {
         **_placed(node, store, config),
-        "source_digest": source_now(references, counts, recorded) if recorded else None,
+        "source_digest": _source_now(_references(node, config), recorded, sources) if recorded else None,
         "environment": environment(),
     }
+
+
+def _source_now(
+    references: list[str], recorded: Mapping[str, Any], sources: SourcesNow | None
+) -> Mapping[str, Any] | None:
+    if sources is None:
+        return source_now(references, counts, recorded)
+    key = (*references, recorded["function"], recorded["digest"], recorded["files_digest"], recorded.get("used_format"))
+    if key not in sources:
+        sources[key] = source_now(references, counts, recorded)
+    return sources[key]
 
 
 def manifest_digest(observed: Observed) -> str | None:

@@ -45,7 +45,10 @@ def known_partitions(graph: Graph, store: Store, nodes: Iterable[Node]) -> dict[
             if (output.name, output.version) != (step.name, step.version.hash):
                 continue
             if output.partition in done:
-                found[output] = Observed(path=store.locate(output), status=Status.SUCCESS, listed=True)
+                size = {"files": done[output.partition].files, "bytes": done[output.partition].bytes}
+                found[output] = Observed(
+                    path=store.locate(output), status=Status.SUCCESS, record={"manifest": size}, listed=True
+                )
             elif output.partition not in there:
-                found[output] = Observed(path=store.locate(output))
+                found[output] = Observed(path=store.locate(output), listed=True)
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 
-from marin_assets.plan.facts import drifting_facts, manifest_digest
+from marin_assets.plan.facts import SourcesNow, drifting_facts, manifest_digest
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, Kind, find_drift, not_recorded
 from marin_resources.output import Observed, Output
@@ -21,6 +21,20 @@ def drift_of(
     """The drift of the output, and the kinds of drift that its record cannot show. `inputs`: digests by step name."""
     facts = drifting_facts(node, graph, store, observed.record or {})
     return find_drift(observed.record, facts, inputs), not_recorded(observed.record, facts)
+
+
+class DriftNow:
+    """The drift of many complete outputs at one moment: the source of a function is read once for all of them."""
+
+    def __init__(self, graph: Graph, store: Store) -> None:
+        self._graph = graph
+        self._store = store
+        self._sources: SourcesNow = {}
+
+    def of(self, node: Node, observed: Observed, inputs: Mapping[str, str | None]) -> tuple[Drift, ...]:
+        """The drift of one output. `inputs`: digests by step name."""
+        facts = drifting_facts(node, self._graph, self._store, observed.record or {}, self._sources)
+        return find_drift(observed.record, facts, inputs)
 
 
 def input_digests(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from marin_assets.plan.estimates import Expected
+from marin_assets.plan.reasons.causes import Why
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
 from marin_resources.output import Match, Observed, Output, Status
@@ -22,10 +24,37 @@ class Action(enum.StrEnum):
     BLOCKED = "blocked"
 
 
+class Kind(enum.StrEnum):
+    """The kind of a reason."""
+
+    COMPLETE = "complete"
+    COLLECTED = "collected"
+    """Withdrawn by `marin gc`: the run brings it back and computes nothing."""
+    UNVERIFIED = "unverified"
+    """Complete, by a Marin that recorded no version."""
+    NEW = "new"
+    """No output of this version, and none of an earlier one."""
+    CHANGED = "changed"
+    """No output of this version, and one of an earlier one."""
+    REMOVED = "removed"
+    """An output of this version was complete, and its folder is gone."""
+    FAILED = "failed"
+    STOPPED = "stopped"
+    DIED = "died"
+    FORCED = "forced"
+    HELD = "held"
+    OTHER_VERSION = "other version"
+    DAMAGED = "damaged"
+    INPUT_BLOCKED = "input blocked"
+    INPUT_MISSING = "input missing"
+    LACKS = "lacks"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Planned:
     node: Node
     action: Action
+    kind: Kind
     reason: str
     """A phrase: why this action."""
     observed: Observed
@@ -37,6 +66,20 @@ class Planned:
     """Whether the step lacks something that it requires of its machine."""
     site: Site | None = None
     """The cluster of a fleet that would compute it."""
+    why: Why | None = None
+    """What has changed since the newest earlier output of a step that runs."""
+    expected: Expected | None = None
+    """What computing it takes, by the history of its step."""
+
+    @property
+    def label(self) -> str:
+        """The name of its output: "tokenized/web[2026-01]"."""
+        return self.node.output.label
+
+    @property
+    def bytes(self) -> int | None:
+        """The size of a complete output; None for another, and for one of Marin's, which has no manifest."""
+        return ((self.observed.record or {}).get("manifest") or {}).get("bytes") if self.observed.done else None
 
 
 def plan(
@@ -45,25 +88,41 @@ def plan(
     selection: Iterable[Node] | None = None,
     drift: Callable[[Node], tuple[Drift, ...]] = lambda node: (),
     damage: Callable[[Node], Damage | None] = lambda node: None,
+    forced: Collection[Output] = (),
+    rerun_failed: bool = True,
 ) -> list[Planned]:
     """The action of every selected node (all if None), inputs first. A partition is a node: see `Node.at`.
 
-    `drift` is called for reused nodes, `damage` for nodes that the run reuses or computes.
+    `drift` is called for reused nodes, `damage` for nodes that the run reuses or computes. What is `forced` runs even
+    if it is complete. Without `rerun_failed`, what has failed is blocked.
     """
     order = {node.step: place for place, node in enumerate(graph)}
     actions: dict[Output, Action] = {}
     planned = []
     for node in graph if selection is None else sorted(selection, key=lambda node: order[node.step]):
         seen = observed[node.output]
-        action, reason = _decide(node, seen, observed, actions)
-        damaged = damage(node) if action in (Action.RUN, Action.REUSE) and not seen.collected else None
+        action, kind, reason = _decide(node, seen, observed, actions, node.output in forced)
+        if kind is Kind.FAILED and action is Action.RUN and not rerun_failed:
+            action = Action.BLOCKED
+        damaged = damage(node) if action in (Action.RUN, Action.REUSE) and kind is not Kind.COLLECTED else None
         if damaged is not None and action is Action.RUN:
-            action, reason = Action.BLOCKED if damaged.blocks else Action.REUSE, ""
+            action, kind, reason = Action.BLOCKED if damaged.blocks else Action.REUSE, Kind.DAMAGED, ""
         actions[node.output] = action
-        drifted = drift(node) if action is Action.REUSE and not seen.collected else ()
+        drifted = drift(node) if action is Action.REUSE and kind is not Kind.COLLECTED else ()
+        again = _computed_again(node, actions, forced) if action is Action.REUSE else ""
         sentence = seen.damage or (damaged.sentence if damaged else "")
-        reason = "; ".join(filter(None, (reason, describe(drifted), sentence)))
-        planned.append(Planned(node=node, action=action, reason=reason, observed=seen, drift=drifted, damage=sentence))
+        reason = "; ".join(filter(None, (reason, describe(drifted), again, sentence)))
+        planned.append(
+            Planned(
+                node=node,
+                action=action,
+                kind=kind,
+                reason=reason,
+                observed=seen,
+                drift=drifted,
+                damage=sentence,
+            )
+        )
     return planned
 
 
@@ -80,44 +139,53 @@ def refuse(planned: Iterable[Planned], lacks: Mapping[str, Lack]) -> list[Planne
         elif lack is not None or (item.action is Action.RUN and needs is not None):
             refused.add(item.node.output)
             reason = lack.phrase if lack is not None else f"needs {needs!r}, which is blocked"
-            item = dataclasses.replace(item, action=Action.BLOCKED, reason=reason, lacks=lack is not None)
+            kind = Kind.LACKS if lack is not None else Kind.INPUT_BLOCKED
+            item = dataclasses.replace(item, action=Action.BLOCKED, kind=kind, reason=reason, lacks=lack is not None)
         found.append(item)
     return found
 
 
 def _decide(
-    node: Node, seen: Observed, observed: Mapping[Output, Observed], actions: Mapping[Output, Action]
-) -> tuple[Action, str]:
+    node: Node, seen: Observed, observed: Mapping[Output, Observed], actions: Mapping[Output, Action], forced: bool
+) -> tuple[Action, Kind, str]:
     if seen.damage:
-        return Action.BLOCKED, ""
+        return Action.BLOCKED, Kind.DAMAGED, ""
     if seen.match is Match.OTHER:
-        return Action.BLOCKED, "another version's output is stored at this path"
-    if seen.done:
-        return (
-            Action.REUSE,
-            "complete" if seen.match is Match.SAME else "complete, unverified: its record has no version",
-        )
+        return Action.BLOCKED, Kind.OTHER_VERSION, "another version's output is stored at this path"
+    if seen.done and not forced:
+        if seen.match is Match.UNVERIFIED:
+            return Action.REUSE, Kind.UNVERIFIED, "complete, unverified: its record has no version"
+        return Action.REUSE, Kind.COMPLETE, "complete"
     if seen.collected:
-        return Action.REUSE, "collected by marin gc, and comes back without computing"
+        return Action.REUSE, Kind.COLLECTED, "collected by marin gc, and comes back without computing"
     if seen.holder is not None:
-        return Action.WAIT, f"being computed by {seen.holder.describe()}"
+        return Action.WAIT, Kind.HELD, f"being computed by {seen.holder.describe()}"
     for label, output in node.inputs.items():
         if actions.get(output) is Action.BLOCKED:
-            return Action.BLOCKED, f"needs {label!r}, which is blocked"
+            return Action.BLOCKED, Kind.INPUT_BLOCKED, f"needs {label!r}, which is blocked"
         if output not in actions and (damaged := observed[output].damage):
-            return Action.BLOCKED, f"needs {label!r}: {damaged}"
+            return Action.BLOCKED, Kind.INPUT_BLOCKED, f"needs {label!r}: {damaged}"
         if output not in actions and not (observed[output].done or observed[output].collected):
-            return Action.BLOCKED, f"needs {label!r}, which is not complete and not selected"
-    return Action.RUN, _why_run(node, seen, actions)
+            return Action.BLOCKED, Kind.INPUT_MISSING, f"needs {label!r}, which is not complete and not selected"
+    kind, reason = _why_run(node, seen, actions)
+    return Action.RUN, *((Kind.FORCED, "forced") if seen.done else (kind, reason))
 
 
-def _why_run(node: Node, seen: Observed, actions: Mapping[Output, Action]) -> str:
+def _why_run(node: Node, seen: Observed, actions: Mapping[Output, Action]) -> tuple[Kind, str]:
     resumes = ", it resumes from the files of that attempt" if node.step.resumable else ""
     if seen.status is Status.FAILED:
         error = (seen.record or {}).get("error")
-        return f"its last attempt failed: {error}" if error else f"its last attempt was stopped{resumes}"
+        if error:
+            return Kind.FAILED, f"its last attempt failed: {error}"
+        return Kind.STOPPED, f"its last attempt was stopped{resumes}"
     if seen.status is Status.RUNNING:
-        return f"its last attempt died{resumes}"
+        return Kind.DIED, f"its last attempt died{resumes}"
     # by step, so that the partitions of one have one reason
     rerun = list(dict.fromkeys(output.name for output in node.inputs.values() if actions.get(output) is Action.RUN))
-    return f"new, as {', '.join(map(repr, rerun))} is" if rerun else "no output of this version yet"
+    return Kind.NEW, f"new, as {', '.join(map(repr, rerun))} is" if rerun else "no output of this version yet"
+
+
+def _computed_again(node: Node, actions: Mapping[Output, Action], forced: Collection[Output]) -> str:
+    """A phrase if a forced input is computed again: the output stays, and is no longer made from what lies there."""
+    again = [label for label, output in node.inputs.items() if output in forced and actions.get(output) is Action.RUN]
+    return f"its input {', '.join(map(repr, again))} is computed again, so it may drift" if again else ""

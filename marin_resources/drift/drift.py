@@ -97,7 +97,7 @@ def _config(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Dri
 
 def _code(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift]:
     was, now = record.get("source_digest"), facts.get("source_digest")
-    if not was or not now:
+    if not was or not now or was == now:
         return
     another = was["function"] != now["function"]
     if another:

@@ -102,6 +102,7 @@ def _has(folder: str, top: str) -> bool:
     return os.path.isdir(path) or is_file(f"{path}.py") or is_file(f"{path}/__init__.py")
 
 
+@cache
 def is_plumbing(name: str) -> bool:
     return name.partition(".")[0] == PLUMBING_PACKAGE
 

@@ -38,10 +38,10 @@ from partition_steps import keys, part
 
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.run import run_graph
-from marin_assets.cli.entry_point import plan_with_drift
 from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.partition_states import partition_states
 from marin_assets.plan.plan import Action
+from marin_assets.plan.prepare import prepare_plan
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import static
 from marin_resources.orchestrator.event_batches import VARIABLE
@@ -87,7 +87,7 @@ def look(graph: Graph, node: Node, store: Store) -> tuple[int, int]:
     partitions = node.step.partitions
     assert partitions is not None
     states = partition_states(node, store)
-    planned = plan_with_drift(graph, store, [node.at(key) for key in partitions.fixed_keys or ()])
+    planned = prepare_plan(graph, store, [node.at(key) for key in partitions.fixed_keys or ()])
     missing = [each.key for each in states if each.state is not State.COMPLETE]
     return len(missing), sum(item.action is Action.RUN for item in planned)
 

@@ -35,6 +35,7 @@ def is_long(page: Path) -> bool:
     return page not in REPRESENTATIVES and any(block.kind in STARTS_PROCESSES for block in blocks(page))
 
 
+@pytest.mark.timeout(900)  # a page of many commands, beside other tests on two cores
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=[pytest.mark.long] if is_long(page) else [], id=name(page)) for page in DONE]
 )

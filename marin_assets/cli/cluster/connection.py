@@ -9,8 +9,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from marin_assets.cli.options import OptionError
-from marin_assets.cli.output import print_stderr
+from marin_assets.cli.options import FailedError, OptionError
 from marin_resources.process import user_name
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 
@@ -44,7 +43,7 @@ def settings_from(options: argparse.Namespace) -> ClusterSettings:
 
 
 def call_cluster(settings: ClusterSettings, call: Callable[[JobsApi], Awaitable[int]]) -> int:
-    """Return the exit code of `call`; 1 with one sentence if the cluster does not answer, or rejects the request."""
+    """Return the exit code of `call`. Raise FailedError if the cluster does not answer, or rejects the request."""
     from marin_resources.ray_tpu.cluster.api.jobs_api import (
         ApiError,
         NoSuchJobError,
@@ -61,8 +60,7 @@ def call_cluster(settings: ClusterSettings, call: Callable[[JobsApi], Awaitable[
     try:
         return asyncio.run(connected())
     except (UnreachableError, RefusedError, NoSuchJobError, ApiError, OutageError) as error:
-        print_stderr(str(error))
-        return 1
+        raise FailedError(str(error)) from error
 
 
 async def require_job(api: JobsApi, job: str) -> None:

@@ -10,7 +10,7 @@ import time
 
 from marin_assets.cli.cluster.commands import call, ray, rendered_file
 from marin_assets.cli.cluster.slices_of import add_name, controller_of, in_sentences, print_report
-from marin_assets.cli.options import OptionError
+from marin_assets.cli.options import FailedError, OptionError
 from marin_assets.cli.output import print_line, print_stderr
 
 TIMEOUT_S = 1800.0
@@ -30,7 +30,11 @@ def run(options: argparse.Namespace) -> int:
         raise OptionError(f"marin cluster down: all jobs on {options.name} end. Pass --yes, or look with --dry-run.")
     cluster = find_cluster(options.name)
     command = ray("down", "--yes", str(rendered_file(cluster)))
-    slices = in_sentences(lambda: _slices(options))
+    try:
+        slices = in_sentences(lambda: _slices(options))
+    except FailedError as error:  # the head is taken down all the same
+        print_stderr(str(error))
+        slices = 1
     head = call(command, dry_run=options.dry_run)
     if head:
         print_stderr(f"The head of {cluster.name} may be up still: Ray's launcher ended with {head}.")

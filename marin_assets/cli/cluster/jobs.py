@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.cli.cluster.carried import list_with_steps
 from marin_assets.cli.cluster.connection import add_cluster, call_cluster, settings_from
 from marin_assets.cli.output import print_line, print_stderr
+from marin_resources.durations import readable_duration
 
 if TYPE_CHECKING:
-    from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
+    from marin_resources.durations import readable_duration
+from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
 
 COLUMNS = ("job", "state", "step", "attempt", "who", "since", "duration")
 STEP_CHARACTERS = 40
@@ -50,15 +52,6 @@ def lines_of(jobs: Sequence[JobInfo], now_s: float) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))] if rows else []
     for row in rows:
         yield "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
-
-
-def readable_duration(duration_s: float) -> str:
-    """ "42 s", "3 min 20 s", "5 h 3 min" """
-    minutes, seconds = divmod(max(0, round(duration_s)), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
 def _print_rest(address: str, shown: int, known: int) -> None:

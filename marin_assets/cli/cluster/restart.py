@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from marin_assets.cli.cluster.commands import call, ray, rendered_file
 from marin_assets.cli.cluster.connection import call_cluster
-from marin_assets.cli.options import OptionError
+from marin_assets.cli.options import FailedError, OptionError
 from marin_assets.cli.output import print_line, print_stderr
 from marin_resources.settings import default_prefix
 
@@ -88,6 +88,9 @@ def _back_up(path: str, settings: ClusterSettings, *, dry_run: bool) -> int:
 
     try:
         code = call_cluster(settings, back_up)
+    except FailedError as error:
+        print_stderr(str(error))
+        code = 1
     except (UnavailableError, ConflictError) as error:
         print_stderr(f"The backup {path!r} cannot be written ({error}).")
         code = 1

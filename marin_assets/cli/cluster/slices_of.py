@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from marin_assets.cli.options import FailedError
 from marin_assets.cli.output import print_line, print_stderr
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def controller_of(cluster: Cluster) -> Iterator[Controller]:
 
 
 def in_sentences(call: Callable[[], int]) -> int:
-    """The exit code of `call`; 1 with one sentence if Google, the store or the file of wanted slices fails it."""
+    """The exit code of `call`. Raises FailedError if Google, the store or the file of wanted slices fails it."""
     # late, for their weight
     from marin_resources.infra.google import GoogleError
     from marin_resources.infra.slices.wanted import WantedError
@@ -60,8 +61,7 @@ def in_sentences(call: Callable[[], int]) -> int:
     try:
         return call()
     except (GoogleError, WantedError, UnavailableError) as error:
-        print_stderr(str(error))
-        return 1
+        raise FailedError(str(error)) from error
 
 
 def print_report(report: Report, *, verbose: bool = True) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from marin_assets.plan.plan import Action, Planned
+from marin_assets.plan.plan import Action, Kind, Planned
 from marin_assets.plan.sites.inputs import external_names, mirrored_names
 from marin_assets.plan.sites.needs import needs_of
 from marin_assets.step.graph import Node
@@ -34,9 +34,14 @@ def with_sites(planned: Iterable[Planned], store: Store, fleet: Fleet) -> list[P
                 if needs is None:
                     item = replace(item, site=_site_of(item.node, store, fleet, observed, sites))
                 else:
-                    item = replace(item, action=Action.BLOCKED, reason=f"needs {needs!r}, which is blocked")
+                    item = replace(
+                        item,
+                        action=Action.BLOCKED,
+                        kind=Kind.INPUT_BLOCKED,
+                        reason=f"needs {needs!r}, which is blocked",
+                    )
             except NoSiteError as error:
-                item = replace(item, action=Action.BLOCKED, reason=str(error), lacks=True)
+                item = replace(item, action=Action.BLOCKED, kind=Kind.LACKS, reason=str(error), lacks=True)
         if item.action is Action.BLOCKED:
             blocked.add(item.node.output)
         if item.site is not None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from marin_resources import hosts
 from marin_resources.hardware import Resources
-from marin_resources.progress import reports_to
+from marin_resources.progress import Several, Unheard, reports_to
 from marin_resources.ray_tpu.cluster.settings import FAKE_VARIABLE
 from marin_resources.ray_tpu.job.local_code import has_vanished
 from marin_resources.ray_tpu.job.process_setup import SETUP_ERRORS, set_up_process
@@ -35,6 +35,7 @@ from marin_resources.ray_tpu.slices.place import megascale
 from marin_resources.ray_tpu.slices.preemption_notice import HOST_VARIABLE, drain_this_node, watched
 from marin_resources.ray_tpu.slices.tpu_machine import prepare_for_tpu
 from marin_resources.ray_tpu.worker.deadline import deadline
+from marin_resources.ray_tpu.worker.noted_pace import noted_pace
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
 from marin_resources.ray_tpu.worker.run_task import below_file, jsonable, register_mirrors
 from marin_resources.storage.output.job_notes import JobNote
@@ -88,7 +89,7 @@ def _call(note: JobNote, progress: ProgressOnHost) -> Any:
     with reserve(allocation, ShardRequirements(env=task.env, packages=task.packages)):
         function, config = load(task.fn), decode(task.config)
         before = children()
-        with _heard(progress, task.progress_timeout_s), _notices(resources):
+        with _heard(progress, note), _notices(resources):
             try:
                 result = function(config)
             finally:
@@ -97,8 +98,10 @@ def _call(note: JobNote, progress: ProgressOnHost) -> Any:
 
 
 @contextmanager
-def _heard(progress: ProgressOnHost, limit_s: float | None) -> Iterator[None]:
+def _heard(progress: ProgressOnHost, note: JobNote) -> Iterator[None]:
     """Listen to the function. If it reports no step for too long: print all stacks, note it, end the process."""
+    limit_s = note.task.progress_timeout_s
+    noted = noted_pace(note.task.path, note.attempt) if hosts.host_index() == 0 else nullcontext(Unheard())
 
     def on_expired(_: str) -> None:
         assert limit_s is not None
@@ -107,7 +110,7 @@ def _heard(progress: ProgressOnHost, limit_s: float | None) -> Iterator[None]:
         faulthandler.dump_traceback(file=2, all_threads=True)
         time.sleep(PEERS_HANG_S)
 
-    with deadline(limit_s, on_expired) as renew, reports_to(progress):
+    with deadline(limit_s, on_expired) as renew, noted as pace, reports_to(Several((progress, pace))):
         progress.renew = renew
         yield
 

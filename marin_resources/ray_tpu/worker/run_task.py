@@ -14,14 +14,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Protocol
 
-from marin_resources.progress import Renewing, reports_to
+from marin_resources.progress import Renewing, Several, reports_to
 from marin_resources.ray_tpu.environment.packages import PackagesError, install_packages
 from marin_resources.ray_tpu.log.attempt_log import redirect_output
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
@@ -31,6 +31,7 @@ from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.deadline import deadline
 from marin_resources.ray_tpu.worker.end_process import end_process
 from marin_resources.ray_tpu.worker.guard import Guard
+from marin_resources.ray_tpu.worker.noted_pace import noted_pace
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
@@ -79,6 +80,8 @@ class Placement:
     """What the record holds about the job: its id, the cluster's dashboard, the code. None if the task is not a job."""
     allocation: JobAllocation | None = None
     """What the job reserves for its shards. None if the task is not a job."""
+    in_terminal: bool = False
+    """Whether the function's output goes where the process's own goes, and not to the attempt's log."""
     tee: bool = False
     """Whether the process's own stdout gets all of the attempt's log too."""
     report: Callable[[Outcome], object] = lambda outcome: None
@@ -137,7 +140,8 @@ def run(task: Task, placement: Placement) -> Outcome:
     except (OSError, ValueError) as error:
         shown = redactor.text(traceback.format_exc())
         return Outcome(end=End.FAILED, error=redactor.text(str(error)), traceback=shown)
-    with redirect_output(log_path(claim.path, claim.attempt), secrets=secrets_of(task.env), tee=placement.tee):
+    log, secrets = log_path(claim.path, claim.attempt), secrets_of(task.env)
+    with nullcontext() if placement.in_terminal else redirect_output(log, secrets=secrets, tee=placement.tee):
         claim.lease.observe(Guard(claim.path, claim.attempt))
         return _Attempt(task=task, placement=placement, store=store, claim=claim, redactor=redactor).run()
 
@@ -223,7 +227,11 @@ class _Attempt:
         def call_here() -> Any:
             self.began()
             limit_s = self.task.progress_timeout_s
-            with deadline(limit_s, self._on_no_progress, backstop=False) as renew, reports_to(Renewing(renew)):
+            with (
+                deadline(limit_s, self._on_no_progress, backstop=False) as renew,
+                noted_pace(self.claim.path, self.claim.attempt) as pace,
+                reports_to(Several((Renewing(renew), pace))),
+            ):
                 return function(config)
 
         return call_here

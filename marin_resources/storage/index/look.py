@@ -36,7 +36,7 @@ def look_in_bulk(store: Store, outputs: Iterable[Output], complete: CompleteOutp
         if path in there and mark is not None and mark.is_of(output):
             marked[output] = mark
         elif there.isdisjoint(store.places(output)):
-            found[output] = Observed(path=path)
+            found[output] = Observed(path=path, listed=True)
     records = complete.records(marked.values(), {mark: store.locate(output) for output, mark in marked.items()})
     for output, mark in marked.items():
         if mark in records:

@@ -114,7 +114,7 @@ class Store:
         return sorted(key for key in keys if key is not None)
 
     def mark_done(self, output: Output, record: Mapping[str, Any]) -> None:
-        """Write the marker of a complete output that lacks it; a warning if the store does not answer or refuses."""
+        """Write the marker of a complete output that lacks it; a warning if the store does not take it."""
         try:
             if output.partition is None:
                 marks.write_mark(self.prefix, marks.mark_of(output, record))

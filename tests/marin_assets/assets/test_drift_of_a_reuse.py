@@ -18,9 +18,9 @@ from toy_steps import calls, toy
 from marin_assets import Step
 from marin_assets.assets.assemble import resources
 from marin_assets.assets.factory import build_assets
-from marin_assets.cli.entry_point import plan_with_drift
 from marin_assets.plan.facts import counts, manifest_digest
 from marin_assets.plan.node_drift import input_digests
+from marin_assets.plan.prepare import prepare_plan
 from marin_assets.step.graph import build_graph
 from marin_resources.drift.source_modules import Modules, module_of
 from marin_resources.orchestrator.executor import marin_executor
@@ -76,7 +76,7 @@ def edit_record(prefix: Path, name: str, **fields: Any) -> None:
 
 def dry_run_line(*steps: Step, prefix: Path) -> str:
     graph = build_graph(steps)
-    return plan_with_drift(graph, Store(str(prefix)), [graph[steps[-1]]])[0].reason
+    return prepare_plan(graph, Store(str(prefix)), [graph[steps[-1]]])[0].reason
 
 
 def test_what_has_not_changed_is_no_drift_and_makes_no_noise(prefix: Path, instance: dg.DagsterInstance) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,11 @@ import pytest
 from location import Location
 
 from marin_resources.storage.files import write_bytes
+from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.job_notes import JobNote, Submitter, create_note
+from marin_resources.storage.output.pace import Pace, write_pace
 from marin_resources.storage.paths import join
+from marin_resources.wire.task import Task
 
 Marin = Callable[..., tuple[int, str, str]]
 SCRIPT = """
@@ -89,6 +95,42 @@ def test_what_runs_failed_or_died_is_told_apart(location: Location, marin: Marin
     assert found["toy/model"]["state"] == "dead"
     assert found["toy/database"]["state"] == "blocked"
     assert code == 1
+
+
+def test_what_runs_now_is_shown_with_its_job_its_speed_and_what_it_says(location: Location, marin: Marin) -> None:
+    [output] = [node.output for node in location.graph if node.name == "toy/data"]
+    claim = location.store.claim(output, attempt=1, resumable=False, run_id="run-1")
+    write_bytes(log_path(claim.path, 1), b"begun\n" + b"." * 5000 + b"\n10%\r80% done\n\n")
+    write_pace(claim.path, 1, Pace(step=120, at="2026-01-01T00:00:00+00:00", steps_per_s=0.08))
+    task = Task(output=output, prefix=location.store.prefix, path=claim.path, fn="os:getcwd", config={})
+    me = Submitter.here("run-1")
+    at = {"submission_id": "step-1", "dashboard": "http://head:8265", "session": "s", "submitted_at": "2026-01-01"}
+    create_note(claim.path, JobNote(attempt=1, task=task, code={}, by=me, owner=me, **at))
+    try:
+        code, out, _ = marin("status", "toy/data")
+        state, running, summary = out.splitlines()
+        found = json.loads(marin("status", "toy/data", "--json")[1])["outputs"][0]["running"]
+    finally:
+        claim.lease.release()
+    assert (code, summary) == (0, f"1 running at {location.store.prefix}")
+    assert f"by process {os.getpid()} on {os.uname().nodename}, Dagster run run-1, since " in state
+    assert re.fullmatch(
+        r" +attempt 1, for \d+ s, job step-1 on http://head:8265, step 120 at 12.5 s/step: 80% done", running
+    )
+    assert (found["attempt"], found["job"], found["cluster"]) == (1, "step-1", "http://head:8265")
+    assert (found["step"], found["steps_per_s"], found["last_line"]) == (120, 0.08, "80% done")
+
+
+def test_a_pace_that_cannot_be_read_is_told_and_hides_no_state(location: Location, marin: Marin) -> None:
+    [output] = [node.output for node in location.graph if node.name == "toy/data"]
+    claim = location.store.claim(output, attempt=1, resumable=False, run_id=None)
+    write_bytes(join(claim.path, ".marin/attempts/1.pace.json"), b"NONSENSE")
+    try:
+        code, out, _ = marin("status", "toy/data")
+    finally:
+        claim.lease.release()
+    assert code == 0
+    assert "1.pace.json' " in out.splitlines()[1]
 
 
 def test_a_script_gives_its_steps_and_computes_nothing(marin: Marin, script: str, prefix: Path) -> None:

@@ -16,7 +16,7 @@ Marin = Callable[..., tuple[int, str, str]]
     ("arguments", "sentence"),
     [
         ([], "marin: got no verb, expected"),
-        (["verfy"], "marin: got 'verfy' as the verb, expected"),
+        (["verfy"], "marin: got 'verfy' as the verb, did you mean 'verify'?"),
         (["materialize"], "marin materialize: got no selection, expected at least one. Pass names of steps"),
         (["materialize", "nowhere"], "The selection 'nowhere' finds none of the steps toy/data, toy/database, "),
         (["materialize", "--max-concurrent", "0", "toy"], "got '0', expected a whole number of 1 or more."),
@@ -49,10 +49,7 @@ def test_a_wrong_command_line_is_one_line_on_stderr_and_code_2(
     assert sentence in err
 
 
-def test_help_names_the_verbs_and_their_options(marin: Marin) -> None:
-    code, out, _ = marin("--help")
-    assert code == 0
-    assert "verify      compare the files" in out
+def test_the_help_of_a_verb_names_its_options(marin: Marin) -> None:
     code, out, _ = marin("verify", "--help")
     assert code == 0
     assert "--sample P" in out

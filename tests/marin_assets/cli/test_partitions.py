@@ -210,3 +210,24 @@ def test_without_a_database_the_partitions_of_a_set_in_the_code_are_listed(
     shutil.rmtree(dagster_home)
     code, out, _ = marin("partitions", "parts/fixed")
     assert (code, out.splitlines()[0].split()[0]) == (0, "complete")
+
+
+def test_a_partition_has_a_path_and_a_page_of_its_own(make: Callable[..., None], marin: Marin, prefix: Path) -> None:
+    make("parts/fixed", "a")
+    code, folder, err = marin("path", "parts/fixed")
+    assert (code, err) == (1, "parts/fixed is not complete, its partitions: 1 complete, 2 missing\n")
+    code, path, _ = marin("path", "parts/fixed", "--partition", "a")
+    assert (code, Path(path.strip()).parent, Path(path.strip(), "value.txt").read_text()) == (
+        0,
+        Path(folder.strip()),
+        "a",
+    )
+    code, page, _ = marin("open", "parts/fixed", "--partition", "a", "--print")
+    assert page.endswith("/assets/parts/fixed?view=partitions&partition=a\n")
+    code, _, err = marin("logs", "parts/fixed")
+    assert (code, err) == (
+        2,
+        "Step 'parts/fixed' has partitions, expected --partition KEY. See them: marin partitions parts/fixed\n",
+    )
+    assert marin("logs", "parts/fixed", "--partition", "b")[0] == 1
+    assert marin("path", "parts/fixed", "--partition", "z")[0] == 2

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 from jobs_there import JobsThere
 
-from marin_assets.cli.cluster.jobs import lines_of, readable_duration
+from marin_assets.cli.cluster.jobs import lines_of
+from marin_resources.durations import readable_duration
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobStatus
 
 Marin = Callable[..., tuple[int, str, str]]

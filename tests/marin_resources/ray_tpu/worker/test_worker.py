@@ -18,11 +18,13 @@ from wheels import only_from, wheel
 from marin_resources.hardware import gpu
 from marin_resources.output import Status
 from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
+from marin_resources.ray_tpu.worker import noted_pace
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.pace import read_pace
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
@@ -62,6 +64,16 @@ def script(tmp_path: Path) -> Path:
         "    time.sleep(0.2)\n"
         "def cancelled(config):\n"
         "    raise KeyboardInterrupt\n"
+        "def step(config):\n"
+        "    from marin_resources.progress import report_step\n"
+        "    from marin_resources.storage.output.pace import read_pace\n"
+        "    step, seen = 0, None\n"
+        "    while seen is None or not seen.steps_per_s:\n"
+        "        step += 1\n"
+        "        report_step(step)\n"
+        "        time.sleep(0.01)\n"
+        "        seen = read_pace(config['output_path'], 1)\n"
+        "    return {'seen': seen.step}\n"
         "def hang(config):\n"
         "    print('hanging', flush=True)\n"
         "    time.sleep(60)\n"
@@ -77,6 +89,17 @@ def test_the_record_reports_what_a_step_waited_for(disk_prefix: str, script: Pat
     assert 0 <= timing["setup_s"] < 20
     assert 0.2 <= timing["compute_s"] < 20
     assert "job" not in record_of(disk_prefix)
+
+
+def test_steps_that_a_function_reports_are_noted_while_it_runs(
+    disk_prefix: str, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(noted_pace, "FIRST_NOTE_S", 0.05)
+    monkeypatch.setattr(noted_pace, "EVERY_S", 0.05)
+    assert run(task_of(disk_prefix, f"{script}:step", timeout_s=60)).end is End.SUCCESS
+    pace = read_pace(Store(disk_prefix).locate(X), 1)
+    assert pace is not None
+    assert pace.step >= record_of(disk_prefix)["result"]["seen"] > 1
 
 
 def test_a_submitters_clock_that_is_ahead_makes_no_negative_wait(disk_prefix: str, script: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_bulk_look_finds_what_a_look_at_each_output_finds(any_prefix: str) -> 
     remove_folder(store.locate(removed))
     asked = [done, other, failed, removed, never]
     found, exact = look(store, asked), store.look(asked)
-    assert {each: found[each].listed for each in asked} == {each: each is done for each in asked}
+    assert {each: found[each].listed for each in asked} == {each: each in (done, removed, never) for each in asked}
     for each in asked:
         assert (found[each].status, found[each].match) == (exact[each].status, exact[each].match)
         assert found[each].path == exact[each].path

@@ -1,0 +1,60 @@
+"""Hand steps to the queue of the deployment: its daemon runs them in the code location that it serves.
+
+A run is written to Dagster's database, so this works on every machine that reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+from dagster._core.events import DagsterEvent
+from dagster._core.run_coordinator import QueuedRunCoordinator
+from dagster._daemon.controller import get_daemon_statuses
+
+from marin_assets.assets.run import create_run
+from marin_assets.assets.run_origin import LocationJob
+from marin_assets.step.graph import Graph, Node
+from marin_resources.orchestrator.databases import open_instance
+from marin_resources.orchestrator.users import TAG
+from marin_resources.process import user_name
+from marin_resources.settings import SettingError
+
+QUEUE_DAEMON = "QUEUED_RUN_COORDINATOR"
+
+
+def queue_run(
+    name: str, graph: Graph, nodes: Sequence[Node], of_job: LocationJob, *, max_concurrent: int | None = None
+) -> tuple[str, bool]:
+    """Put a run of `nodes` into the queue. Return its id, and whether a daemon is running that will launch it.
+
+    Raises SettingError for an instance without a queue.
+    """
+    with open_instance() as instance:
+        _require_queue(instance)
+        _, run = create_run(
+            instance,
+            name,
+            graph,
+            nodes,
+            of_job=of_job,
+            max_concurrent=max_concurrent,
+            tags_of=lambda run_id: launched_by(),
+        )
+        instance.report_dagster_event(DagsterEvent.job_enqueue(run), run_id=run.run_id)
+        [daemon] = get_daemon_statuses(instance, [QUEUE_DAEMON]).values()
+        return run.run_id, bool(daemon.healthy)
+
+
+def launched_by() -> dict[str, str]:
+    """The tag of what this user launches."""
+    user = user_name()
+    return {TAG: user} if user else {}
+
+
+def _require_queue(instance: dg.DagsterInstance) -> None:
+    if not isinstance(instance.run_coordinator, QueuedRunCoordinator):
+        raise SettingError(
+            f"The run coordinator of this Dagster instance is {type(instance.run_coordinator).__name__}, which has no "
+            "queue. Leave out --launch, or set the coordinator of dagster.yaml to one with a queue."
+        )

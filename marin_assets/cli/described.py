@@ -1,0 +1,32 @@
+"""What an output looks like, in one phrase beside its state."""
+
+from __future__ import annotations
+
+from marin_assets.step.graph import Node
+from marin_resources.output import Observed
+from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.output.states import State, state_of
+from marin_resources.storage.output.store import other_version_message
+
+
+def describe(node: Node, observed: Observed) -> str:
+    """The size of a complete output, the error of a failed one, the holder of one that is computed."""
+    record = observed.record or {}
+    match state_of(observed):
+        case State.BLOCKED:
+            return observed.damage or other_version_message(node.output, observed.path)
+        case State.COMPLETE:
+            manifest = record.get("manifest") or {}
+            files = f"{manifest['files']} file{'s' * (manifest['files'] != 1)}" if manifest else "no manifest"
+            size = f"{files}, {readable_bytes(manifest['bytes'])}" if manifest else files
+            elsewhere = f"at {observed.data_path}" if observed.data_path != observed.path else ""
+            return ", ".join(filter(None, (size, str(record.get("finished_at") or "")[:19], elsewhere)))
+        case State.RUNNING:
+            return f"by {observed.holder.describe()}" if observed.holder else ""
+        case State.FAILED:
+            return str(record.get("error") or "was stopped")
+        case State.DEAD:
+            return "its worker is gone; run again to continue"
+        case State.MISSING if observed.collected:
+            return "collected by marin gc; a run brings it back"
+    return ""

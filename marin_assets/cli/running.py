@@ -1,0 +1,99 @@
+"""What an attempt that runs now is at: where, since when, how far and how fast."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from marin_resources.durations import readable_duration
+from marin_resources.output import Holder, Observed
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.job_notes import note_path, read_note
+from marin_resources.storage.output.pace import read_pace
+from marin_resources.storage.output.states import State, state_of
+from marin_resources.storage.output.store import LOOK_THREADS
+from marin_resources.versioned_json import ControlFileError
+
+SHOWN_CHARACTERS = 100
+"""Of the last line of a log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    attempt: int
+    host: str
+    pid: int
+    run_id: str | None
+    since: str
+    job: str | None = None
+    """The Ray job that runs it; None if it is a task of the run's own Ray."""
+    cluster: str | None = None
+    """The address of the job's cluster."""
+    step: int | None = None
+    """The last one that the function has reported."""
+    steps_per_s: float | None = None
+    step_at: str | None = None
+    last_line: str = ""
+    """Of its log."""
+    problem: str = ""
+    """One sentence about what could not be read."""
+
+
+def running_of(observed: Iterable[Observed]) -> dict[str, Running]:
+    """What runs now of these outputs, by path: three small reads for each."""
+    now = [(each.path, each.holder) for each in observed if state_of(each) is State.RUNNING and each.holder]
+    with ThreadPoolExecutor(LOOK_THREADS) as pool:  # which starts no more threads than there are outputs
+        return dict(pool.map(lambda each: (each[0], _running(*each)), now))
+
+
+def _running(path: str, holder: Holder) -> Running:
+    # late, for its weight
+    from marin_resources.ray_tpu.log.last_line import last_line
+
+    running = Running(
+        attempt=holder.attempt, host=holder.host, pid=holder.pid, run_id=holder.run_id, since=holder.since
+    )
+    if not holder.attempt:  # Marin's, which leaves no more than its lease
+        return running
+    try:
+        if (note := read_note(note_path(path, holder.attempt))) is not None:
+            running = dataclasses.replace(running, job=note.job, cluster=note.dashboard)
+        if (pace := read_pace(path, holder.attempt)) is not None:
+            running = dataclasses.replace(running, step=pace.step, steps_per_s=pace.steps_per_s, step_at=pace.at)
+        line = last_line(log_path(path, holder.attempt))
+    except (ControlFileError, UnavailableError, OSError) as error:  # the states are shown all the same
+        return dataclasses.replace(running, problem=str(error))
+    return dataclasses.replace(running, last_line=line)
+
+
+def describe_running(running: Running, now: datetime) -> str:
+    """One line: duration, job, step, speed, and what it says."""
+    parts = [f"attempt {running.attempt}" if running.attempt else "", _elapsed(running.since, now)]
+    if running.job is not None:
+        parts.append(f"job {running.job} on {running.cluster}")
+    if running.step is not None:
+        speed = "" if running.steps_per_s is None else f" at {_speed(running.steps_per_s)}"
+        parts.append(f"step {running.step}{speed}")
+    said = running.problem or running.last_line
+    short = said if len(said) <= SHOWN_CHARACTERS or running.problem else f"{said[: SHOWN_CHARACTERS - 1]}…"
+    return ", ".join(filter(None, parts)) + (f": {short}" if short else "")
+
+
+def _elapsed(since: str, now: datetime) -> str:
+    try:
+        began = datetime.fromisoformat(since)
+    except ValueError:  # a lease that could not be read
+        return ""
+    began = began if began.tzinfo is not None else began.replace(tzinfo=UTC)
+    return f"for {readable_duration((now - began).total_seconds())}"
+
+
+def _speed(steps_per_s: float) -> str:
+    """ "4.2 steps/s", "12.5 s/step" """
+    if 0 < steps_per_s < 1:
+        return f"{1 / steps_per_s:.3g} s/step"
+    return f"{steps_per_s:.3g} steps/s"

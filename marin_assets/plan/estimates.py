@@ -1,0 +1,89 @@
+"""What computing a step takes, by the history of the same step: the median of its newest complete outputs.
+
+An estimate rests on outputs of the same name, of whatever version. There is none for a step without history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from marin_assets.step.graph import Node
+from marin_resources.storage.index.complete import CompleteOutputs
+
+NEWEST_OUTPUTS = 10
+"""Of a step, that an estimate rests on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What one computation of a step takes."""
+
+    compute_s: float
+    """Median of the time from the call of its function to its end, or of whole attempts in older records."""
+    device_hours: float | None
+    """Median of the hours of one GPU, or of one chip of a TPU, that it holds; None for a step without devices."""
+    outputs: int
+    """How many complete outputs it rests on."""
+
+
+def estimates(nodes: Sequence[Node], complete: CompleteOutputs) -> dict[str, Expected]:
+    """Name of a step -> what it takes; nothing for a step of which no time is recorded."""
+    marks = {node.name: complete.by_name.get(node.name, [])[:NEWEST_OUTPUTS] for node in nodes}
+    records = complete.records(mark for some in marks.values() for mark in some)
+    steps = {node.name: node for node in nodes}
+    found = {
+        name: _of(steps[name], [records[mark] for mark in some if mark in records]) for name, some in marks.items()
+    }
+    return {name: expected for name, expected in found.items() if expected is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Total:
+    """What several computations take together."""
+
+    compute_s: float
+    device_hours: float
+    known: int
+    """Of so many computations."""
+    unknown: int
+    """So many have no history, and are not in it."""
+
+
+def total_of(expected: Iterable[Expected | None]) -> Total:
+    """The sum, as if all were computed one after another."""
+    each = list(expected)
+    known = [one for one in each if one is not None]
+    return Total(
+        compute_s=sum(one.compute_s for one in known),
+        device_hours=sum(one.device_hours or 0.0 for one in known),
+        known=len(known),
+        unknown=len(each) - len(known),
+    )
+
+
+def _of(node: Node, records: Sequence[Mapping[str, Any]]) -> Expected | None:
+    times = [seconds for record in records if (seconds := _compute_s(record)) is not None]
+    if not times:
+        return None
+    hours = [each for record in records if (each := _device_hours(node, record)) is not None]
+    return Expected(compute_s=median(times), device_hours=median(hours) if hours else None, outputs=len(times))
+
+
+def _compute_s(record: Mapping[str, Any]) -> float | None:
+    """The time of the function's call; an output that was adopted took none here."""
+    if record.get("adopted"):
+        return None
+    found = (record.get("timing") or {}).get("compute_s", record.get("duration_s"))
+    return None if found is None else float(found)
+
+
+def _device_hours(node: Node, record: Mapping[str, Any]) -> float | None:
+    """As its ledger has them; for a step on one host, its devices of today for the time that it took."""
+    recorded = (record.get("ledger") or {}).get("device_hours")
+    if recorded:
+        return float(recorded)
+    seconds, devices = _compute_s(record), node.step.resources.devices
+    return devices * seconds / 3600 if devices and seconds is not None else None

@@ -1,0 +1,138 @@
+"""The whole plan of some nodes: their states from the store, the reason to the field, drift, and what it would take.
+
+In:  nodes of a graph, and the store.   Out: the plan.   Written: markers and packs, which make the next plan faster.
+
+Few outputs are looked at one by one, with all files that a run reads. Many are looked at by their markers: then the
+plan says of a complete output what its marker says, and the run looks at it when it reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from marin_assets.plan.estimates import estimates
+from marin_assets.plan.facts import manifest_digest
+from marin_assets.plan.known_partitions import known_partitions
+from marin_assets.plan.node_drift import DriftNow
+from marin_assets.plan.plan import Action, Kind, Planned, plan, refuse
+from marin_assets.plan.reasons.causes import Causes, describe_causes
+from marin_assets.plan.requirements import lacks_of
+from marin_assets.plan.sites.planned import with_sites
+from marin_assets.step.graph import Graph, Node
+from marin_resources.drift.drift import Drift
+from marin_resources.output import Observed, Output
+from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
+from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.index.look import look_in_bulk
+from marin_resources.storage.manifest.largest_first import map_largest_first
+from marin_resources.storage.output.collected import with_collected
+from marin_resources.storage.output.control_files import Damage, find_damage_ahead
+from marin_resources.storage.output.store import LOOK_THREADS, Store
+from marin_resources.storage.paths import is_local
+
+EXACT_UP_TO = 300
+"""Outputs that are looked at one by one. It takes some files of each."""
+
+
+def prepare_plan(
+    graph: Graph,
+    store: Store,
+    nodes: Sequence[Node],
+    *,
+    forced: Collection[Output] = (),
+    rerun_failed: bool = True,
+    exact_up_to: int = EXACT_UP_TO,
+) -> list[Planned]:
+    """The plan of `nodes`, inputs first, with reasons, drift, expected costs, and on a fleet the cluster of each.
+
+    A partition is a node: see `Node.at`. Raises UnavailableError.
+    """
+    complete = CompleteOutputs(store.prefix)
+    planned = plan_with_drift(
+        graph, store, nodes, complete, forced=forced, rerun_failed=rerun_failed, exact_up_to=exact_up_to
+    )
+    planned = with_reasons(planned, complete)
+    planned = refuse(planned, lacks_of((item.node for item in planned if item.action is Action.RUN), store.prefix))
+    fleet = fleet_from_env(None, store.prefix)
+    return planned if fleet is None else with_sites(planned, store, fleet)
+
+
+def plan_with_drift(
+    graph: Graph,
+    store: Store,
+    nodes: Sequence[Node],
+    complete: CompleteOutputs,
+    *,
+    forced: Collection[Output] = (),
+    rerun_failed: bool = True,
+    exact_up_to: int = EXACT_UP_TO,
+) -> list[Planned]:
+    """The plan of `nodes`, from one look at what they are and read, with the drift of reused outputs."""
+    observed = with_collected(store.prefix, _look(graph, store, nodes, complete, exact_up_to))
+    damage = _damage_ahead(store, nodes, observed)
+    drift_now = DriftNow(graph, store)
+
+    def drift(node: Node) -> tuple[Drift, ...]:
+        seen = observed[node.output]
+        if seen.listed and node.key is not None:
+            return ()  # listings show no records of partitions
+        digests = {label: manifest_digest(observed[output]) for label, output in node.inputs.items()}
+        return drift_now.of(node, seen, digests)
+
+    return plan(graph, observed, nodes, drift, damage.get, forced, rerun_failed)
+
+
+def with_reasons(planned: Sequence[Planned], complete: CompleteOutputs) -> list[Planned]:
+    """The plan with the fields that changed since each step's earlier output, and with expected costs."""
+    runs = [item for item in planned if item.action is Action.RUN]
+    if not runs:
+        return list(planned)
+    new = [item.node for item in runs if item.kind is Kind.NEW and item.node.key is None]
+    why = Causes(complete).of(new)
+    expected = estimates([item.node for item in runs], complete)
+    found = []
+    for item in planned:
+        if item.action is Action.RUN:
+            item = replace(item, expected=expected.get(item.node.name))
+        if item.action is Action.RUN and item.kind is Kind.NEW and _was_removed(item.node, complete):
+            item = replace(item, kind=Kind.REMOVED, reason="it was complete, and its folder was removed")
+        elif (changed := why.get(item.node)) is not None:
+            reason = describe_causes(changed.causes, item.node.name)
+            item = replace(item, kind=Kind.CHANGED, reason=reason, why=changed)
+        found.append(item)
+    return found
+
+
+def _was_removed(node: Node, complete: CompleteOutputs) -> bool:
+    mark = complete.mark_of(node.output) if node.key is None else None
+    return mark is not None and mark.is_of(node.output)
+
+
+def _look(
+    graph: Graph, store: Store, nodes: Sequence[Node], complete: CompleteOutputs, exact_up_to: int
+) -> Mapping[Output, Observed]:
+    known = known_partitions(graph, store, nodes)
+    beside = [node.output for node in graph if node.step.partitions is None]
+    asked = [output for node in nodes for output in (*node.inputs.values(), node.output)]
+    wanted = [output for output in dict.fromkeys([*beside, *asked]) if output not in known]
+    if len(wanted) <= exact_up_to:
+        return {**store.look(wanted), **known}
+    whole = look_in_bulk(store, (output for output in wanted if output.partition is None), complete)
+    return {**whole, **store.look(output for output in wanted if output.partition is not None), **known}
+
+
+def _damage_ahead(
+    store: Store, nodes: Sequence[Node], observed: Mapping[Output, Observed]
+) -> dict[Node, Damage | None]:
+    """The damage that a run would meet, of what was looked at file by file."""
+    looked = [node for node in nodes if not observed[node.output].listed]
+
+    def look_ahead(node: Node) -> Damage | None:
+        return find_damage_ahead(observed[node.output], resumable=node.step.resumable)
+
+    if is_local(store.prefix):  # threads would take longer to start
+        found = list(map(look_ahead, looked))
+    else:
+        found = map_largest_first(look_ahead, looked, size=lambda _: 0, threads=LOOK_THREADS)
+    return dict(zip(looked, found, strict=True))

@@ -1,0 +1,133 @@
+"""Why the steps of a plan have no output yet: the fields that have changed since the newest earlier output of each.
+
+In:  nodes that run, and the complete outputs of the prefix.
+Out: for each node its root causes: the fields that differ, in the step itself or in what it is made from, in turn.
+
+An earlier output is a complete one of the same name and another version. A record of it holds its whole version, with
+its inputs; one far above the raw data is a name and a hash, whose own record is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.plan.reasons.differences import Dependency, Differences, FieldChange, differences, path_of
+from marin_assets.step.graph import Node
+from marin_resources.storage.done.marks import Mark
+from marin_resources.storage.index.complete import CompleteOutputs
+
+MOST_CAUSES = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A change that gave a step, and all that is made from it, another version."""
+
+    step: str
+    change: FieldChange | None
+    """None: the earlier version of this step is not recorded, so its fields cannot be compared."""
+
+    def describe(self) -> str:
+        """A phrase: "optimizer.lr: 0.003 -> 0.001"."""
+        return self.change.describe() if self.change else "its earlier version is not recorded"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Why:
+    """Why a step has another version than its newest earlier output."""
+
+    earlier: Mark
+    own: tuple[FieldChange, ...]
+    inputs: tuple[str, ...]
+    """Names of its inputs that are of another version."""
+    causes: tuple[Cause, ...]
+    """The root causes: its own fields first, then those of its inputs."""
+
+
+class Causes:
+    """The root causes of the nodes of one plan. Each pair of versions is compared once."""
+
+    def __init__(self, complete: CompleteOutputs) -> None:
+        self._complete = complete
+        self._known: dict[tuple[str, Node], tuple[Cause, ...]] = {}
+        self._recorded: dict[str, Mapping[str, Any] | None] = {}
+
+    def of(self, nodes: Sequence[Node]) -> dict[Node, Why]:
+        """Why each of these nodes has another version than before. A node without an earlier output is left out."""
+        found = {node: mark for node in nodes if (mark := self._newest_earlier(node)) is not None}
+        records = self._complete.records(found.values())
+        return {node: self._why(node, mark, records.get(mark)) for node, mark in found.items()}
+
+    def _newest_earlier(self, node: Node) -> Mark | None:
+        marks = self._complete.by_name.get(node.name, ())
+        return next((mark for mark in marks if not mark.is_of(node.output)), None)
+
+    def _why(self, node: Node, mark: Mark, record: Mapping[str, Any] | None) -> Why:
+        was = (record or {}).get("version")
+        if not was:
+            return Why(earlier=mark, own=(), inputs=(), causes=(Cause(step=node.name, change=None),))
+        changed = differences(was, node.version.as_dict())
+        causes = self._causes(was, node)
+        return Why(earlier=mark, own=changed.fields, inputs=tuple(each.name for each in changed.inputs), causes=causes)
+
+    def _causes(self, was: Dependency, node: Node) -> tuple[Cause, ...]:
+        """The root causes of one pair of versions. No recursion: a chain may have thousands of steps."""
+        stack: list[tuple[Dependency, Node]] = [(was, node)]
+        while stack:
+            was, node = stack[-1]
+            key = path_of(was), node
+            if key in self._known:
+                stack.pop()
+                continue
+            version = self._version(was)
+            if version is None:
+                self._known[key] = (Cause(step=node.name, change=None),)
+                continue
+            changed = differences(version, node.version.as_dict())
+            above = _changed_inputs(changed, node)
+            missing = [(each, other) for each, other in above if (path_of(each), other) not in self._known]
+            if missing:
+                stack.extend(missing)
+                continue
+            own = [Cause(step=node.name, change=change) for change in changed.fields]
+            theirs = (cause for each, other in above for cause in self._known[path_of(each), other])
+            self._known[key] = _first_of_each([*own, *theirs])
+        return self._known[key]
+
+    def _version(self, dependency: Dependency) -> Mapping[str, Any] | None:
+        """The whole version of an input; None if no record of it is left."""
+        if not isinstance(dependency, str):
+            return dependency
+        if dependency not in self._recorded:
+            name, _, version = dependency.rpartition("-")
+            marks = [mark for mark in self._complete.by_name.get(name, ()) if mark.version == version]
+            records = self._complete.records(marks[:1])
+            self._recorded[dependency] = next(iter(records.values()), {}).get("version")
+        return self._recorded[dependency]
+
+
+def _first_of_each(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    """Each change once, and at most `MOST_CAUSES`: of thousands of changed steps nobody reads all."""
+    found = {(cause.step, cause.change.field if cause.change else None): cause for cause in causes}
+    return tuple(found.values())[:MOST_CAUSES]
+
+
+def _changed_inputs(changed: Differences, node: Node) -> list[tuple[Dependency, Node]]:
+    by_name = {other.name: other for other in (*node.dependencies, *node.pseudo_dependencies)}
+    return [(each.was, by_name[each.name]) for each in changed.inputs]
+
+
+def describe_causes(causes: Iterable[Cause], of: str, most: int = 3) -> str:
+    """The root causes as a phrase, seen from the step `of`: its own fields bare, those of others with their step."""
+    by_step: dict[str, list[str]] = {}
+    for cause in causes:
+        by_step.setdefault(cause.step, []).append(cause.describe())
+    phrases = []
+    for step, changes in by_step.items():
+        more = [f"{len(changes) - most} more fields"] if len(changes) > most else []
+        listed = ", ".join([*changes[:most], *more])
+        phrases.append(listed if step == of else f"{step!r} changed ({listed})")
+    more = [f"{len(phrases) - most} more steps changed"] if len(phrases) > most else []
+    return "; ".join([*phrases[:most], *more])

@@ -1,0 +1,82 @@
+"""Steps of a plan with one action for one reason, as one group: a change at the root of 500 steps is a few lines.
+
+A group has the steps that changed for the same reason, all new steps, or all that are blocked by the same input. The
+groups come in the order in which people act on them: blocked, run, wait, reuse.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.plan.estimates import Total, total_of
+from marin_assets.plan.plan import Action, Kind, Planned
+
+ORDER = (Action.BLOCKED, Action.RUN, Action.WAIT, Action.REUSE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Planned outputs with one action for one reason, inputs first."""
+
+    items: tuple[Planned, ...]
+    reason: str
+
+    @property
+    def action(self) -> Action:
+        return self.items[0].action
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The names of its steps, each once."""
+        return tuple(dict.fromkeys(item.node.name for item in self.items))
+
+    @property
+    def bytes(self) -> int:
+        """Of its complete outputs, as far as their sizes are known."""
+        return sum(item.bytes or 0 for item in self.items)
+
+    @property
+    def total(self) -> Total:
+        """What computing it takes."""
+        return total_of(item.expected for item in self.items)
+
+
+def groups_of(planned: Iterable[Planned]) -> list[Group]:
+    """The groups of a plan, in the order of `ORDER`, each where its first step is in the plan."""
+    found: dict[tuple[Any, ...], list[Planned]] = {}
+    for item in planned:
+        found.setdefault(_key(item), []).append(item)
+    groups = [Group(items=tuple(items), reason=_reason(items)) for items in found.values()]
+    return sorted(groups, key=lambda group: ORDER.index(group.action))
+
+
+def alike(planned: Sequence[Planned]) -> list[list[Planned]]:
+    """The partitions of one step with the same action, reason and cluster together; every other output by itself."""
+    found: dict[tuple[Any, ...], list[Planned]] = {}
+    for item in planned:
+        where = None if item.site is None else (item.site.cluster, item.site.why)
+        key = (item.node.output,) if item.node.key is None else (item.node.step, item.action, item.reason, where)
+        found.setdefault(key, []).append(item)
+    return list(found.values())
+
+
+def counts_of(planned: Sequence[Planned]) -> str:
+    """A phrase: "499 to run, 1 to reuse"."""
+    counts = Counter(item.action for item in planned)
+    shown = {action: action if action is Action.BLOCKED else f"to {action}" for action in Action}
+    return ", ".join(f"{counts[action]:,} {shown[action]}" for action in Action if counts[action])
+
+
+def _key(item: Planned) -> tuple[Any, ...]:
+    """New steps are one group, whatever they read; every other group has one reason."""
+    where = None if item.site is None else (item.site.cluster, item.site.why)
+    return item.action, item.kind, where, "" if item.kind in (Kind.NEW, Kind.INPUT_BLOCKED) else item.reason
+
+
+def _reason(items: Sequence[Planned]) -> str:
+    if len(items) == 1 or items[0].kind not in (Kind.NEW, Kind.INPUT_BLOCKED):
+        return items[0].reason
+    return "no output of this step yet" if items[0].kind is Kind.NEW else "an input is blocked"

@@ -1,0 +1,61 @@
+"""`.marin/attempts/<n>.pace.json`: how far the function of an attempt has come, and how fast, for people who look.
+
+It is written while the function runs, and decides nothing. A function that reports no step has none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+
+from marin_resources.storage.control import control
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.output.attempts import FOLDER
+from marin_resources.storage.paths import join
+from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+
+FORMAT_VERSION = 1
+
+
+class PaceError(ControlFileError):
+    """A pace that cannot be read: one sentence with its path."""
+
+
+FORMAT = VersionedJson(
+    kind="pace of an attempt",
+    newest=FORMAT_VERSION,
+    error=PaceError,
+    shape={"step": Required(int), "steps_per_s": float, "at": Required(str)},
+    if_damaged="It decides nothing; remove it.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    step: int
+    """The last one that the function has reported."""
+    at: str
+    """When this was noted: ISO 8601, UTC, by the worker's clock."""
+    steps_per_s: float | None = None
+    """Since the note before this one; None in the first, and after a step back."""
+
+
+def write_pace(output_path: str, attempt: int, pace: Pace) -> None:
+    """Replace the pace of an attempt, from its own worker. Raises what the store raises."""
+    fields = {"format_version": FORMAT_VERSION, **dataclasses.asdict(pace)}
+    write_bytes(_path(output_path, attempt), json.dumps(fields).encode())
+
+
+def read_pace(output_path: str, attempt: int) -> Pace | None:
+    """The pace; None if the function has reported no step. Raises ControlFileError and UnavailableError."""
+    path = _path(output_path, attempt)
+    found = control.read(path)
+    if found is None:
+        return None
+    fields = FORMAT.parse(found.data, path)
+    return Pace(step=fields["step"], at=fields["at"], steps_per_s=fields.get("steps_per_s"))
+
+
+def _path(output_path: str, attempt: int) -> str:
+    return join(output_path, FOLDER, f"{attempt}.pace.json")

@@ -1,0 +1,133 @@
+"""`marin plan` and `marin run`: what is said, and exactly that is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from location import Location
+
+from marin_assets.assets.factory import asset_key
+from marin_assets.step.step import Step
+from marin_resources.storage.files import remove, remove_folder
+from marin_resources.storage.paths import join
+
+Marin = Callable[..., tuple[int, str, str]]
+
+
+def runs() -> list[dg.DagsterRun]:
+    with dg.DagsterInstance.get() as instance:
+        return list(instance.get_runs())
+
+
+def step_of(location: Location, name: str) -> Step:
+    return next(node.step for node in location.graph if node.name == name)
+
+
+def key_of(location: Location, name: str) -> dg.AssetKey:
+    return asset_key(location.graph[step_of(location, name)])
+
+
+def newest(location: Location, name: str) -> dg.AssetMaterialization:
+    with dg.DagsterInstance.get() as instance:
+        event = instance.get_latest_materialization_event(key_of(location, name))
+    assert event is not None
+    assert event.asset_materialization is not None
+    return event.asset_materialization
+
+
+def test_the_first_word_may_be_an_experiment(location: Location, marin: Marin) -> None:
+    code, out, err = marin("plan", location.name)
+    assert code == 0, err
+    assert out.splitlines()[-1] == "4 to run"
+    code, out, _ = marin("plan", location.name, "+key:toy/tokens")
+    assert (code, out.splitlines()[-1]) == (0, "2 to run")
+
+
+def test_the_json_is_the_plan_and_nothing_else(location: Location, marin: Marin) -> None:
+    code, out, _ = marin("plan", location.name, "--json")
+    plan = json.loads(out)
+    assert (code, plan["counts"]["run"], plan["prefix"]) == (0, 4, location.store.prefix)
+    assert next(output["step"] for output in plan["outputs"]) == "toy/data"
+
+
+def test_the_page_has_each_step_and_its_colour(location: Location, marin: Marin, tmp_path: Path) -> None:
+    location.make("toy/data")
+    code, _, err = marin("plan", location.name, "--html", str(tmp_path / "plan.html"))
+    page = (tmp_path / "plan.html").read_text()
+    assert code == 0, err
+    assert 'class="node reuse"' in page
+    assert page.count('class="node run"') == 3
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("no_such_step",), "The selection 'no_such_step' finds none of the steps"),
+        (("nothing.py",), "There is no script 'nothing.py'"),
+        (("--plan", "x.json", "toy/data"), "got --plan and words, expected one of them"),
+        (("--plan", "no.json"), "There is no plan 'no.json'. Save one with `marin plan … --save FILE`."),
+        (("toy/data", "--run-only", "data"), "Got a selection and --run-only, expected one of them."),
+        (("--force", "no_such_step"), "The selection 'no_such_step' finds none of the steps"),
+    ],
+)
+def test_wrong_words_are_one_sentence(location: Location, marin: Marin, words: tuple[str, ...], said: str) -> None:
+    code, out, err = marin("run", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_of_what_is_complete_is_no_run_and_dagster_knows_the_outputs(
+    made: Location, marin: Marin, dagster_home: Path
+) -> None:
+    code, _, err = marin("run", made.name, "toy/model", "toy/tokens")
+    assert (code, "0 computed, 2 reused, 0 failed" in err) == (0, True), err
+    assert runs() == []
+    first = newest(made, "toy/model")
+    assert first.tags["dagster/data_version"] == made.graph[step_of(made, "toy/model")].version.hash
+    with dg.DagsterInstance.get() as instance:
+        count = len(instance.fetch_materializations(key_of(made, "toy/model"), limit=9).records)
+    marin("run", made.name, "toy/model", "toy/tokens")
+    with dg.DagsterInstance.get() as instance:
+        assert len(instance.fetch_materializations(key_of(made, "toy/model"), limit=9).records) == count == 1
+
+
+def test_an_output_without_one_of_its_files_fails_its_check(made: Location, marin: Marin, dagster_home: Path) -> None:
+    remove(join(made.path("toy/tokens"), "value.txt"))
+    code, _, err = marin("run", made.name, "toy/tokens")
+    assert code == 1
+    assert "Check 'complete'" in err
+
+
+def test_a_saved_plan_is_refused_when_the_world_has_changed(
+    made: Location, marin: Marin, dagster_home: Path, tmp_path: Path
+) -> None:
+    saved = str(tmp_path / "plan.json")
+    assert marin("plan", made.name, "toy/model", "--save", saved)[0] == 0
+    assert marin("run", "--plan", saved)[0] == 0
+    remove_folder(made.path("toy/model"))
+    code, _, err = marin("run", "--plan", saved)
+    assert code == 2
+    assert "does not hold any more: 'toy/model' was to reuse, and is to run. Plan again." in err
+
+
+def test_a_blocked_step_keeps_the_others_from_running(location: Location, marin: Marin) -> None:
+    code, _, err = marin("run", location.name, "key:toy/tokens")
+    assert code == 1
+    assert "needs 'toy/data', which is not complete and not selected" in err
+    assert "Nothing is run." in err
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"format_version": 99}', b'{"format_version": 1}'])
+def test_a_damaged_plan_is_one_sentence(location: Location, marin: Marin, tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(damage)
+    code, _, err = marin("run", "--plan", str(path))
+    assert code == 2
+    assert err.startswith(f"The plan {str(path)!r} ")
+    assert err.count("\n") == 1
