@@ -110,6 +110,8 @@ class Observed:
     listed: bool = False
     """Whether listings say so: a marker that it is complete, or no folder. Its files were not read, and its record has
     no result."""
+    collected: bool = False
+    """Whether `marin gc` has withdrawn it: it has no status, and a run brings it back without computing."""
 
     @property
     def done(self) -> bool:

@@ -62,6 +62,7 @@ def build_task(
         output=output,
         prefix=store.prefix,
         path=store.locate(output),
+        inputs=tuple(observed.path for observed in inputs.values()),
         data_prefix=site.prefix if site is not None and elsewhere else None,
         copies=copies_for(site, config) if site is not None else (),
         records={path: store.locate(each) for each, path in adopted.items()},

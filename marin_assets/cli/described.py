@@ -29,4 +29,6 @@ def describe(node: Node, observed: Observed) -> str:
             return str(record.get("error") or "was stopped")
         case State.DEAD:
             return "its worker is gone; run again to continue"
+        case State.MISSING if observed.collected:
+            return "collected by marin gc; a run brings it back"
     return ""

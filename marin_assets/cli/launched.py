@@ -26,7 +26,7 @@ def launch(chosen: Chosen, planned: Sequence[Planned], store: Store, options: ar
         raise OptionError("marin run: got --launch and a script. The deployment has the steps of experiments alone.")
     if chosen.forced:
         raise OptionError("marin run: got --launch and --force, expected one of them. Force it here, or launch it.")
-    left = {item.node.output for item in planned if item.action is not Action.REUSE}
+    left = {item.node.output for item in planned if item.action is not Action.REUSE or item.observed.collected}
     if not left:
         print_line("All is complete, so nothing is launched.")
         return 0

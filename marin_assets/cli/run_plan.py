@@ -46,7 +46,7 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
     home = ensure_dagster_home()
     looked = look_at_reused(planned, job.store)
     nodes = [item.node for item in planned]
-    left = {item.node.output for item in planned if item.action is not Action.REUSE}
+    left = {item.node.output for item in planned if item.action is not Action.REUSE or item.observed.collected}
     left |= not_to_be_trusted(nodes, looked, job.store)
     runs = [reduced for run in job.runs if (reduced := _reduced(run, left)) is not None]
     inside = {node.output for run in runs for node in run.outputs()}

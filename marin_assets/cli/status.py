@@ -26,6 +26,7 @@ from marin_assets.step.graph import Node
 from marin_resources.output import Observed
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
+from marin_resources.storage.output.collected import with_collected
 from marin_resources.storage.output.states import PartitionState, State, state_of
 from marin_resources.storage.output.store import Store
 
@@ -70,7 +71,7 @@ class _States:
 
 
 def _look(nodes: Sequence[Node], store: Store) -> _States:
-    looked = store.look(node.output for node in nodes if node.step.partitions is None)
+    looked = with_collected(store.prefix, store.look(node.output for node in nodes if node.step.partitions is None))
     rows = [(node, looked[node.output]) for node in nodes if node.step.partitions is None]
     sets = [(node, partition_states(node, store)) for node in nodes if node.step.partitions is not None]
     at_work = [node.at(each.key) for node, states in sets for each in states if each.state is State.RUNNING]

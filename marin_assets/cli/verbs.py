@@ -30,6 +30,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "generate": "a model continues a text",
     },
     "Storage": {
+        "gc": "free what nothing needs",
+        "pin": "keep it, with a reason",
         "verify": "compare with manifests",
         "adopt": "data made elsewhere serve",
     },

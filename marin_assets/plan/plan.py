@@ -29,6 +29,8 @@ class Kind(enum.StrEnum):
     """The kind of a reason."""
 
     COMPLETE = "complete"
+    COLLECTED = "collected"
+    """Withdrawn by `marin gc`: the run brings it back and computes nothing."""
     UNVERIFIED = "unverified"
     """Complete, by a Marin that recorded no version."""
     ADOPTED = "adopted"
@@ -107,11 +109,11 @@ def plan(
         action, kind, reason = _decide(node, seen, observed, actions, node.output in forced)
         if kind is Kind.FAILED and action is Action.RUN and not rerun_failed:
             action = Action.BLOCKED
-        damaged = damage(node) if action in (Action.RUN, Action.REUSE) else None
+        damaged = damage(node) if action in (Action.RUN, Action.REUSE) and kind is not Kind.COLLECTED else None
         if damaged is not None and action is Action.RUN:
             action, kind, reason = Action.BLOCKED if damaged.blocks else Action.REUSE, Kind.DAMAGED, ""
         actions[node.output] = action
-        drifted = drift(node) if action is Action.REUSE else ()
+        drifted = drift(node) if action is Action.REUSE and kind is not Kind.COLLECTED else ()
         again = _computed_again(node, actions, forced) if action is Action.REUSE else ""
         made_from = _made_from_adopted(node, observed) if action is Action.RUN else ""
         sentence = seen.damage or (damaged.sentence if damaged else "")
@@ -162,6 +164,8 @@ def _decide(
         known = "complete, unverified: its record has no version" if unverified else "complete"
         kind = Kind.UNVERIFIED if unverified else Kind.ADOPTED if seen.adopted else Kind.COMPLETE
         return Action.REUSE, kind, ", ".join(filter(None, (known, describe_adopted(seen.record or {}))))
+    if seen.collected:
+        return Action.REUSE, Kind.COLLECTED, "collected by marin gc, and comes back without computing"
     if seen.holder is not None:
         return Action.WAIT, Kind.HELD, f"being computed by {seen.holder.describe()}"
     for label, output in node.inputs.items():
@@ -169,7 +173,7 @@ def _decide(
             return Action.BLOCKED, Kind.INPUT_BLOCKED, f"needs {label!r}, which is blocked"
         if output not in actions and (damaged := observed[output].damage):
             return Action.BLOCKED, Kind.INPUT_BLOCKED, f"needs {label!r}: {damaged}"
-        if output not in actions and not observed[output].done:
+        if output not in actions and not (observed[output].done or observed[output].collected):
             return Action.BLOCKED, Kind.INPUT_MISSING, f"needs {label!r}, which is not complete and not selected"
     kind, reason = _why_run(node, seen, actions)
     return Action.RUN, *((Kind.FORCED, "forced") if seen.done else (kind, reason))

@@ -26,6 +26,7 @@ from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.look import look_in_bulk
 from marin_resources.storage.manifest.largest_first import map_largest_first
+from marin_resources.storage.output.collected import with_collected
 from marin_resources.storage.output.control_files import Damage, find_damage_ahead
 from marin_resources.storage.output.store import LOOK_THREADS, Store
 from marin_resources.storage.paths import is_local
@@ -68,7 +69,7 @@ def plan_with_drift(
     exact_up_to: int = EXACT_UP_TO,
 ) -> list[Planned]:
     """The plan of `nodes`, from one look at what they are and read, with the drift of reused outputs."""
-    observed = _look(graph, store, nodes, complete, exact_up_to)
+    observed = with_collected(store.prefix, _look(graph, store, nodes, complete, exact_up_to))
     damage = _damage_ahead(store, nodes, observed)
     drift_now = DriftNow(graph, store)
 

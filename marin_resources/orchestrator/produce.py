@@ -25,6 +25,7 @@ from marin_resources.ray_tpu.site import Needs, NoSiteError, Site
 from marin_resources.storage.files import exists, find_below
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.restore import bring_back
 from marin_resources.storage.output.store import Store, other_version_message
 from marin_resources.storage.paths import is_local
 from marin_resources.versioned_json import ControlFileError
@@ -124,6 +125,9 @@ async def produce(
                 seconds, expired = await _wait_for_holder(store, request.output, observed, callbacks.log)
                 waited_s += seconds
                 continue
+        elif observed.status is None and await asyncio.to_thread(bring_back, store, observed.path):
+            callbacks.log(f"{name}: it was collected and is complete again, without computing")
+            continue
         else:
             inputs, external = await _require_inputs(request, store, backend().prefixes)
             attempt = await backend().attempt_for(observed.path)
@@ -207,7 +211,7 @@ async def _require_inputs(
     request: ProduceRequest, store: Store, prefixes: Sequence[str]
 ) -> tuple[dict[str, Observed], dict[str, str]]:
     """The observed inputs, by label, and where the external paths are, which may be below other prefixes."""
-    found = await asyncio.to_thread(store.look, request.inputs.values())
+    found = await asyncio.to_thread(_look_at_inputs, request, store)
     damaged = [f"{name!r}: {found[o].damage}" for name, o in request.inputs.items() if found[o].damage]
     if damaged:
         raise ProduceError(f"Step {request.output.label!r} needs {' '.join(damaged)}")
@@ -238,6 +242,13 @@ def _require_adopted(request: ProduceRequest, found: Mapping[Output, Observed]) 
                 f"Step {request.output.label!r} needs {name!r}, which is adopted from {found[output].data_path!r}, and "
                 f"nothing exists there. Restore the data, or take the adoption back: marin adopt {output.name} --undo."
             )
+
+
+def _look_at_inputs(request: ProduceRequest, store: Store) -> dict[Output, Observed]:
+    """The observed inputs. Those that were collected are brought back."""
+    found = store.look(request.inputs.values())
+    back = [o for o, seen in found.items() if not seen.damage and seen.status is None and bring_back(store, seen.path)]
+    return {**found, **store.look(back)}
 
 
 @dataclass(frozen=True, kw_only=True)

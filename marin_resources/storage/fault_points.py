@@ -35,6 +35,17 @@ IN_A_REGION = ("region complete",)
 """Reached besides where the data are in another region than the prefix."""
 OF_AN_UNDO = ("status withdrawn", "commit withdrawn", "record withdrawn")
 """Reached when an adopted output is taken back."""
+OF_A_COLLECTION = ("collection noted", "copies withdrawn", "marker removed", "status removed")
+"""Reached when an output is collected."""
+OF_A_PURGE = (
+    "purge noted",
+    "purge claimed",
+    "purge marked",
+    "data half removed",
+    "data removed",
+    "commit removed",
+)
+"""Reached when the data of a collected output are removed."""
 
 _reached: Counter[str] = Counter()
 
@@ -44,7 +55,7 @@ def reach(point: str) -> None:
     wanted = os.environ.get(VARIABLE)
     if not wanted:
         return
-    if point not in POINTS + IN_A_REGION + OF_AN_UNDO:
+    if point not in POINTS + IN_A_REGION + OF_AN_UNDO + OF_A_COLLECTION + OF_A_PURGE:
         raise KeyError(point)
     name, _, time = wanted.partition("@")
     if name == point:

@@ -10,7 +10,7 @@ import dataclasses
 import enum
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import Any
@@ -90,6 +90,18 @@ def plain(value: Json) -> Json:
     if "$enum" in value:
         return value["name"]
     return {key: plain(item) for key, item in value.items() if key != "$dataclass"}
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in a plain value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item)
 
 
 def references_in(value: Json) -> set[str]:

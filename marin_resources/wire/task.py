@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_resources.hardware import Resources
-from marin_resources.output import Output
+from marin_resources.output import Output, below
 from marin_resources.versioned_json import VersionedJson
-from marin_resources.wire.config_json import decode, encode
+from marin_resources.wire.config_json import decode, encode, plain, texts_in
 
 FORMAT_VERSION = 1
 FORMAT = VersionedJson(kind="task for", newest=FORMAT_VERSION, error=ValueError)
-ENCODED = frozenset({"output", "resources", "extras", "env", "packages", "copies"})
+ENCODED = frozenset({"output", "resources", "extras", "env", "packages", "copies", "inputs"})
 """Fields that are encoded by `config_json`. `config` is encoded already, `facts` are plain."""
 
 
@@ -23,6 +23,8 @@ class Task:
     output: Output
     prefix: str
     path: str
+    inputs: tuple[str, ...] = ()
+    """The paths of its inputs, which must be complete when its function is called."""
     data_prefix: str | None = None
     """Prefix of the region that computes it, if that is another one than `prefix`: its data go below it."""
     copies: tuple[str, ...] = ()
@@ -76,3 +78,12 @@ class Task:
         FORMAT.check(fields, str(fields.get("path")))
         known = {name: value for name, value in fields.items() if name != "format_version"}
         return Task(**{name: decode(value) if name in ENCODED else value for name, value in known.items()})
+
+
+def paths_read(task: Task) -> tuple[str, ...]:
+    """What the task reads: its inputs, and every path in its config below its prefix, or of the mirror; sorted."""
+    own = [task.path, *([below(task.data_prefix, task.output.relative())] if task.data_prefix else [])]
+    prefixes = tuple(f"{prefix}/" for prefix in (task.prefix, task.data_prefix, "mirror:/") if prefix)
+    named = {text for text in texts_in(plain(task.config)) if text.startswith(prefixes)}
+    inside = tuple(f"{path}/" for path in own)
+    return tuple(sorted({*task.inputs, *(text for text in named if not f"{text}/".startswith(inside))}))

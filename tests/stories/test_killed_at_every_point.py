@@ -27,7 +27,14 @@ from marin_resources.output import Output
 from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.settings import project_root
 from marin_resources.storage.control import control
-from marin_resources.storage.fault_points import IN_A_REGION, OF_AN_UNDO, POINTS, VARIABLE
+from marin_resources.storage.fault_points import (
+    IN_A_REGION,
+    OF_A_COLLECTION,
+    OF_A_PURGE,
+    OF_AN_UNDO,
+    POINTS,
+    VARIABLE,
+)
 from marin_resources.storage.files import list_files, sizes_below
 from marin_resources.storage.lease import lease
 from marin_resources.storage.manifest.manifest import read_manifest, take_manifest
@@ -199,4 +206,4 @@ def test_the_points_are_those_in_the_sources() -> None:
     sources = [path.read_text() for path in Path(project_root(), "marin_resources").rglob("*.py")]
     sources += [path.read_text() for path in Path(project_root(), "marin_assets").rglob("*.py")]
     found = {point for text in sources for point in re.findall(r'reach\("([^"]+)"\)', text)}
-    assert found == {*POINTS, *IN_A_REGION, *OF_AN_UNDO}
+    assert found == {*POINTS, *IN_A_REGION, *OF_AN_UNDO, *OF_A_COLLECTION, *OF_A_PURGE}

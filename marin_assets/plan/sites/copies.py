@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from marin_assets.plan.sites.inputs import texts_in
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.paths import join
-from marin_resources.wire.config_json import Json, plain
+from marin_resources.wire.config_json import Json, plain, texts_in
 
 
 def copies_for(site: Site, config: Json) -> tuple[str, ...]:

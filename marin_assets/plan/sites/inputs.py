@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marin_assets.step.graph import Node
 from marin_assets.step.partitions.this_partition import at_key
 from marin_assets.step.values import InputName, InputPartitions, MirroredValue, StepMarker, VersionedValue, map_leaves
+from marin_resources.wire.config_json import texts_in
 
 URL = re.compile(r"[a-z0-9]+://")
 
@@ -53,18 +53,6 @@ def parts_read(node: Node) -> dict[str, tuple[str, ...]]:
         if isinstance(leaf, InputName | InputPartitions) and leaf.step is not None:
             found.setdefault(leaf.step.name, []).append(at_key(leaf.name, node.key) or "")
     return {name: tuple(parts) for name, parts in found.items() if all(parts)}
-
-
-def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a plain value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from texts_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from texts_in(item)
 
 
 def _inputs(node: Node) -> list[InputName]:

@@ -43,6 +43,7 @@ from marin_resources.storage.manifest.manifest import IrregularFileError
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.record import NAME as RECORD
+from marin_resources.storage.output.restore import InputGoneError, require_inputs
 from marin_resources.storage.output.spent import spent_of, with_earlier
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
@@ -53,7 +54,7 @@ from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import decode, encode, plain
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import load
-from marin_resources.wire.task import Task
+from marin_resources.wire.task import Task, paths_read
 
 STOP_RECORD_TIMEOUT_S = 1.2
 """Time limit for recording a stop that the function ignored: Ray kills the worker 3 s after SIGTERM."""
@@ -129,7 +130,11 @@ def run(task: Task, placement: Placement) -> Outcome:
             run_id=task.run_id,
             stale_lease=task.stale_lease,
             data_prefix=task.data_prefix,
+            reads=paths_read(task),
+            check_inputs=partial(require_inputs, store, task.inputs),
         )
+    except InputGoneError as gone:
+        return Outcome(end=End.NOT_BEGUN, error=str(gone))
     except LeaseHeldError as held:
         return Outcome(end=End.HELD, holder=held.holder)
     except (AlreadyDoneError, LeaseLostError):  # another writer has it: the orchestrator looks again

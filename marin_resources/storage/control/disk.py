@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -82,16 +83,49 @@ def _generation_at(path: str) -> str | None:
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
     """Keep other processes on this machine from writing control files of the folder; create it if missing."""
+    fd = _lock_folder(folder)
     try:
-        os.makedirs(folder, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise ControlFileError(
-            f"The folder {folder!r} of control files cannot be created, as a file is in its place. Move that file "
-            "aside."
-        ) from None
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
         yield
     finally:
+        os.close(fd)
+
+
+def remove_empty_folder(folder: str) -> bool:
+    """Remove a folder if nothing is in it, and return whether it is gone. No writer of a control file notices."""
+    try:
+        fd = os.open(absolute(folder), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.rmdir(absolute(folder))
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _lock_folder(folder: str) -> int:
+    """The descriptor of the locked folder. Another process may remove an empty one at any moment before."""
+    while True:
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise ControlFileError(
+                f"The folder {folder!r} of control files cannot be created, as a file is in its place. Move that file "
+                "aside."
+            ) from None
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.fstat(fd).st_ino == os.stat(folder).st_ino:
+                return fd
         os.close(fd)

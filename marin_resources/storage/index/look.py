@@ -27,7 +27,7 @@ def look_in_bulk(store: Store, outputs: Iterable[Output], complete: CompleteOutp
     Raises UnavailableError.
     """
     wanted = list(dict.fromkeys(outputs))
-    there = _existing({place for output in wanted for place in store.places(output)})
+    there = existing({place for output in wanted for place in store.places(output)})
     found: dict[Output, Observed] = {}
     marked = {}
     for output in wanted:
@@ -60,7 +60,7 @@ def _mark(store: Store, complete: CompleteOutputs, unmarked: Mapping[Output, Obs
     complete.add({mark_of(output, record).file: record for output, record in records.items()})
 
 
-def _existing(paths: Collection[str]) -> frozenset[str]:
+def existing(paths: Collection[str]) -> frozenset[str]:
     """Those of the paths that are folders, by one listing of each folder that holds some of them."""
     parents = sorted({_split(path)[0] for path in paths})
     if all(map(is_local, parents)):  # threads would take longer to start

@@ -1,7 +1,8 @@
 """The lease in a bucket: an object that its holder renews by compare-and-swap.
 
 Acquire, renew, release and take over are the same operation: write, if the generation is the one that was read. The
-object is never deleted: a late delete would hit the next holder's lease.
+object is never deleted while its output exists, and then only by the generation of its release: a late delete would hit
+the next holder's lease.
 """
 
 from __future__ import annotations
@@ -82,6 +83,17 @@ def acquire_in_bucket(path: str, holder: Holder, stale: str | None) -> BucketLea
         except ConflictError:
             continue  # another process was faster: read who holds it
         return BucketLease(path, holder, generation, began_s)
+
+
+def remove_released(path: str, holder: Holder) -> None:
+    """Remove the object as this holder has released it. Whoever has acquired the lease since keeps it."""
+    found = control.read(path)
+    if found is None or found.data != lease_text.free_text(holder):
+        return
+    try:
+        control.delete(path, expected=found.generation)
+    except ConflictError:
+        return
 
 
 def bucket_holder(path: str) -> Holder | None:

@@ -67,10 +67,13 @@ class DiskLease:
 def acquire_on_disk(path: str, holder: Holder, stale: str | None) -> DiskLease:
     """Acquire the lock. Raises LeaseHeldError, also for a lease of Marin's unless its generation is `stale`."""
     path = absolute(path)
-    _make_folder(os.path.dirname(path))
     deadline = time.monotonic() + ACQUIRE_PATIENCE_S
     while True:
-        fd = open_regular(path, os.O_RDWR | os.O_CREAT)
+        _make_folder(os.path.dirname(path))
+        try:
+            fd = open_regular(path, os.O_RDWR | os.O_CREAT)
+        except FileNotFoundError:  # the folder of a purged output was removed in between
+            continue
         if _try_lock(fd, fcntl.LOCK_EX):
             other = _marin_holder(fd, path)
             if not _same_file(fd, path):

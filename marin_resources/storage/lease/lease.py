@@ -12,7 +12,7 @@ import uuid
 from datetime import UTC, datetime
 
 from marin_resources.output import Holder
-from marin_resources.storage.lease.bucket import acquire_in_bucket, bucket_holder
+from marin_resources.storage.lease.bucket import acquire_in_bucket, bucket_holder, remove_released
 from marin_resources.storage.lease.disk import acquire_on_disk, disk_holder
 from marin_resources.storage.lease.protocol import Lease
 from marin_resources.storage.lease.text import ttl_s
@@ -39,6 +39,13 @@ def holder_of(output_path: str) -> Holder | None:
     if is_local(output_path):
         return disk_holder(lock)
     return bucket_holder(lock)
+
+
+def release_for_good(held: Lease, output_path: str) -> None:
+    """Release the lease of an output that does not exist any more, and leave no object of it in a bucket."""
+    held.release()
+    if not is_local(output_path):
+        remove_released(join(output_path, NAME), held.holder)
 
 
 def _new_holder(run_id: str | None, attempt: int, ttl: float | None) -> Holder:

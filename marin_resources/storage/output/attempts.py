@@ -14,7 +14,7 @@ from typing import Any
 
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.files import names_in
+from marin_resources.storage.files import names_in, remove
 from marin_resources.storage.output.commit import read_commit
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, VersionedJson
@@ -162,6 +162,11 @@ def end_stopped(path: str, attempt: int, reason: str) -> None:
     if "outcome" not in marked:
         ended = {"outcome": "stopped", "error": reason, "finished_at": datetime.now(UTC).isoformat()}
         end_attempt(path, attempt, ended)
+
+
+def remove_mark(output_path: str, attempt: int) -> None:
+    """Remove the mark of an attempt, with the lease of an output that is removed."""
+    remove(_mark(output_path, attempt))
 
 
 def _mark(output_path: str, attempt: int) -> str:

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,7 +33,8 @@ from marin_resources.storage.files import folders_in
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest import manifest
-from marin_resources.storage.output import attempts, commit, copies, record, status
+from marin_resources.storage.output import attempts, commit, copies, live, record, status
+from marin_resources.storage.output.claim import Claim
 from marin_resources.storage.output.commit import Commit, State
 from marin_resources.storage.output.late_writes import require_no_late_writes
 from marin_resources.storage.output.leftovers import (
@@ -45,7 +45,6 @@ from marin_resources.storage.output.leftovers import (
     remove_temporaries,
 )
 from marin_resources.storage.paths import is_local, join
-from marin_resources.storage.upload.writer import Writer
 from marin_resources.versioned_json import ControlFileError
 
 LOOK_THREADS = 32
@@ -56,29 +55,6 @@ log = logging.getLogger(__name__)
 
 class AlreadyDoneError(RuntimeError):
     """Another process has completed the output, or taken this attempt's number, in the meantime."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """The right to write one output: a lease, and a fence that no other process has."""
-
-    output: Output
-    path: str
-    data_path: str
-    """Where the function writes: `path`, or that of the output below the prefix of another region."""
-    attempt: int
-    """The fence: it grows with every claim of this output."""
-    lease: lease.Lease
-    commit: Commit
-    began: datetime
-    number: int = 1
-    """Of the try of its function: see `Store.begin_again`."""
-    kept: Mapping[str, str] = field(default_factory=dict)
-    """In a bucket, name and generation of each file of earlier attempts from which this one resumes."""
-
-    @property
-    def writer(self) -> Writer:
-        return Writer(attempt=self.attempt, owner=self.commit.owner, number=self.number)
 
 
 class Store:
@@ -157,9 +133,12 @@ class Store:
         run_id: str | None,
         stale_lease: str | None = None,
         data_prefix: str | None = None,
+        reads: Sequence[str] = (),
+        check_inputs: Callable[[], None] = lambda: None,
     ) -> Claim:
         """Become the writer of an output, whose data go below `data_prefix`; None: this prefix. `stale_lease`: see
-        `lease.acquire`.
+        `lease.acquire`. `reads`: the paths that the function reads, which are needed from now on; `check_inputs` is
+        called then, and its error ends the claim.
 
         Raises LeaseHeldError; AlreadyDoneError if it is complete by now or attempt `attempt` is taken; StoreError if
         the path holds files that are not ours; and SettingError for a store that ignores conditions.
@@ -169,9 +148,11 @@ class Store:
         held = lease.acquire(path, run_id, attempt=attempt, stale=stale_lease)
         try:
             fault_points.reach("lease taken")
+            live.enter(self.prefix, path, held.holder, reads)
+            check_inputs()
             return self._begin(output, path, data_path, attempt, resumable, run_id, held)
         except BaseException:  # on any error the lease must not outlive the claim
-            held.release()
+            self._release(held)
             raise
 
     def begin_again(self, claim: Claim, number: int, *, resumable: bool) -> Claim:
@@ -204,8 +185,8 @@ class Store:
         full = {**facts, "manifest": taken.summary()}
         committed = commit.publish_commit(claim.path, claim.commit, taken, full)
         fault_points.reach("commit published")
-        self._complete(claim.output, claim.path, committed)
-        claim.lease.release()
+        self.complete(claim.output, claim.path, committed)
+        self._release(claim.lease)
         fault_points.reach("lease released")
 
     def fail(self, claim: Claim, facts: Mapping[str, Any], error: str, traceback: str) -> bool:
@@ -224,7 +205,7 @@ class Store:
                 attempts.end_attempt(claim.path, claim.attempt, ended)
             return failed
         finally:
-            claim.lease.release()
+            self._release(claim.lease)
 
     def mark_stopped(self, output: Output, attempt: int, reason: str) -> None:
         """Record why an attempt stopped whose worker is gone. Do nothing if another attempt has begun.
@@ -248,7 +229,7 @@ class Store:
                 return
             if now.state is State.COMMITTED and now.record is not None:
                 remove_temporaries(path)  # the worker may have been killed while it wrote the record
-                self._complete(output, path, now)
+                self.complete(output, path, now)
             elif status.read_status(path) is Status.RUNNING:
                 status.replace_status(path, Status.FAILED, seen)
                 attempts.end_stopped(path, attempt, reason)
@@ -342,7 +323,7 @@ class Store:
             if now is None or (now.fence, now.owner) != (claim.attempt, claim.commit.owner):
                 raise LeaseLostError(f"Attempt {claim.attempt} at {claim.path!r} was taken over by another process.")
             if now.state is State.COMMITTED:
-                self._complete(claim.output, claim.path, now)
+                self.complete(claim.output, claim.path, now)
                 return False
             try:
                 record.replace_record(claim.path, failed, seen[0])
@@ -363,11 +344,11 @@ class Store:
             raise StoreError(other_version_message(output, path))
         found = commit.read_commit(path)
         if found is not None and found.state is State.COMMITTED and found.record is not None:
-            self._complete(output, path, found)
+            self.complete(output, path, found)
             return self._refuse_done(output, path)
         return found
 
-    def _complete(self, output: Output, path: str, committed: Commit) -> None:
+    def complete(self, output: Output, path: str, committed: Commit) -> None:
         """Write what follows from the commit object of a complete output. Every process writes the same."""
         assert committed.record is not None
         if (data_path := copies.copies_path(committed.record)) is not None:
@@ -381,6 +362,10 @@ class Store:
         ended = {"outcome": "success", "finished_at": committed.record.get("finished_at")}
         attempts.end_attempt(path, committed.fence, ended)
         fault_points.reach("attempt ended")
+
+    def _release(self, held: lease.Lease) -> None:
+        held.release()
+        live.leave(self.prefix, held.holder.owner)
 
     def ending(self, claim: Claim) -> dict[str, Any]:
         """What the record of an attempt that ends now says of the attempt."""

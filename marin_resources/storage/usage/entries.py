@@ -99,9 +99,14 @@ def entry_of(
 
 def enter(prefix: str, entry: Entry) -> None:
     """Write the entry. Raises UnavailableError."""
-    name = f"{entry.attempt}-{hashlib.sha256(entry.path.encode()).hexdigest()[:16]}.json"
     text = json.dumps({"format_version": FORMAT_VERSION, **dataclasses.asdict(entry)}, indent=2)
-    control.put(join(_folder(prefix, entry.started.astimezone(UTC).date()), name), text.encode())
+    control.put(entry_path(prefix, entry.path, entry.attempt, entry.started), text.encode())
+
+
+def entry_path(prefix: str, output_path: str, attempt: int, started: datetime) -> str:
+    """Where the entry of an attempt is, if it has one."""
+    name = f"{attempt}-{hashlib.sha256(output_path.encode()).hexdigest()[:16]}.json"
+    return join(_folder(prefix, started.astimezone(UTC).date()), name)
 
 
 def entries(prefix: str, first: date, last: date) -> list[str]:

@@ -1,0 +1,137 @@
+"""Results of `marin gc` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from marin_assets.plan.gc.actions import Done
+from marin_assets.plan.gc.cost import MakingCost
+from marin_assets.plan.gc.kept import count_kinds
+from marin_assets.plan.gc.look import Look
+from marin_assets.plan.gc.proposals import Proposal, total_bytes
+from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.output.collected import Collected
+
+SHOWN_KEPT = 20
+DAY = timedelta(days=1)
+HEADS = ("size", "age", "last use", "cost to make", "output")
+
+
+def lines_of(found: Look, prefix: str, now: datetime, *, named: bool) -> Iterator[str]:
+    """A table of what could be collected, and what was kept: of outputs that were named each with its reason."""
+    proposed, kept = found.proposals.proposed, found.proposals.kept
+    if proposed:
+        yield from _table([HEADS, *(_row(each, now) for each in proposed)])
+    if named:
+        yield from (f"kept: {path}: {reason.sentence}" for path, reason in list(kept.items())[:SHOWN_KEPT])
+        if len(kept) > SHOWN_KEPT:
+            yield f"kept: {len(kept) - SHOWN_KEPT} more; --json has all"
+    counts = ", ".join(f"{count} {kind}" for kind, count in count_kinds(kept.values()).most_common())
+    size, reasons = readable_bytes(total_bytes(proposed)), f" ({counts})" if counts else ""
+    yield f"{_outputs(len(proposed))} that nothing needs, {size}; {len(kept)} kept{reasons}, at {prefix}"
+    over = [note for note in found.stored.collected if note.is_over(now)]
+    if over:
+        size = readable_bytes(sum(note.bytes or 0 for note in over))
+        yield f"{_outputs(len(over))} past the grace time, {size}: marin gc --purge removes them."
+
+
+def collected_lines(notes: Iterable[Collected], prefix: str, now: datetime) -> Iterator[str]:
+    notes = list(notes)
+    rows = [
+        (
+            readable_bytes(note.bytes) if note.bytes is not None else "?",
+            "over" if note.is_over(now) else f"until {note.until[:16]}",
+            note.by,
+            note.relative,
+            note.why,
+        )
+        for note in notes
+    ]
+    if rows:
+        yield from _table([("size", "grace time", "by", "output", "why"), *rows], right=1)
+    yield f"{_outputs(len(notes))} collected, {readable_bytes(sum(note.bytes or 0 for note in notes))}, at {prefix}"
+
+
+def done_lines(done: Done, word: str) -> Iterator[str]:
+    if done.kept:
+        yield f"kept: {done.relative}: {done.kept}"
+    else:
+        yield f"{word}: {done.relative}, {readable_bytes(done.bytes)}{f', until {done.until}' if done.until else ''}"
+
+
+def json_of(found: Look) -> dict[str, Any]:
+    proposed = found.proposals.proposed
+    return {
+        "proposed": [_to_json(each) for each in proposed],
+        "bytes": total_bytes(proposed),
+        "kept": {path: vars(reason) for path, reason in found.proposals.kept.items()},
+        "collected": collected_json(found.stored.collected),
+    }
+
+
+def collected_json(notes: Iterable[Collected]) -> list[dict[str, Any]]:
+    names = ("partition", "by", "why", "at", "until", "bytes", "files")
+    return [{"output": note.relative, "step": note.name, **{n: getattr(note, n) for n in names}} for note in notes]
+
+
+def done_json(done: Iterable[Done]) -> list[dict[str, Any]]:
+    return [
+        {"output": each.relative, "bytes": each.bytes, "until": each.until or None, "kept": each.kept or None}
+        for each in done
+    ]
+
+
+def _to_json(proposal: Proposal) -> dict[str, Any]:
+    cost, stored = proposal.cost, proposal.stored
+    return {
+        "output": stored.relative,
+        "step": stored.name,
+        "partition": stored.partition,
+        "bytes": stored.bytes,
+        "finished_at": proposal.finished.isoformat() if proposal.finished else None,
+        "last_use": proposal.last_use.isoformat() if proposal.last_use else None,
+        "seconds": cost.seconds,
+        "device_hours": cost.device_hours,
+        "dollars": cost.dollars,
+    }
+
+
+def _row(proposal: Proposal, now: datetime) -> tuple[str, ...]:
+    age = _days(now - proposal.finished) if proposal.finished else "?"
+    used = f"{_days(now - proposal.last_use)} ago" if proposal.last_use else "?"
+    return readable_bytes(proposal.stored.bytes), age, used, _cost(proposal.cost), proposal.stored.relative
+
+
+def _cost(cost: MakingCost) -> str:
+    if cost.seconds is None:
+        return "not known"
+    devices = f", {cost.device_hours:,.1f} device h" if cost.device_hours else ""
+    dollars = f", ${cost.dollars:,.2f}" if cost.dollars is not None else ""
+    return f"{_time(cost.seconds)}{devices}{dollars}"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _days(span: timedelta) -> str:
+    return f"{span / DAY:.0f} d" if span >= 2 * DAY else f"{span / timedelta(hours=1):.0f} h"
+
+
+def _outputs(count: int) -> str:
+    return f"{count} output{'s' * (count != 1)}"
+
+
+def _table(rows: list[tuple[str, ...]], right: int = 4) -> Iterator[str]:
+    """The first `right` columns are of numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            f"{cell:>{width}}" if i < right else f"{cell:{width}}"
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()

@@ -1,0 +1,40 @@
+"""What an output was made from, by the records: its inputs, their inputs, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from marin_assets.plan.gc.stored import StoredOutputs
+from marin_resources.storage.output.collected import relative_path
+
+
+def made_from(relative: str, stored: StoredOutputs, prefixes: Sequence[str]) -> list[str]:
+    """The paths below the prefix of all inputs of an output, or of all partitions of a version; the nearest first.
+
+    An input without a record (raw files, an output that was removed) ends there. Raises ControlFileError.
+    """
+    reached: dict[str, None] = {}
+    edge = list(_outputs_at([relative], stored))
+    while edge:
+        records = stored.records(edge)
+        read = dict.fromkeys(path for record in records.values() for path in _inputs(record, prefixes))
+        new = [path for path in read if path not in reached]
+        reached |= dict.fromkeys(new)
+        edge = list(_outputs_at(new, stored))
+    return [path for path in reached if path != relative]
+
+
+def _outputs_at(paths: Iterable[str], stored: StoredOutputs) -> Iterator[str]:
+    """The outputs at these paths. One may be that of a version with partitions."""
+    for path in paths:
+        if path in stored.partitions_of:
+            yield from (partition.relative for partition in stored.partitions_of[path])
+        else:
+            yield path
+
+
+def _inputs(record: Mapping[str, Any], prefixes: Sequence[str]) -> Iterator[str]:
+    known = [each for each in (record.get("prefix"), *prefixes) if each]
+    for path in record.get("dependencies") or ():
+        yield relative_path(path.rstrip("/"), known) or path.rstrip("/")

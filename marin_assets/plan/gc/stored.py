@@ -1,0 +1,132 @@
+"""The outputs that are complete below a prefix, and those that were collected: what markers, notes and records say.
+
+In:  a prefix.   Out: a `Stored` for each output; a partition is one of its own. It takes a few listings, and packs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from marin_resources.output import Output, Status, identity_of
+from marin_resources.partition_key import key_of
+from marin_resources.storage.done.marks import Mark
+from marin_resources.storage.done.partitions import FOLDER as PARTITIONS
+from marin_resources.storage.files import names_below
+from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.output.collected import Collected, list_collected
+from marin_resources.storage.output.commit import recorded
+from marin_resources.storage.paths import is_local, join
+
+THREADS = 32
+NUMBERS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A complete output, as its marker says."""
+
+    name: str
+    version: str
+    partition: str | None = None
+    bytes: int
+    finished_s: int
+    """Seconds since 1970; 0 if it is not known."""
+    mark: Mark | None = None
+    """None of a partition, and of an output without a marker."""
+
+    def output(self, record: Mapping[str, Any]) -> Output:
+        """The output with this record."""
+        identity = record.get("identity") or (identity_of(record["version"]) if record.get("version") else "")
+        return Output(name=self.name, version=self.version, identity=identity, partition=self.partition)
+
+    @property
+    def whole(self) -> str:
+        """The path of the version below the prefix."""
+        return f"{self.name}-{self.version}"
+
+    @property
+    def relative(self) -> str:
+        return Output(name=self.name, version=self.version, identity="", partition=self.partition).relative()
+
+    @property
+    def label(self) -> str:
+        return self.name if self.partition is None else f"{self.name}[{self.partition}]"
+
+
+class StoredOutputs:
+    """Of one prefix, as they were listed when this object was first asked."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.complete = CompleteOutputs(prefix)
+
+    @cached_property
+    def all(self) -> list[Stored]:
+        """Every output with a marker, in no order. One that was removed by hand is among them."""
+        return [*map(_of_mark, self.complete.marks), *self._partitions]
+
+    @cached_property
+    def collected(self) -> list[Collected]:
+        return list_collected(self.prefix)
+
+    @cached_property
+    def by_path(self) -> Mapping[str, Stored]:
+        return {stored.relative: stored for stored in self.all}
+
+    @cached_property
+    def partitions_of(self) -> Mapping[str, list[Stored]]:
+        """Path of a version below the prefix -> its complete partitions."""
+        found: dict[str, list[Stored]] = {}
+        for stored in self._partitions:
+            found.setdefault(stored.whole, []).append(stored)
+        return found
+
+    @cached_property
+    def _partitions(self) -> list[Stored]:
+        found = map(_of_done, names_below(join(self.prefix, PARTITIONS)))
+        return [stored for stored in found if stored is not None]
+
+    @cached_property
+    def of_marks(self) -> dict[str, dict[str, Any]]:
+        """Path -> record of every output without partitions whose record is there."""
+        records = self.complete.records(self.complete.marks)
+        return {f"{mark.name}-{mark.version}": record for mark, record in records.items()}
+
+    def records(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Path below the prefix -> record, of those that have one, complete or collected.
+
+        Raises ControlFileError and UnavailableError.
+        """
+        wanted = list(dict.fromkeys(paths))
+        known = {path: self.of_marks[path] for path in wanted if path in self.of_marks}
+        left = [path for path in wanted if path not in known]
+        return known | {path: record for path, record in zip(left, self._read(left), strict=True) if record is not None}
+
+    def _read(self, paths: list[str]) -> list[dict[str, Any] | None]:
+        def read(path: str) -> dict[str, Any] | None:
+            return recorded(path if path.startswith("/") or "://" in path else join(self.prefix, path), Status.SUCCESS)
+
+        if is_local(self.prefix):  # threads would take longer to start
+            return list(map(read, paths))
+        with ThreadPoolExecutor(THREADS) as pool:
+            return list(pool.map(read, paths))
+
+
+def _of_mark(mark: Mark) -> Stored:
+    return Stored(name=mark.name, version=mark.version, bytes=mark.bytes, finished_s=mark.finished_s, mark=mark)
+
+
+def _of_done(file: str) -> Stored | None:
+    """The partition with this marker; None for another file."""
+    whole, _, last = file.rpartition("/")
+    name, dash, version = whole.rpartition("-")
+    segment, *parts = last.rsplit(".", NUMBERS + 1)
+    key = key_of(segment)
+    if not dash or key is None or len(parts) != NUMBERS + 1 or not all(part.isdecimal() for part in parts[1:]):
+        return None
+    _, size, finished_s = map(int, parts[1:])
+    return Stored(name=name, version=version, partition=key, bytes=size, finished_s=finished_s)

@@ -1,0 +1,5 @@
+"""Why an output is not collected, or its data are not removed."""
+
+
+class KeptError(RuntimeError):
+    """The output stays as it is: one phrase that says why."""

@@ -1,0 +1,25 @@
+"""Where the data of an output are that are its own: below its path, or below that of its region."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marin_resources.storage.collect.errors import KeptError
+from marin_resources.storage.output.copies import Copy, list_copies
+from marin_resources.storage.output.leftovers import StoreError
+
+
+def data_path_elsewhere(record: Mapping[str, Any]) -> str | None:
+    """The path of the data in another region; None for data beside the record, and for adopted data, which are not the
+    output's own."""
+    return None if record.get("adopted") else record.get("data_path")
+
+
+def copies_at(data_path: str | None) -> list[Copy]:
+    """The control files that repeat those of the home beside data elsewhere. Raises KeptError for those of another
+    deployment."""
+    try:
+        return list_copies(data_path) if data_path is not None else []
+    except StoreError as error:
+        raise KeptError(str(error)) from None

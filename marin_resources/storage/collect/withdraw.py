@@ -1,0 +1,111 @@
+"""Collect an output: it is not complete any more, and everything of it stays where it is until its grace time ends.
+
+    1 the note says who, when and until when
+    2 the copies in the region of its data are withdrawn
+    3 its marker is removed
+    4 its status is removed, by its generation
+
+All of it under the output's lease. The commit object stays committed, which is what a publisher leaves that died before
+it wrote the status: a run that reaches the output writes the status again and computes nothing. A process that is
+killed before 4 has collected nothing, and a note beside a status says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from marin_resources.output import Match, Output, Status
+from marin_resources.storage import fault_points
+from marin_resources.storage.collect.errors import KeptError
+from marin_resources.storage.collect.own_data import copies_at, data_path_elsewhere
+from marin_resources.storage.control import control
+from marin_resources.storage.control.protocol import ConflictError
+from marin_resources.storage.done import marks
+from marin_resources.storage.done import partitions as done_partitions
+from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseLostError
+from marin_resources.storage.lease.wait import acquire_unless_live
+from marin_resources.storage.output import commit, record, status
+from marin_resources.storage.output.collected import Collected, write_collected
+from marin_resources.storage.output.commit import State
+from marin_resources.storage.output.copies import withdraw_copies
+from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """Of a collection."""
+
+    by: str
+    grace: timedelta
+    why: str = ""
+
+
+def withdraw(store: Store, output: Output, terms: Terms) -> Collected:
+    """Collect a complete output. Raises KeptError, ControlFileError and UnavailableError."""
+    path = store.locate(output)
+    if status.read_status(path) is not Status.SUCCESS:
+        raise KeptError("it is not complete any more")  # before a lease is written anywhere
+    try:
+        held = acquire_unless_live(path)
+    except LeaseHeldError as error:
+        raise KeptError(f"its lease is held by {error.holder.describe()}") from None
+    try:
+        return _withdraw(store, output, path, terms, held)
+    except (ConflictError, LeaseLostError):
+        raise KeptError("another program writes there") from None
+    finally:
+        held.release()
+
+
+def _withdraw(store: Store, output: Output, path: str, terms: Terms, held: Lease) -> Collected:
+    seen, recorded = status.status_generation(path), _record(path, output)
+    copies = copies_at(data_path_elsewhere(recorded))
+    note = write_collected(store.prefix, _note(output, recorded, terms))
+    fault_points.reach("collection noted")
+    withdraw_copies(copies)
+    fault_points.reach("copies withdrawn")
+    held.check()
+    (marks if output.partition is None else done_partitions).remove_marks(store.prefix, output)
+    fault_points.reach("marker removed")
+    held.check()
+    if seen is None:
+        raise KeptError("it is not complete any more")
+    control.delete(join(path, status.NAME), expected=seen)
+    fault_points.reach("status removed")
+    return note
+
+
+def _record(path: str, output: Output) -> Mapping[str, Any]:
+    """The record of a complete output of this version that can come back."""
+    if status.read_status(path) is not Status.SUCCESS:
+        raise KeptError("it is not complete any more")
+    recorded = commit.recorded(path, Status.SUCCESS)
+    if recorded is None:
+        raise KeptError("it has no record, so nothing could say how to make it again")
+    if record.match(recorded, output) is Match.OTHER:
+        raise KeptError("another version's output is stored at its path")
+    committed = commit.read_commit(path)
+    if committed is not None and committed.state is State.CLAIMED:
+        raise KeptError("an attempt has claimed it")
+    return recorded
+
+
+def _note(output: Output, recorded: Mapping[str, Any], terms: Terms) -> Collected:
+    now, size = datetime.now(UTC), recorded.get("manifest") or {}
+    return Collected(
+        name=output.name,
+        version=output.version,
+        identity=output.identity,
+        partition=output.partition,
+        by=terms.by,
+        why=terms.why,
+        at=now.isoformat(timespec="seconds"),
+        until=(now + terms.grace).isoformat(timespec="seconds"),
+        bytes=size.get("bytes"),
+        files=size.get("files"),
+        data_path=data_path_elsewhere(recorded),
+    )
