@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from marin_assets.cli.entry_point import add_run_settings, exit_code_of
+from marin_assets.cli.forced import withdraw_forced
 from marin_assets.cli.inline import run_inline
 from marin_assets.cli.launched import launch
 from marin_assets.cli.options import OptionError, prefix_of
@@ -67,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
             print_stderr(line)
         print_stderr("Nothing is run. Mend what blocks, or select other steps.")
         return 1
+    withdraw_forced(planned, store)
     if options.inline:
         return run_inline(chosen, planned, store, options)
     print_stderr(summary_of(planned))

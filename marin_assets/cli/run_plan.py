@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from marin_assets.cli.forced import tell_drift
 from marin_assets.cli.output import print_stderr
 from marin_assets.cli.partition_options import add_keys_of
 from marin_assets.plan.partition_runs import PartitionRun
@@ -56,7 +57,9 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
         print_stderr(line)
     if not runs:
         print_stderr(f"0 computed, {len(outside)} reused, 0 failed")
-    return _run_all(job, runs, len(outside), options, home)
+    code = _run_all(job, runs, len(outside), options, home)
+    _tell_dagster(tell_drift(planned, job.graph, job.store), job, {})
+    return code
 
 
 def _run_all(job: Job, runs: Sequence[PartitionRun], reused: int, options: argparse.Namespace, home: str) -> int:

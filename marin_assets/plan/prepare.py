@@ -83,6 +83,11 @@ def plan_with_drift(
     return plan(graph, observed, nodes, drift, damage.get, forced, rerun_failed)
 
 
+def plan_again(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
+    """The plan of a few nodes, each looked at, with drift and without reasons of what runs."""
+    return plan_with_drift(graph, store, nodes, CompleteOutputs(store.prefix), exact_up_to=len(graph) + len(nodes))
+
+
 def with_reasons(planned: Sequence[Planned], complete: CompleteOutputs) -> list[Planned]:
     """The plan with the fields that changed since each step's earlier output, and with expected costs."""
     runs = [item for item in planned if item.action is Action.RUN]

@@ -37,6 +37,8 @@ OF_AN_UNDO = ("status withdrawn", "commit withdrawn", "record withdrawn")
 """Reached when an adopted output is taken back."""
 OF_A_COLLECTION = ("collection noted", "copies withdrawn", "marker removed", "status removed")
 """Reached when an output is collected."""
+OF_A_FORCED_RUN = ("history kept", "attempt withdrawn", "status taken away", "commit taken back")
+"""Reached when a complete output is withdrawn, to be computed again."""
 OF_A_PURGE = (
     "purge noted",
     "purge claimed",
@@ -55,7 +57,7 @@ def reach(point: str) -> None:
     wanted = os.environ.get(VARIABLE)
     if not wanted:
         return
-    if point not in POINTS + IN_A_REGION + OF_AN_UNDO + OF_A_COLLECTION + OF_A_PURGE:
+    if point not in POINTS + IN_A_REGION + OF_AN_UNDO + OF_A_COLLECTION + OF_A_FORCED_RUN + OF_A_PURGE:
         raise KeyError(point)
     name, _, time = wanted.partition("@")
     if name == point:

@@ -30,6 +30,7 @@ from marin_resources.storage.control import control
 from marin_resources.storage.fault_points import (
     IN_A_REGION,
     OF_A_COLLECTION,
+    OF_A_FORCED_RUN,
     OF_A_PURGE,
     OF_AN_UNDO,
     POINTS,
@@ -206,4 +207,4 @@ def test_the_points_are_those_in_the_sources() -> None:
     sources = [path.read_text() for path in Path(project_root(), "marin_resources").rglob("*.py")]
     sources += [path.read_text() for path in Path(project_root(), "marin_assets").rglob("*.py")]
     found = {point for text in sources for point in re.findall(r'reach\("([^"]+)"\)', text)}
-    assert found == {*POINTS, *IN_A_REGION, *OF_AN_UNDO, *OF_A_COLLECTION, *OF_A_PURGE}
+    assert found == {*POINTS, *IN_A_REGION, *OF_AN_UNDO, *OF_A_COLLECTION, *OF_A_FORCED_RUN, *OF_A_PURGE}

@@ -62,7 +62,7 @@ def withdraw(store: Store, output: Output, terms: Terms) -> Collected:
 
 
 def _withdraw(store: Store, output: Output, path: str, terms: Terms, held: Lease) -> Collected:
-    seen, recorded = status.status_generation(path), _record(path, output)
+    seen, recorded = status.status_generation(path), record_of_complete(path, output)
     copies = copies_at(data_path_elsewhere(recorded))
     note = write_collected(store.prefix, _note(output, recorded, terms))
     fault_points.reach("collection noted")
@@ -79,8 +79,8 @@ def _withdraw(store: Store, output: Output, path: str, terms: Terms, held: Lease
     return note
 
 
-def _record(path: str, output: Output) -> Mapping[str, Any]:
-    """The record of a complete output of this version that can come back."""
+def record_of_complete(path: str, output: Output) -> Mapping[str, Any]:
+    """The record of a complete output of this version. Raises KeptError for what is not complete, or has none."""
     if status.read_status(path) is not Status.SUCCESS:
         raise KeptError("it is not complete any more")
     recorded = commit.recorded(path, Status.SUCCESS)
