@@ -3,18 +3,21 @@
     1 its record is kept as history
     2 the copies in the region of its data are withdrawn, and its marker is removed
     3 the mark of an attempt says so: no later one resumes from the data
-    4 its status is removed, by its generation
-    5 the commit object is claimed by that attempt: it is committed no more
+    4 its status is removed, by its generation: from here on no attempt begins that reads it
+    5 if one is at work that does, the status is written again, and the output is kept
+    6 the commit object is claimed by that attempt: it is committed no more
 
-All of it under the output's lease. A process that is killed before 5 has withdrawn nothing: a run writes the status
+All of it under the output's lease. A process that is killed before 6 has withdrawn nothing: a run writes the status
 again, and computes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
-from marin_resources.output import Output
+from marin_resources.output import Output, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.history import keep_record
@@ -28,6 +31,7 @@ from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseL
 from marin_resources.storage.lease.wait import acquire_unless_live
 from marin_resources.storage.output import attempts, commit, status
 from marin_resources.storage.output.copies import withdraw_copies
+from marin_resources.storage.output.live import live_attempts
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 
@@ -69,5 +73,15 @@ def _withdraw(store: Store, output: Output, path: str, held: Lease, who: dict[st
     fault_points.reach("attempt withdrawn")
     control.delete(join(path, status.NAME), expected=seen)
     fault_points.reach("status taken away")
+    _require_no_reader(store, path, recorded)
     commit.claim_commit(path, fence=fence, owner=held.holder.owner, identity=output.identity, over=now)
     fault_points.reach("commit taken back")
+
+
+def _require_no_reader(store: Store, path: str, recorded: Mapping[str, Any]) -> None:
+    """Raises KeptError if an attempt at work reads the output, which is complete again then."""
+    places = {path, str(recorded.get("data_path") or path)}
+    for attempt in live_attempts(store.prefix):
+        if any(read == place or read.startswith(f"{place}/") for read in attempt.reads for place in places):
+            status.write_status(path, Status.SUCCESS)
+            raise KeptError(f"attempt {attempt.attempt} at {attempt.path!r} reads it, {attempt.holder.describe()}")

@@ -66,6 +66,19 @@ def test_what_is_not_complete_or_is_computed_is_kept(disk_prefix: str) -> None:
     held.lease.release()
 
 
+def test_what_an_attempt_at_work_reads_is_kept(disk_or_gcs_prefix: str) -> None:
+    store = Store(disk_or_gcs_prefix)
+    path = make(store)
+    reader = Output(name="raw/y", version="abc124", identity="b" * 64)
+    held = store.claim(reader, attempt=1, resumable=False, run_id=None, reads=[join(path, "data.txt")])
+    with pytest.raises(KeptError, match=r"attempt 1 at '.*raw/y-abc124' reads it, process"):
+        withdraw(store)
+    assert store.look([X])[X].status is Status.SUCCESS
+    store.publish(held, {"name": reader.name}, {})
+    withdraw(store)
+    assert not store.look([X])[X].done
+
+
 def test_a_writer_that_was_late_cannot_publish_over_it(disk_prefix: str) -> None:
     store = Store(disk_prefix)
     make(store)
