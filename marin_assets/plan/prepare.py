@@ -24,7 +24,7 @@ from marin_resources.drift.drift import Drift
 from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.index.look import look_in_bulk
+from marin_resources.storage.index.look import look_in_bulk, mark_complete
 from marin_resources.storage.manifest.largest_first import map_largest_first
 from marin_resources.storage.output.collected import with_collected
 from marin_resources.storage.output.control_files import Damage, find_damage_ahead
@@ -122,7 +122,9 @@ def _look(
     asked = [output for node in nodes for output in (*node.inputs.values(), node.output)]
     wanted = [output for output in dict.fromkeys([*beside, *asked]) if output not in known]
     if len(wanted) <= exact_up_to:
-        return {**store.look(wanted), **known}
+        looked = store.look(wanted)
+        mark_complete(store, complete, looked)
+        return {**looked, **known}
     whole = look_in_bulk(store, (output for output in wanted if output.partition is None), complete)
     return {**whole, **store.look(output for output in wanted if output.partition is not None), **known}
 

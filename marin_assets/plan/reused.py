@@ -20,8 +20,8 @@ THREADS = 32
 
 
 def look_at_reused(planned: Sequence[Planned], store: Store) -> dict[Output, Observed]:
-    """The reused outputs without partitions, as a look at their files finds them, to the extent that a run looks."""
-    wanted = [item for item in planned if item.action is Action.REUSE and item.node.key is None]
+    """The reused outputs as a look at their files finds them, to the extent that a run looks."""
+    wanted = [item for item in planned if item.action is Action.REUSE]
     if not is_local(store.prefix) and any(item.observed.listed for item in wanted):
         near = _near(planned)
         wanted = [item for item in wanted if item.node.output in near]

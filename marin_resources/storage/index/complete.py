@@ -90,6 +90,7 @@ class CompleteOutputs:
             return
         self._packed = packs.read_packs(self.prefix, self._names_of_packs)
         self._records = {**self._packed, **self._records}
+        self.add({})  # joins the packs if they are too many
 
     def _read_one_by_one(self, marks: list[Mark], places: Mapping[Mark, str]) -> packs.Records:
         paths = [places.get(mark) or self.path_of(mark) for mark in marks]

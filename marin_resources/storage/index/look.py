@@ -8,17 +8,21 @@ is read file by file: it failed, is being computed, or was completed by Marin, w
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from marin_resources.output import Match, Observed, Output, Status
-from marin_resources.storage.done.marks import mark_of
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.done.marks import mark_of, write_mark
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import is_local
 
 THREADS = 32
+
+log = logging.getLogger(__name__)
 
 
 def look_in_bulk(store: Store, outputs: Iterable[Output], complete: CompleteOutputs) -> dict[Output, Observed]:
@@ -44,20 +48,39 @@ def look_in_bulk(store: Store, outputs: Iterable[Output], complete: CompleteOutp
                 path=store.locate(output), status=Status.SUCCESS, record=records[mark], listed=True
             )
     read = store.look(output for output in wanted if output not in found)
-    _mark(store, complete, {output: each for output, each in read.items() if each.done and each.match is Match.SAME})
+    mark_complete(store, complete, read)
     return {**found, **read}
 
 
-def _mark(store: Store, complete: CompleteOutputs, unmarked: Mapping[Output, Observed]) -> None:
-    """Write the markers of complete outputs without one, and keep their records."""
-    records = {output: each.record or {} for output, each in unmarked.items()}
-    if is_local(store.prefix):
-        for output, record in records.items():
-            store.mark_done(output, record)
-    elif records:
-        with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(store.mark_done, records.keys(), records.values()))
-    complete.add({mark_of(output, record).file: record for output, record in records.items()})
+def mark_complete(store: Store, complete: CompleteOutputs, read: Mapping[Output, Observed]) -> None:
+    """Write the markers that complete outputs lack, of those whose files were read, and keep their records.
+
+    Marin's outputs have none, nor have those of an earlier version of this software. Without the right to write,
+    nothing is written.
+    """
+    done = {output: seen for output, seen in read.items() if seen.done and seen.match is Match.SAME}
+    lacking = {output: seen.record or {} for output, seen in done.items() if not _is_marked(complete, output)}
+    if not lacking:
+        return
+    new = {output: mark_of(output, record) for output, record in lacking.items()}
+    first, *others = new.values()
+    try:
+        write_mark(store.prefix, first)  # by itself: where this is refused, the others are too
+        if is_local(store.prefix):
+            for mark in others:
+                write_mark(store.prefix, mark)
+        else:
+            with ThreadPoolExecutor(THREADS) as pool:
+                list(pool.map(lambda mark: write_mark(store.prefix, mark), others))
+    except (OSError, UnavailableError) as error:
+        log.info("markers could not be written below %s: %s", store.prefix, error)
+        return
+    complete.add({mark.file: lacking[output] for output, mark in new.items()})
+
+
+def _is_marked(complete: CompleteOutputs, output: Output) -> bool:
+    mark = complete.mark_of(output)
+    return output.partition is not None or (mark is not None and mark.is_of(output))
 
 
 def existing(paths: Collection[str]) -> frozenset[str]:
