@@ -32,7 +32,7 @@ from marin_resources.storage.control.control import refuse_store_without_conditi
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.collected import Collected
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.usage.prices import declared_prices
+from marin_resources.storage.usage.bill import price_list
 
 KEEP_DAYS = 90.0
 GRACE_DAYS = 7.0
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         keep_days=options.keep_days,
         older_than_days=options.older_than,
     )
-    found = look(store, definitions, choice, declared_prices())
+    found = look(store, definitions, choice, price_list())
     if options.purge:
         return _purge(store, found, options)
     if not (options.collect and options.yes):
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         if not _agreed(_what(found), f"They come back with marin gc --restore for {_grace(options) / DAY:g} days"):
             return 0
         # while a person has read and answered, an output may have come into use
-        found = look(store, definitions, choice, declared_prices())
+        found = look(store, definitions, choice, price_list())
     terms = Terms(by=user_name() or "?", grace=_grace(options), why=options.why)
     return _report(store, collect(store, found.proposals.proposed, terms), "collected", options)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from marin_assets.step.graph import Node
 from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.output.cost import cost_of
 
 NEWEST_OUTPUTS = 10
 """Of a step, that an estimate rests on."""
@@ -81,9 +82,9 @@ def _compute_s(record: Mapping[str, Any]) -> float | None:
 
 
 def _device_hours(node: Node, record: Mapping[str, Any]) -> float | None:
-    """As its ledger has them; for a step on one host, its devices of today for the time that it took."""
-    recorded = (record.get("ledger") or {}).get("device_hours")
-    if recorded:
-        return float(recorded)
+    """As its record has them; in one that says nothing of devices, those of today for the time that it took."""
+    recorded = cost_of(record).device_hours
+    if recorded is not None:
+        return recorded or None
     seconds, devices = _compute_s(record), node.step.resources.devices
     return devices * seconds / 3600 if devices and seconds is not None else None

@@ -39,7 +39,7 @@ from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.restore import InputGoneError, require_inputs
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.paths import join
-from marin_resources.storage.usage.prices import Prices
+from marin_resources.storage.usage.bill import PriceList
 from marin_resources.wire.config_json import decode
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task, paths_read
@@ -207,14 +207,14 @@ def kept_graph() -> Graph:
 def collect_and_purge(store: Store, end: Until, chance: random.Random, journal: Journal) -> None:
     definitions = Definitions(graph=kept_graph(), unknown=())
     while not end.reached():
-        found = look(store, definitions, CHOICE, Prices())
+        found = look(store, definitions, CHOICE, PriceList())
         chosen = [each for each in found.proposals.proposed if chance.random() < 0.7]
         for proposal in chosen:
             if proposal.stored.name.startswith(("kept/", "pinned/")):
                 journal.note("violation", proposal.stored.relative, error="it was proposed")
         for done in collect(store, chosen, TERMS):
             journal.note("stayed" if done.kept else "collected", done.relative, why=done.kept)
-        found = look(store, definitions, CHOICE, Prices())
+        found = look(store, definitions, CHOICE, PriceList())
         notes = [note for note in found.stored.collected if chance.random() < 0.5]
         for done in purge_what_is_over(store, notes, found.roots, datetime.now(UTC) + timedelta(seconds=5)):
             journal.note("not purged" if done.kept else "purged", done.relative, why=done.kept)

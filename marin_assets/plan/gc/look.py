@@ -11,7 +11,7 @@ from marin_assets.plan.gc.roots import Roots, find_roots
 from marin_assets.plan.gc.stored import StoredOutputs
 from marin_assets.step.graph import Graph, build_graph
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.usage.prices import Prices
+from marin_resources.storage.usage.bill import PriceList
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ def read_definitions() -> Definitions:
     return Definitions(graph=graph, unknown=tuple(loaded.left_out.values()))
 
 
-def look(store: Store, definitions: Definitions, choice: Choice, prices: Prices) -> Look:
+def look(store: Store, definitions: Definitions, choice: Choice, prices: PriceList) -> Look:
     """Raises ConfigError for a pattern that finds nothing, ControlFileError and UnavailableError."""
     now, stored = datetime.now(UTC), StoredOutputs(store.prefix)
     roots = find_roots((store.prefix, *store.regions), stored, definitions.graph, keep_days=choice.keep_days, now=now)

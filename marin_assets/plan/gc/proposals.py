@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from marin_assets.plan.gc.cost import MakingCost, making_costs
+from marin_assets.plan.gc.cost import MakingCost, making_cost
 from marin_assets.plan.gc.kept import Reason
 from marin_assets.plan.gc.roots import Roots
 from marin_assets.plan.gc.stored import Stored, StoredOutputs
@@ -20,7 +20,7 @@ from marin_resources.output import Status
 from marin_resources.storage.index.look import existing
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join
-from marin_resources.storage.usage.prices import Prices
+from marin_resources.storage.usage.bill import PriceList
 
 HASHED = re.compile(r"(?P<name>.+)-(?P<version>[0-9a-f]{6})")
 
@@ -60,7 +60,7 @@ class Proposals:
     """Path below the prefix -> why it is kept, of the others that were looked at."""
 
 
-def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: Prices, now: datetime) -> Proposals:
+def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: PriceList, now: datetime) -> Proposals:
     """Raises ConfigError for a pattern that finds nothing, ControlFileError and UnavailableError."""
     looked = _chosen(stored, choice.patterns)
     kept = {each.relative: reason for each in looked if (reason := roots.kept.why(each.relative)) is not None}
@@ -76,12 +76,11 @@ def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: Prices,
                 kind="Marin's", sentence="made by Marin itself: it is collected if it is named"
             )
     left = [each for each in free if each.relative in records and each.relative not in kept]
-    costs = making_costs(stored.prefix, {each.relative: records[each.relative] for each in left}, prices)
     found = [
         Proposal(
             stored=each,
             record=records[each.relative],
-            cost=costs[each.relative],
+            cost=making_cost(records[each.relative], prices),
             last_use=last_uses[each.relative],
         )
         for each in left

@@ -14,10 +14,8 @@ from typing import Any
 
 from marin_resources.storage.control import control
 from marin_resources.storage.done.marks import seconds_of
+from marin_resources.storage.output.history import FOLDER
 from marin_resources.storage.paths import join
-
-FOLDER = ".marin/history"
-"""Below the prefix."""
 
 
 def keep_record(prefix: str, relative: str, record: Mapping[str, Any]) -> str:

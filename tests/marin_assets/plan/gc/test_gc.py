@@ -26,7 +26,7 @@ from marin_resources.storage.files import remove_folder, write_bytes, write_json
 from marin_resources.storage.output.collected import list_collected
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
-from marin_resources.storage.usage.prices import Prices
+from marin_resources.storage.usage.bill import PriceList
 from marin_resources.versioned_json import ControlFileError
 
 NOTHING = Definitions(graph=build_graph([]), unknown=())
@@ -50,9 +50,9 @@ def make(store: Store, name: str, partition: str | None = None, *, size: int = 1
 
 
 def propose(
-    store: Store, choice: Choice = ALL, definitions: Definitions = NOTHING, prices: Prices | None = None
+    store: Store, choice: Choice = ALL, definitions: Definitions = NOTHING, prices: PriceList | None = None
 ) -> Proposals:
-    return look(store, definitions, choice, prices or Prices()).proposals
+    return look(store, definitions, choice, prices or PriceList()).proposals
 
 
 def names(found: Proposals) -> list[str]:
@@ -83,7 +83,7 @@ def test_what_an_experiment_names_is_kept_until_its_last_run_is_old(disk_or_gcs_
     assert sorted(names(found)) == ["raw/a-abc123", "raw/b-abc123", "raw/parts-abc123/2026-01"]
     last_uses = {each.stored.relative: each.last_use for each in found.proposed}
     assert all(each is not None for each in last_uses.values())
-    found = look(store, NOTHING, Choice(keep_days=6), Prices())
+    found = look(store, NOTHING, Choice(keep_days=6), PriceList())
     assert found.roots.kept.why("raw/a-abc123").kind == "by experiments"
     assert found.roots.kept.why("raw/parts-abc123/2026-01").kind == "by experiments"
     assert kept(found.proposals)["raw/b-abc123"] == "recent"
@@ -95,7 +95,7 @@ def test_a_path_that_an_experiment_has_in_a_config_is_kept(disk_prefix: str) -> 
     make(store, "raw/b")
     ran(store, [], days_ago=1)
     ran(store, ["raw/x-abc123"], 1, config={"path": join(store.prefix, "raw/a-abc123/data.bin"), "word": "raw"})
-    found = look(store, NOTHING, Choice(keep_days=2), Prices())
+    found = look(store, NOTHING, Choice(keep_days=2), PriceList())
     assert found.roots.kept.why("raw/a-abc123") is not None
     assert found.roots.kept.why("raw/b-abc123") is None
 
@@ -157,7 +157,7 @@ def test_what_an_attempt_at_work_reads_is_kept_and_not_purged(disk_or_gcs_prefix
     list(collect(store, propose(store).proposed, Terms(by="me", grace=timedelta(0))))
     reads = [join(store.prefix, read, "data.bin")]
     held = store.claim(output("raw/reader"), attempt=1, resumable=False, run_id=None, reads=reads)
-    found = look(store, NOTHING, ALL, Prices())
+    found = look(store, NOTHING, ALL, PriceList())
     done = {each.relative: each for each in purge_what_is_over(store, found.stored.collected, found.roots, NOW)}
     assert done == {}  # the time when they were collected is later
     later = NOW + timedelta(hours=1)
@@ -172,10 +172,10 @@ def test_an_experiment_that_ran_before_the_collection_does_not_keep_it_from_the_
     made = make(store, "raw/a")
     ran(store, [made], days_ago=1)
     list(collect(store, propose(store).proposed, Terms(by="me", grace=timedelta(0))))
-    found, later = look(store, NOTHING, Choice(), Prices()), datetime.now(UTC) + timedelta(minutes=1)
+    found, later = look(store, NOTHING, Choice(), PriceList()), datetime.now(UTC) + timedelta(minutes=1)
     assert found.roots.kept.why(made).kind == "by experiments"
     ran(store, [made], days_ago=-1)
-    again = look(store, NOTHING, Choice(), Prices())
+    again = look(store, NOTHING, Choice(), PriceList())
     [done] = purge_what_is_over(store, again.stored.collected, again.roots, later)
     assert done.kept.startswith("it is needed: of the experiment")
     [done] = purge_what_is_over(store, found.stored.collected, found.roots, later)
