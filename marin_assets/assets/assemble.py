@@ -12,6 +12,7 @@ import dagster as dg
 
 from marin_assets.assets.factory import asset_key, build_assets
 from marin_assets.assets.left_out import VALIDATION_VARIABLE, LeftOutError, assets_of_left_out
+from marin_assets.assets.plan_job import plan_jobs
 from marin_assets.plan.catalog import stage_of
 from marin_assets.plan.experiments_folder import Experiments
 from marin_assets.step.graph import Graph, Node, build_graph
@@ -39,7 +40,7 @@ def assemble(
 ) -> dg.Definitions:
     """All experiments as one code location, with a job for each. A step that several experiments share is one asset.
 
-    Each stage has a job too, `stage_tokenize`, of all that its functions make.
+    Each stage has a job too, `stage_tokenize`, of all that its functions make; and `plan` shows what would run.
 
     `sensors_left_out`: file of sensors -> why it is left out. `assets`: those that are no steps. `graph`: what
     `graph_of` has returned, if that is known. Raises LeftOutError if an experiment or such a file is left out and
@@ -60,6 +61,7 @@ def assemble(
         graph,
         jobs,
         beside=[*specs, *assets],
+        jobs_beside=plan_jobs(jobs),
         asset_checks=checks,
         sensors=list(sensors),
         schedules=list(schedules),
@@ -104,13 +106,14 @@ def definitions_of(
     jobs: Mapping[str, Iterable[Node]],
     *,
     beside: Iterable[dg.AssetSpec | dg.AssetsDefinition] = (),
+    jobs_beside: Iterable[dg.JobDefinition] = (),
     **others: Any,
 ) -> dg.Definitions:
     """Dagster's definitions of a graph: its assets and those `beside` it, a job for each selection of nodes, resources
     and the executor."""
     return dg.Definitions(
         assets=[*build_assets(graph), *beside],
-        jobs=[_job(name, nodes) for name, nodes in jobs.items()],
+        jobs=[*(_job(name, nodes) for name, nodes in jobs.items()), *jobs_beside],
         resources=resources(),
         executor=marin_executor,
         loggers={"console": short_console},

@@ -14,43 +14,19 @@ import dagster as dg
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.metadata.materialization import materialization_metadata
+from marin_assets.assets.newest_versions import tags_of, versions_of_partitions
 from marin_assets.assets.version_tags import DATA_VERSION, DRIFT, version_tags
 from marin_assets.plan.node_drift import drift_of, input_digests
-from marin_assets.plan.partition_states import partition_states
 from marin_assets.plan.plan import Planned
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, Kind, describe
 from marin_resources.orchestrator.event_batches import report_together
-from marin_resources.orchestrator.newest_tags import newest_tags
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Observed, Output
-from marin_resources.storage.output.states import State
 from marin_resources.storage.output.store import Store
 
 AT_ONCE = 500
 """Outputs that are looked at and reported together. A process that is killed leaves its last batch to the next one."""
-
-
-def find_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> tuple[list[Node], list[str]]:
-    """The nodes, and the nodes of partitions, that are complete in the store and unknown to Dagster; inputs first.
-
-    And a sentence for each output with a damaged control file. `nodes` are in the order of their graph. Raises
-    UnavailableError.
-    """
-    whole = [node for node in nodes if node.step.partitions is None]
-    looked = store.look([node.output for node in whole])
-    complete = [node for node in whole if looked[node.output].done]
-    tags = _newest_tags(instance, complete)
-    found: list[Node] = []
-    damaged = [damage for node in whole if (damage := looked[node.output].damage)]
-    for node in nodes:
-        if node.step.partitions is not None:
-            states = partition_states(node, store)
-            damaged += [each.error for each in states if each.state is State.BLOCKED]
-            found += _unknown_partitions(instance, node, [each.key for each in states if each.state is State.COMPLETE])
-        elif looked[node.output].done and tags.get(node.name, {}).get(DATA_VERSION) != node.version.hash:
-            found.append(node)
-    return found, damaged
 
 
 def report_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Iterator[Node]:
@@ -75,7 +51,7 @@ def report_reused(
     `looked`: those whose files were read.
     """
     whole = [item for item in reused if item.node.key is None]
-    tags = _newest_tags(instance, [item.node for item in whole])
+    tags = tags_of(instance, [item.node for item in whole])
     told = [item for item in whole if _shows_another(tags.get(item.node.name, {}), item)]
     read = store.look(item.node.output for item in told if item.node.output not in looked)
     events = [_reused(item, graph, store, {**looked, **read}[item.node.output]) for item in told]
@@ -124,17 +100,7 @@ def materialization_of(
     )
 
 
-def _newest_tags(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> dict[str, Mapping[str, str]]:
-    """Name of a node -> the tags of its asset's newest materialization."""
-    names = {asset_key(node): node.name for node in nodes}
-    return {names[key]: tags for key, tags in newest_tags(instance, list(names)).items()}
-
-
 def _unknown_partitions(instance: dg.DagsterInstance, node: Node, complete: Sequence[str]) -> list[Node]:
     """Those of the complete partitions of a node that are not known to Dagster at this version."""
-    if not complete:
-        return []
-    tags = instance.event_log_storage.get_latest_tags_by_partition(
-        asset_key(node), dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION]
-    )
-    return [node.at(key) for key in complete if tags.get(key, {}).get(DATA_VERSION) != node.version.hash]
+    versions = versions_of_partitions(instance, node)
+    return [node.at(key) for key in complete if versions.get(key) != node.version.hash]

@@ -24,12 +24,13 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from marin_resources.orchestrator.databases import OPTIONAL_BASE_DIR, ensure_database, is_complete
 from marin_resources.orchestrator.event_batches import StoredInBatches
 from marin_resources.orchestrator.marked_failures import FailuresWhenMarked
+from marin_resources.orchestrator.wiped_partitions import PartitionsWiped
 
 KEPT = 8
 """Open databases: one for each run, and the index. A web server reads more runs than this, one after the other."""
 
 
-class KeptSqliteEventLogStorage(StoredInBatches, FailuresWhenMarked, SqliteEventLogStorage):
+class KeptSqliteEventLogStorage(StoredInBatches, PartitionsWiped, FailuresWhenMarked, SqliteEventLogStorage):
     """`event_log_storage` of a dagster.yaml. Without `base_dir`, where Dagster has it: DAGSTER_HOME/history/runs."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:

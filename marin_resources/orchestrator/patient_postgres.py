@@ -35,6 +35,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from marin_resources.orchestrator.event_batches import StoredInBatches
 from marin_resources.orchestrator.marked_failures import FailuresWhenMarked
 from marin_resources.orchestrator.patience import patience_s
+from marin_resources.orchestrator.wiped_partitions import PartitionsWiped
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
 KEPT_CONNECTIONS = 5
@@ -90,7 +91,7 @@ class PatientRunStorage(_Patient, PostgresRunStorage):  # type: ignore[misc]
         _when_it_is_back(lambda: super(PatientRunStorage, self).handle_run_event(run_id, event, update_timestamp))
 
 
-class PatientEventLogStorage(FailuresWhenMarked, _Patient, StoredInBatches, PostgresEventLogStorage):  # type: ignore[misc]
+class PatientEventLogStorage(FailuresWhenMarked, _Patient, StoredInBatches, PartitionsWiped, PostgresEventLogStorage):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.enable()
         self._asset_columns: set[str] = set()

@@ -50,6 +50,11 @@ class Mark:
         parts = (self.digest, self.attempt, self.files, self.bytes, self.finished_s)
         return ".".join(map(str, (f"{self.name}-{self.version}", *parts)))
 
+    @property
+    def fits(self) -> bool:
+        """Whether its file can have this name."""
+        return len(self.name.rpartition("/")[2].encode()) <= MAX_NAME_BYTES
+
     def is_of(self, output: Output) -> bool:
         """Whether it is of this very version: six digits can collide."""
         return self.digest == output.identity[:DIGITS]
@@ -77,7 +82,7 @@ def seconds_of(record: Mapping[str, Any]) -> int:
 
 def write_mark(prefix: str, mark: Mark) -> None:
     """Write the marker, if the name is not too long for one. Raises UnavailableError."""
-    if len(mark.name.rpartition("/")[2].encode()) > MAX_NAME_BYTES:
+    if not mark.fits:
         return
     try:
         control.write(join(prefix, FOLDER, mark.file), b"", expected=None)
@@ -104,6 +109,11 @@ def list_marks(prefix: str) -> list[Mark]:
     """Every marker below the prefix, by one listing, in no order."""
     found = map(_parse, names_below(join(prefix, FOLDER)))
     return [mark for mark in found if mark is not None]
+
+
+def output_path_in(file: str) -> str:
+    """The path below the prefix of the output whose marker this is, unless its step has an override."""
+    return file.rsplit(".", NUMBERS + 1)[0]
 
 
 def _parse(file: str) -> Mark | None:

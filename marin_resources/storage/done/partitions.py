@@ -20,7 +20,7 @@ from marin_resources.output import Output
 from marin_resources.partition_key import key_of, segment_of
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
-from marin_resources.storage.files import names_in, remove
+from marin_resources.storage.files import names_below, names_in, remove
 from marin_resources.storage.paths import join
 
 FOLDER = ".marin/done"
@@ -38,15 +38,20 @@ class Done:
     """Seconds since 1970."""
 
 
-def mark_done(prefix: str, output: Output, record: Mapping[str, Any]) -> None:
-    """Write the marker of a complete partition with this record. Raises UnavailableError."""
+def file_of(output: Output, record: Mapping[str, Any]) -> str:
+    """The path below the folder of markers of the marker of a complete partition with this record."""
     assert output.partition is not None
     size = record.get("manifest") or {}
     finished_s = int(datetime.fromisoformat(record["finished_at"]).timestamp()) if record.get("finished_at") else 0
     parts = (output.identity[:DIGITS], size.get("files") or 0, size.get("bytes") or 0, finished_s)
     name = ".".join(map(str, (segment_of(output.partition), *parts)))
+    return join(f"{output.name}-{output.version}", name)
+
+
+def mark_done(prefix: str, output: Output, record: Mapping[str, Any]) -> None:
+    """Write the marker of a complete partition with this record. Raises UnavailableError."""
     try:
-        control.write(join(_folder(prefix, output), name), b"", expected=None)
+        control.write(join(prefix, FOLDER, file_of(output, record)), b"", expected=None)
     except ConflictError:
         return  # another run has written the same
 
@@ -79,6 +84,16 @@ def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:
             files, size, finished_s = map(int, parts[1:])
             found[key] = Done(files=files, bytes=size, finished_s=finished_s)
     return found
+
+
+def list_files(prefix: str) -> list[str]:
+    """The markers of all partitions below the prefix: their paths below the folder of markers, by one listing."""
+    return [file for file in names_below(join(prefix, FOLDER)) if _segment_in(file.rpartition("/")[2]) is not None]
+
+
+def output_path_in(file: str) -> str:
+    """The path below the prefix of the partition whose marker this is, unless its step has an override."""
+    return file.rsplit(".", 4)[0]
 
 
 def _segment_in(name: str) -> str | None:

@@ -15,9 +15,10 @@ from toy_steps import calls, toy
 
 from marin_assets import dynamic
 from marin_assets.assets.assemble import definitions_of
+from marin_assets.assets.differences import differences
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.run import run_graph
-from marin_assets.assets.sync import find_unknown, report_unknown
+from marin_assets.assets.sync import report_unknown
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_resources.storage.output.store import Store
@@ -42,9 +43,9 @@ def compute(graph: Graph, store: Store) -> None:
 def sync(graph: Graph, store: Store) -> list[str]:
     """The labels of what Dagster did not know, and does now."""
     with dg.DagsterInstance.get() as instance:
-        unknown, damaged = find_unknown(instance, list(graph), store)
-        assert damaged == []
-        return [node.output.label for node in report_unknown(instance, unknown, store)]
+        found = differences(instance, list(graph), store)
+        assert found.damaged == found.vanished == []
+        return [node.output.label for node in report_unknown(instance, found.unknown, store)]
 
 
 def materializations(graph: Graph) -> dict[str, dg.AssetMaterialization]:
@@ -145,7 +146,7 @@ def test_an_output_that_vanishes_in_between_is_left_out(store: Store, dagster_ho
     graph = build_graph(chain())
     compute(graph, store)
     with dg.DagsterInstance.get() as instance:
-        unknown, _ = find_unknown(instance, list(graph), store)
+        unknown = differences(instance, list(graph), store).unknown
         shutil.rmtree(store.locate(unknown[0].output))
         assert [node.name for node in report_unknown(instance, unknown, store)] == ["toy/b"]
 
@@ -156,6 +157,7 @@ def test_a_damaged_output_is_named_and_the_others_are_synced(store: Store, dagst
     a = next(iter(graph))
     Path(store.locate(a.output), ".executor_info").write_text("{")
     with dg.DagsterInstance.get() as instance:
-        unknown, [damage] = find_unknown(instance, list(graph), store)
-    assert [node.name for node in unknown] == ["toy/b"]
+        found = differences(instance, list(graph), store)
+    assert [node.name for node in found.unknown] == ["toy/b"]
+    [damage] = found.damaged
     assert store.locate(a.output) in damage

@@ -1,0 +1,90 @@
+"""The differences between the store and Dagster's history: what Dagster does not know, and what has vanished.
+
+In:  nodes and their store.   Out: the nodes that differ.   Written: the markers that complete outputs lack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from marin_assets.assets.newest_versions import tags_of, versions_of_partitions
+from marin_assets.assets.version_tags import DATA_VERSION
+from marin_assets.plan.partition_states import partition_states
+from marin_assets.plan.prepare import EXACT_UP_TO
+from marin_assets.step.graph import Node
+from marin_assets.step.values import ConfigError
+from marin_resources.output import Observed, Output
+from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.index.look import look_in_bulk
+from marin_resources.storage.output.states import UNFINISHED, State, state_of
+from marin_resources.storage.output.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """Nodes, and nodes of partitions, inputs first."""
+
+    unknown: list[Node] = field(default_factory=list)
+    """Complete in the store, and Dagster's newest materialization is of another version, or there is none."""
+    vanished: list[Node] = field(default_factory=list)
+    """Dagster's newest materialization is of this version, and the store has no complete output, nor a process that
+    computes it."""
+    damaged: list[str] = field(default_factory=list)
+    """A sentence for each output with a damaged control file. What Dagster shows of it is left as it is."""
+
+    def add(self, node: Node, state: State, known: bool) -> None:
+        if state is State.COMPLETE and not known:
+            self.unknown.append(node)
+        elif state in UNFINISHED and known:
+            self.vanished.append(node)
+
+
+def differences(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Differences:
+    """Compare what the store has of these nodes, in the order of their graph, with Dagster's history.
+
+    Raises UnavailableError.
+    """
+    whole = [node for node in nodes if node.step.partitions is None]
+    looked = _look(store, [node.output for node in whole])
+    tags = tags_of(instance, whole)
+    found = Differences()
+    for node in nodes:
+        if node.step.partitions is not None:
+            _add_partitions(found, instance, node, store)
+            continue
+        seen = looked[node.output]
+        if seen.damage:
+            found.damaged.append(seen.damage)
+        found.add(node, state_of(seen), tags.get(node.name, {}).get(DATA_VERSION) == node.version.hash)
+    return found
+
+
+def _look(store: Store, outputs: Iterable[Output]) -> Mapping[Output, Observed]:
+    """As a plan looks: few outputs file by file, many by their markers."""
+    wanted = list(outputs)
+    if len(wanted) <= EXACT_UP_TO:
+        return store.look(wanted)
+    return look_in_bulk(store, wanted, CompleteOutputs(store.prefix))
+
+
+def _add_partitions(found: Differences, instance: dg.DagsterInstance, node: Node, store: Store) -> None:
+    versions = versions_of_partitions(instance, node)
+    known = [key for key, version in versions.items() if version == node.version.hash]
+    for each in partition_states(node, store, known):
+        if each.state is State.BLOCKED:
+            found.damaged.append(each.error)
+        elif _has_key(node, each.key):
+            found.add(node.at(each.key), each.state, versions.get(each.key) == node.version.hash)
+
+
+def _has_key(node: Node, key: str) -> bool:
+    """Whether the set of a node's partitions has this key. Dagster does not show a key that was removed from it."""
+    assert node.step.partitions is not None
+    try:
+        node.step.partitions.require(key)
+    except ConfigError:
+        return False
+    return True

@@ -1,0 +1,120 @@
+"""The job `plan` of the code location: what a run would do, and why, shown on the page of the job's own run.
+
+In:  a selection of steps, by default all.   Out: a table of the groups, the DAG, and where the plan is as a page.
+Written: that page, <prefix>/.marin/plans/<run>.html.
+
+It computes the plan and starts nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+from pydantic import Field
+
+from marin_resources.orchestrator.links import link_to
+from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.paths import join
+
+if TYPE_CHECKING:
+    from marin_assets.plan.plan import Planned
+    from marin_assets.step.graph import Node
+
+NAME = "plan"
+FOLDER = ".marin/plans"
+"""Below the prefix."""
+MAX_PICTURE_BYTES = 300_000
+"""A larger picture is on the page alone: metadata are stored in Dagster's database."""
+
+log = logging.getLogger(__name__)
+
+
+class PlanConfig(dg.Config):
+    selection: list[str] = Field(
+        default=[], description="Steps: part of a name, or Dagster's syntax; +A with all inputs of A. Empty: all."
+    )
+    experiment: str | None = Field(default=None, description="The steps of this experiment alone.")
+
+
+def plan_jobs(names: Collection[str]) -> list[dg.JobDefinition]:
+    """The job; none, and a warning, if one of these jobs has its name."""
+    if NAME not in names:
+        return [plan_job]
+    log.warning(
+        "The experiment %r has the name of the job that shows a plan, so that job is left out. Rename the experiment's "
+        "file to have both.",
+        NAME,
+    )
+    return []
+
+
+@dg.op(name="show_plan", out=dg.Out(dg.Nothing), description="What would run, and why.")
+def show_plan(context: dg.OpExecutionContext, config: PlanConfig, store: StoreResource) -> None:
+    # late, for their weight: every load of the code location imports this module
+    from marin_assets.plan.shown.page import page_of
+    from marin_assets.plan.shown.text import summary_of
+    from marin_assets.step.values import ConfigError
+    from marin_resources.orchestrator.run_launcher import process_tag
+    from marin_resources.storage.files import write_bytes
+
+    context.instance.add_run_tags(context.run_id, process_tag(context.run_id))  # as the executor of steps does
+    try:
+        prefix, planned = _planned(context.instance, config, store)
+    except (ConfigError, UnavailableError) as error:
+        raise dg.Failure(str(error), allow_retries=False) from None
+    context.log.info(summary_of(planned))
+    path = join(prefix, FOLDER, f"{context.run_id}.html")
+    write_bytes(path, page_of(planned, prefix, config.experiment or "all steps").encode())
+    context.add_output_metadata({**_shown(planned), "page": link_to(path)})
+
+
+@dg.job(
+    name=NAME,
+    description="What a run of the selected steps would do, and why. It starts nothing: see the output of `show_plan`.",
+    executor_def=dg.in_process_executor,
+)
+def plan_job() -> None:
+    show_plan()
+
+
+def _planned(instance: dg.DagsterInstance, config: PlanConfig, resource: StoreResource) -> tuple[str, list[Planned]]:
+    from marin_assets.plan.code_location import select_nodes
+    from marin_assets.plan.prepare import prepare_plan
+    from marin_assets.step.graph import build_graph
+
+    store = resource.store()
+    _, selected = select_nodes(config.selection, config.experiment)
+    graph = build_graph([node.step for node in selected])
+    outputs = _outputs(instance, [graph[node.step] for node in selected])
+    return store.prefix, prepare_plan(graph, store, outputs)
+
+
+def _outputs(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> list[Node]:
+    """A node for each output, and for each partition that the sets have now."""
+    from marin_assets.plan.partition_runs import runs_of
+
+    now = datetime.now(UTC)
+    keys_now = cache(lambda partitions: partitions.keys_now(now, instance.get_dynamic_partitions))
+    runs = runs_of(nodes, lambda node: keys_now(node.step.partitions), keys_now)
+    return [node for run in runs for node in run.outputs()]
+
+
+def _shown(planned: Sequence[Planned]) -> dict[str, Any]:
+    """What the page of the run shows."""
+    from base64 import b64encode
+
+    from marin_assets.plan.shown.markdown import table_of
+    from marin_assets.plan.shown.picture import image_of
+    from marin_assets.plan.shown.text import summary_of
+
+    shown: dict[str, Any] = {"plan": summary_of(planned), "groups": dg.MetadataValue.md(table_of(planned))}
+    image = b64encode(image_of(planned).encode()).decode()
+    if image and len(image) <= MAX_PICTURE_BYTES:
+        shown["picture"] = dg.MetadataValue.md(f"![plan](data:image/svg+xml;base64,{image})")
+    return shown

@@ -1,0 +1,48 @@
+"""Let Dagster show as missing what has vanished from the store.
+
+In:  nodes whose newest materialization is of their version.   Out: those that Dagster shows as missing now.
+
+Dagster 1.13 has one event after which an asset is missing: the wipe, which its UI has as a button too. A
+materialization with other versions makes it outdated and no more, an observation of an asset that can be materialized
+is ignored, and a failed check leaves it fresh. A wipe hides the asset's earlier materializations and removes the
+results of its checks, which were those of the output that is gone; the logs of runs keep their events. Of an asset with
+partitions only those are wiped that have vanished: the history of the others stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import dagster as dg
+
+from marin_assets.assets.factory import asset_key
+from marin_assets.assets.sync import AT_ONCE, report_unknown
+from marin_assets.step.graph import Node
+from marin_resources.orchestrator.wiped_partitions import wipe_partitions
+from marin_resources.storage.output.states import UNFINISHED, state_of
+from marin_resources.storage.output.store import Store
+
+
+def forget_vanished(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Iterator[Node]:
+    """Wipe these nodes, and yield them. What is complete again, or is being computed again, is left out.
+
+    A run may complete an output, and report it, right before the wipe. So it is looked at afterwards too, and reported
+    again.
+    """
+    for begin in range(0, len(nodes), AT_ONCE):
+        some = nodes[begin : begin + AT_ONCE]
+        looked = store.look(node.output for node in some)
+        gone = [node for node in some if state_of(looked[node.output]) in UNFINISHED]
+        _wipe(instance, gone)
+        back = set(report_unknown(instance, gone, store))
+        yield from (node for node in gone if node not in back)
+
+
+def _wipe(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> None:
+    instance.wipe_assets([asset_key(node) for node in nodes if node.key is None])
+    keys: dict[dg.AssetKey, list[str]] = {}
+    for node in nodes:
+        if node.key is not None:
+            keys.setdefault(asset_key(node), []).append(node.key)
+    for asset, some in keys.items():
+        wipe_partitions(instance, asset, some)

@@ -1,0 +1,100 @@
+"""All outputs below a prefix, found without knowing any step: each folder that has a status.
+
+In:  a prefix.   Out: its outputs, each with its record.   Written: nothing.
+
+The status of a folder is read before the folder is listed, so that what an output holds is never listed. Partitions are
+folders below that of their version, which has no status.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from marin_resources.output import Output, Status, identity_of
+from marin_resources.partition_key import key_of
+from marin_resources.storage.files import folders_in
+from marin_resources.storage.output.commit import recorded
+from marin_resources.storage.output.status import read_status
+from marin_resources.storage.paths import is_local, join
+from marin_resources.versioned_json import ControlFileError
+
+THREADS = 32
+DIGITS = 6
+"""Of a version, in a path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A folder with a status."""
+
+    path: str
+    status: Status | None
+    """None if it cannot be read."""
+    output: Output | None = None
+    """Of a complete output whose record says what it is, and that is where its record says."""
+    record: Mapping[str, Any] | None = None
+    damage: str = ""
+
+
+def walk(prefix: str) -> Iterator[Found]:
+    """Every output below the prefix, in no order. Raises UnavailableError."""
+    seen: set[str] = set()
+    folders = [prefix]
+    with ThreadPoolExecutor(THREADS) as pool:
+        while folders:
+            below: list[str] = []
+            for found, inside in pool.map(lambda folder: _visit(prefix, folder), _new(folders, seen)):
+                if found is not None:
+                    yield found
+                below += inside
+            folders = below
+
+
+def found_at(prefix: str, path: str) -> Found | None:
+    """The output in this folder; None if the folder has no status. Raises UnavailableError."""
+    try:
+        status = read_status(path)
+        if status is not Status.SUCCESS:
+            return None if status is None else Found(path=path, status=status)
+        record = recorded(path, status)
+    except ControlFileError as error:
+        return Found(path=path, status=None, damage=str(error))
+    output = None if record is None else _output_of(record, path.removeprefix(prefix).strip("/"))
+    return Found(path=path, status=status, output=output, record=record)
+
+
+def _visit(prefix: str, folder: str) -> tuple[Found | None, list[str]]:
+    """What is in a folder: an output, or folders that are still to be visited."""
+    if folder != prefix and (found := found_at(prefix, folder)) is not None:
+        return found, []
+    return None, [join(folder, name) for name in folders_in(folder) if not name.startswith(".")]
+
+
+def _new(folders: list[str], seen: set[str]) -> list[str]:
+    """Those that were not visited yet: links on a disk may lead in a circle."""
+    found = []
+    for folder in folders:
+        place = os.path.realpath(folder) if is_local(folder) else folder
+        if place not in seen:
+            seen.add(place)
+            found.append(folder)
+    return found
+
+
+def _output_of(record: Mapping[str, Any], relative: str) -> Output | None:
+    """The output with this record, if it lies at this path below the prefix: a copy elsewhere is another output."""
+    version, override = record.get("version"), record.get("override_output_path")
+    if not version or not isinstance(name := version.get("name"), str):
+        return None
+    whole = identity_of(version)
+    digits = hashlib.md5(json.dumps(version, sort_keys=True).encode()).hexdigest()[:DIGITS]
+    output = Output(name=name, version=digits, identity=whole, override=override)
+    if record.get("partition") is not None and (key := key_of(relative.rpartition("/")[2])) is not None:
+        output = output.at(key)
+    return output if output.relative().strip("/") == relative else None
