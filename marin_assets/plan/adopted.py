@@ -6,15 +6,17 @@ And the facts that the record of an adopted output has of its own step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marin_assets.plan.known_partitions import with_partitions
 from marin_assets.step.graph import Graph, Node
 from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.site import Site
-from marin_resources.storage.adoption.source import Source
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+
+if TYPE_CHECKING:
+    from marin_resources.storage.adoption.source import Source
 
 
 def unwaited_inputs(node: Node) -> dict[str, Output]:
