@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from datetime import timedelta
+from typing import Any
 
 import one_output
 import pytest
@@ -30,6 +31,7 @@ TERMS = Terms(by="tester", grace=timedelta(0), why="a test")
 COLLECT = """
 import sys
 from datetime import timedelta
+from typing import Any
 from marin_resources.output import Output
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
@@ -130,11 +132,20 @@ def test_an_output_with_another_one_inside_is_not_purged(disk_or_gcs_prefix: str
     assert bring_back(store, path)
 
 
-STORES = ["disk_prefix", pytest.param("gcs_prefix", marks=pytest.mark.long)]
+def on_stores(points: tuple[str, ...], quick: tuple[str, ...]) -> list[Any]:
+    """Each point on a disk and on GCS; those of `quick` on a disk in the quick tests."""
+    every = [(store, point) for store in ("disk", "gcs") for point in points]
+    is_quick = [store == "disk" and point in quick for store, point in every]
+    marks = [() if each else (pytest.mark.long,) for each in is_quick]
+    return [
+        pytest.param(f"{store}_prefix", point, id=f"{store}, {point}", marks=mark)
+        for (store, point), mark in zip(every, marks, strict=True)
+    ]
 
 
-@pytest.mark.parametrize("store_of", STORES)
-@pytest.mark.parametrize("point", fault_points.OF_A_COLLECTION)
+@pytest.mark.parametrize(
+    ("store_of", "point"), on_stores(fault_points.OF_A_COLLECTION, ("collection noted", "status removed"))
+)
 def test_killed_while_it_collects_it_has_lost_nothing(
     request: pytest.FixtureRequest, store_of: str, point: str
 ) -> None:
@@ -149,8 +160,9 @@ def test_killed_while_it_collects_it_has_lost_nothing(
     assert list_collected(store.prefix) == []
 
 
-@pytest.mark.parametrize("store_of", STORES)
-@pytest.mark.parametrize("point", fault_points.OF_A_PURGE)
+@pytest.mark.parametrize(
+    ("store_of", "point"), on_stores(fault_points.OF_A_PURGE, ("data half removed", "commit removed"))
+)
 def test_a_purge_that_was_killed_is_ended_by_the_next(
     request: pytest.FixtureRequest, store_of: str, point: str
 ) -> None:
