@@ -6,8 +6,6 @@ Written: that page, <prefix>/.marin/plans/<run>.html.
 It computes the plan and starts nothing.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -83,7 +81,7 @@ def plan_job() -> None:
     show_plan()
 
 
-def _planned(instance: dg.DagsterInstance, config: PlanConfig, resource: StoreResource) -> tuple[str, list[Planned]]:
+def _planned(instance: dg.DagsterInstance, config: PlanConfig, resource: StoreResource) -> tuple[str, list["Planned"]]:
     from marin_assets.plan.code_location import select_nodes
     from marin_assets.plan.prepare import prepare_plan
     from marin_assets.step.graph import build_graph
@@ -95,7 +93,7 @@ def _planned(instance: dg.DagsterInstance, config: PlanConfig, resource: StoreRe
     return store.prefix, prepare_plan(graph, store, outputs)
 
 
-def _outputs(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> list[Node]:
+def _outputs(instance: dg.DagsterInstance, nodes: Sequence["Node"]) -> list["Node"]:
     """A node for each output, and for each partition that the sets have now."""
     from marin_assets.plan.partition_runs import runs_of
 
@@ -105,7 +103,7 @@ def _outputs(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> list[Node]:
     return [node for run in runs for node in run.outputs()]
 
 
-def _shown(planned: Sequence[Planned]) -> dict[str, Any]:
+def _shown(planned: Sequence["Planned"]) -> dict[str, Any]:
     """What the page of the run shows."""
     from base64 import b64encode
 

@@ -32,7 +32,7 @@ from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
 from marin_resources.ray_tpu.fleet.fleet import store_at
-from marin_resources.settings import SettingError
+from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import Store
@@ -163,6 +163,7 @@ def plan_or_materialize(
     if options.dry_run:
         require_reachable(store.prefix)
     else:
+        ensure_dagster_home()
         write_record(job)
     planned = prepare_plan(graph, store, [node for run in runs for node in run.outputs()])
     if options.dry_run:

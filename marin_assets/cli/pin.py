@@ -110,4 +110,7 @@ def _refuse_useless(options: argparse.Namespace) -> None:
     if not options.step:
         raise OptionError("marin pin: got no step, expected at least one, or --list.")
     if not (options.why or "").strip():
-        raise OptionError('marin pin: got no reason, expected --why "…": whoever frees storage next year will ask.')
+        names = ", ".join(options.step)
+        raise OptionError(
+            f'marin pin: got no reason for {names}, expected --why "…": who frees storage next year will ask.'
+        )

@@ -29,6 +29,7 @@ from marin_assets.plan.prepare import prepare_plan
 from marin_assets.plan.saved import read_plan, require_unchanged
 from marin_assets.plan.shown.text import lines_of, summary_of
 from marin_resources.ray_tpu.fleet.fleet import store_at
+from marin_resources.settings import ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.output.store import Store
 
@@ -77,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_here(chosen: Chosen, planned: Sequence[Planned], store: Store, options: argparse.Namespace) -> int:
     job = Job(name=chosen.name, graph=chosen.graph, store=store, runs=chosen.runs, of_job=chosen.of_job)
+    ensure_dagster_home()
     write_record(job)
     return carry_out(job, planned, options)
 

@@ -16,6 +16,8 @@ from marin_resources.output import Output
 
 DRAWN = 60
 """Nodes in the picture. More would be a picture that nobody reads."""
+IMAGE_WIDTH = 1000
+"""Pixels of an image, at most: Dagster cuts what is wider than its dialogue."""
 LISTED = 20
 """Names in the tooltip of a node."""
 
@@ -58,9 +60,11 @@ def image_of(planned: Sequence[Planned]) -> str:
     svg = draw_dag([_node(steps, {}) for steps in drawn])
     size = re.search(r'viewBox="0 0 (\d+) (\d+)"', svg)
     assert size is not None
+    scale = min(1.0, IMAGE_WIDTH / int(size[1]))
+    width, height = (round(scale * int(pixels)) for pixels in size.groups())
     opening, _, rest = svg.partition(">")
     return (
-        f'{opening} xmlns="http://www.w3.org/2000/svg" width="{size[1]}" height="{size[2]}">'
+        f'{opening} xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
         f"<style>text{{font-family:system-ui,sans-serif}}{STYLE}</style>{rest}"
     )
 

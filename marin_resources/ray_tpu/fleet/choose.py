@@ -81,8 +81,8 @@ def _slices(cluster: Cluster) -> str:
 def _in_region_of(needs: Needs, able: Sequence[Member], fleet: Fleet) -> list[Member]:
     """The clusters in whose region all buckets are that the config names, and those of inputs that no region has below
     its prefix: such an input was adopted, and is read where it is. Raises NoSiteError."""
-    adopted = (path for path in needs.places.values() if "://" in path and fleet.region_of(path) is None)
-    urls = [*needs.urls, *adopted]
+    read = (path for name, path in needs.places.items() if name in needs.external and "://" in path)
+    urls = [*needs.urls, *(path for path in read if fleet.region_of(path) is None)]
     foreign = {member.name: foreign_to(member.cluster.region, urls) for member in able}
     near = [member for member in able if not foreign[member.name]]
     if near:

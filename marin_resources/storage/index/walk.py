@@ -89,12 +89,19 @@ def _new(folders: list[str], seen: set[str]) -> list[str]:
 
 def _output_of(record: Mapping[str, Any], relative: str) -> Output | None:
     """The output with this record, if it lies at this path below the prefix: a copy elsewhere is another output."""
-    version, override = record.get("version"), record.get("override_output_path")
-    if not version or not isinstance(name := version.get("name"), str):
+    key = None if record.get("partition") is None else key_of(relative.rpartition("/")[2])
+    name, _, digits = (relative if key is None else relative.rpartition("/")[0]).rpartition("-")
+    identity, version = record.get("identity"), record.get("version")
+    if version:
+        name, digits = str(version.get("name")), hashlib.md5(_text(version)).hexdigest()[:DIGITS]
+        whole = Output(name=name, version=digits, identity=identity_of(version))
+        identity = identity or (whole if key is None else whole.at(key)).identity
+    if not identity or not name:
         return None
-    whole = identity_of(version)
-    digits = hashlib.md5(json.dumps(version, sort_keys=True).encode()).hexdigest()[:DIGITS]
-    output = Output(name=name, version=digits, identity=whole, override=override)
-    if record.get("partition") is not None and (key := key_of(relative.rpartition("/")[2])) is not None:
-        output = output.at(key)
+    override = record.get("override_output_path")
+    output = Output(name=name, version=digits, identity=identity, partition=key, override=override)
     return output if output.relative().strip("/") == relative else None
+
+
+def _text(version: Mapping[str, Any]) -> bytes:
+    return json.dumps(version, sort_keys=True).encode()

@@ -34,6 +34,7 @@ def test_a_stage_has_a_job_of_all_that_it_makes(tmp_path: Path) -> None:
         "stage_download": ["web/raw"],
         "stage_download__drops": ["drops/raw"],
         "stage_download__keys": ["langs/raw"],
+        "plan": [],
     }
     assert jobs["stage_download"].description == "Everything that the stage download makes."
 

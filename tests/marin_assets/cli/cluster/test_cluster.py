@@ -29,7 +29,7 @@ def closed_port() -> int:
             [],
             "marin cluster: got no verb, expected one of 'local', 'preempt', 'jobs', 'logs', 'stop-job', 'auth', ",
         ),
-        (["stop"], "marin cluster: got 'stop' as the verb, expected one of 'local', "),
+        (["stop"], "marin cluster: got 'stop' as the verb, did you mean 'stop-job'?"),
         (["local"], "marin cluster local: the following arguments are required: what."),
         (["local", "start"], "marin cluster local: argument what: invalid choice: 'start'"),
         (["local", "up", "--cpus", "0"], "--cpus is 0, expected 1 or more"),

@@ -10,7 +10,6 @@ from typing import Any
 
 import object_stores
 import pytest
-from marin_resources.storage.output.done import marked_partitions
 from one_adoption import adopt_it, by_hand, in_a_process, start, take_back
 from one_output import X, claim, make, output, read, snapshot, write
 
@@ -21,6 +20,7 @@ from marin_resources.storage.adoption.adopt import adopt, is_adopted_from
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.source import find_source
 from marin_resources.storage.control import control
+from marin_resources.storage.done.partitions import marked_partitions
 from marin_resources.storage.files import remove, remove_folder, sizes_below
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output import attempts, commit, record, status

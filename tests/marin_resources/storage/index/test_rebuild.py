@@ -99,12 +99,13 @@ def test_marins_outputs_are_marked_where_their_record_says_what_they_are(any_pre
     for path, written in (
         (known.relative(), {"name": known.name, "version": version, "config": {}}),
         ("raw/older-123456", {"name": "raw/older", "config": {}}),
+        ("raw/identified-123456", {"name": "raw/identified", "identity": "a" * 64}),
         ("copy/of/raw/of-marin-000000", {"name": known.name, "version": version}),
     ):
         write_bytes(join(any_prefix, path, record.NAME), json.dumps(written).encode())
         write_bytes(join(any_prefix, path, status.NAME), Status.SUCCESS.encode())
     rebuilt = rebuild_marks(any_prefix)
-    assert (rebuilt.complete, rebuilt.written) == (3, 1)
+    assert (rebuilt.complete, rebuilt.written) == (4, 2)
     assert sorted(path.removeprefix(any_prefix) for path in rebuilt.unknown) == [
         "/copy/of/raw/of-marin-000000",
         "/raw/older-123456",
