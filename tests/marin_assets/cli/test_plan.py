@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from location import Location
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.step.step import Step
+from marin_resources.settings import project_root
 from marin_resources.storage.files import remove, remove_folder
 from marin_resources.storage.paths import join
 
@@ -131,3 +133,30 @@ def test_a_damaged_plan_is_one_sentence(location: Location, marin: Marin, tmp_pa
     assert code == 2
     assert err.startswith(f"The plan {str(path)!r} ")
     assert err.count("\n") == 1
+
+
+def test_a_launched_plan_is_one_run_in_the_queue_of_what_is_not_complete(
+    location: Location, marin: Marin, dagster_home: Path
+) -> None:
+    shutil.copy(project_root() / ".dagster/dagster.yaml", dagster_home)
+    location.make("toy/data")
+    code, out, err = marin("run", location.name, "--launch")
+    assert code == 0, err
+    assert "No daemon is running for this instance, so it waits." in err
+    [run] = runs()
+    assert out == f"run: {run.run_id}\n"
+    assert run.status is dg.DagsterRunStatus.QUEUED
+    assert run.job_name == location.name
+    assert "marin/user" in run.tags
+    assert run.asset_selection == {key_of(location, f"toy/{name}") for name in ("tokens", "model", "database")}
+
+
+def test_what_is_complete_or_forced_or_of_a_script_is_not_launched(
+    made: Location, marin: Marin, dagster_home: Path, tmp_path: Path
+) -> None:
+    code, out, _ = marin("run", made.name, "toy/model", "--launch")
+    assert (code, out) == (0, "All is complete, so nothing is launched.\n")
+    code, _, err = marin("run", made.name, "toy/model", "--force", "toy/model", "--launch")
+    assert code == 2
+    assert "got --launch and --force" in err
+    assert runs() == []
