@@ -22,8 +22,11 @@ def withdraw_forced(planned: Sequence[Planned], store: Store) -> None:
     # late, for its weight: most runs force nothing
     from marin_resources.storage.collect.again import withdraw_for_again
     from marin_resources.storage.collect.errors import KeptError
+    from marin_resources.storage.output.restore import bring_back
 
     for item in forced:
+        if item.observed.collected:
+            bring_back(store, store.locate(item.node.output))
         try:
             withdraw_for_again(store, item.node.output, by=user_name() or "someone", why="forced")
         except KeptError as error:

@@ -110,6 +110,8 @@ def plan(
         if kind is Kind.FAILED and action is Action.RUN and not rerun_failed:
             action = Action.BLOCKED
         damaged = damage(node) if action in (Action.RUN, Action.REUSE) and kind is not Kind.COLLECTED else None
+        if damaged is not None and kind is Kind.FORCED and not damaged.blocks:
+            damaged = None  # what a run would mend is withdrawn first
         if damaged is not None and action is Action.RUN:
             action, kind, reason = Action.BLOCKED if damaged.blocks else Action.REUSE, Kind.DAMAGED, ""
         actions[node.output] = action
@@ -164,7 +166,7 @@ def _decide(
         known = "complete, unverified: its record has no version" if unverified else "complete"
         kind = Kind.UNVERIFIED if unverified else Kind.ADOPTED if seen.adopted else Kind.COMPLETE
         return Action.REUSE, kind, ", ".join(filter(None, (known, describe_adopted(seen.record or {}))))
-    if seen.collected:
+    if seen.collected and not forced:
         return Action.REUSE, Kind.COLLECTED, "collected by marin gc, and comes back without computing"
     if seen.holder is not None:
         return Action.WAIT, Kind.HELD, f"being computed by {seen.holder.describe()}"
@@ -176,7 +178,7 @@ def _decide(
         if output not in actions and not (observed[output].done or observed[output].collected):
             return Action.BLOCKED, Kind.INPUT_MISSING, f"needs {label!r}, which is not complete and not selected"
     kind, reason = _why_run(node, seen, actions)
-    return Action.RUN, *((Kind.FORCED, "forced") if seen.done else (kind, reason))
+    return Action.RUN, *((Kind.FORCED, "forced") if seen.done or seen.collected else (kind, reason))
 
 
 def _made_from_adopted(node: Node, observed: Mapping[Output, Observed]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -12,8 +13,12 @@ import pytest
 from location import Location
 
 from marin_assets.assets.factory import asset_key
+from marin_assets.cli.forced import withdraw_forced
+from marin_assets.plan.plan import Action, Kind
+from marin_assets.plan.prepare import prepare_plan
 from marin_assets.step.step import Step
 from marin_resources.settings import project_root
+from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.files import remove, remove_folder
 from marin_resources.storage.paths import join
 
@@ -160,3 +165,16 @@ def test_what_is_complete_or_forced_or_of_a_script_is_not_launched(
     assert code == 2
     assert "got --launch and --force" in err
     assert runs() == []
+
+
+def test_a_collected_output_is_reused_and_computed_again_if_it_is_forced(made: Location, marin: Marin) -> None:
+    node = made.graph[step_of(made, "toy/model")]
+    withdraw(made.store, node.output, Terms(by="tester", grace=timedelta(days=7)))
+    code, out, _ = marin("plan", made.name, "toy/model")
+    assert (code, "collected by marin gc, and comes back without computing" in out) == (0, True)
+    [item] = prepare_plan(made.graph, made.store, [node], forced=[node.output])
+    assert (item.action, item.kind) == (Action.RUN, Kind.FORCED)
+    withdraw_forced([item], made.store)
+    assert not made.store.look([node.output])[node.output].done
+    [again] = prepare_plan(made.graph, made.store, [node])
+    assert again.action is Action.RUN
