@@ -92,6 +92,7 @@ def check(prefix: str, journal: Path, seconds: float) -> None:
         assert words == "".join(f"{name}{place} " for place in range(collected_race.LENGTH))
 
 
+@pytest.mark.long
 def test_on_a_disk(disk_prefix: str, tmp_path: Path) -> None:
     check(disk_prefix, tmp_path / "journal", seconds=60)
 

@@ -58,20 +58,21 @@ class Stored:
 
 
 class StoredOutputs:
-    """Of one prefix, as they were listed when this object was first asked."""
+    """Of one prefix, as they were listed when this object was first asked; the collected ones when it was made.
+
+    Who purges reads the notes before what is at work: an attempt that found an output complete, before that one was
+    collected, is then among the attempts at work.
+    """
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.complete = CompleteOutputs(prefix)
+        self.collected: list[Collected] = list_collected(prefix)
 
     @cached_property
     def all(self) -> list[Stored]:
         """Every output with a marker, in no order. One that was removed by hand is among them."""
         return [*map(_of_mark, self.complete.marks), *self._partitions]
-
-    @cached_property
-    def collected(self) -> list[Collected]:
-        return list_collected(self.prefix)
 
     @cached_property
     def by_path(self) -> Mapping[str, Stored]:

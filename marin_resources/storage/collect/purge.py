@@ -44,9 +44,9 @@ from marin_resources.storage.paths import join
 
 def purge(store: Store, note: Collected) -> int:
     """Remove a collected output for good; return the bytes that were removed. Whether its grace time is over, and
-    nothing needs it, is for the caller to know.
+    nothing needs it, is for the caller to know, who has read this very note before he looked.
 
-    Raises KeptError, ControlFileError and UnavailableError.
+    Raises KeptError, also if it was restored and collected again since, ControlFileError and UnavailableError.
     """
     path = store.locate(note.output)
     try:
@@ -55,7 +55,7 @@ def purge(store: Store, note: Collected) -> int:
         raise KeptError(f"its lease is held by {error.holder.describe()}") from None
     removed = False
     try:
-        removed_bytes = _purge(store, note.relative, path, held)
+        removed_bytes = _purge(store, note, path, held)
         removed = True
         return removed_bytes
     except (ConflictError, LeaseLostError):
@@ -69,10 +69,12 @@ def purge(store: Store, note: Collected) -> int:
             held.release()
 
 
-def _purge(store: Store, relative: str, path: str, held: Lease) -> int:
-    note = read_collected(store.prefix, relative)
+def _purge(store: Store, looked: Collected, path: str, held: Lease) -> int:
+    note = read_collected(store.prefix, looked.relative)
     if note is None:
         raise KeptError("it was restored, or removed by another process")
+    if note.generation != looked.generation:
+        raise KeptError("it was restored and collected again, or another purge has begun")
     found, now = status.read_status(path), commit.read_commit(path)
     if found is not None or not _is_ours(note, now):
         remove_collected(store.prefix, note)

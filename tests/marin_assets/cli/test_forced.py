@@ -57,6 +57,7 @@ def folder(prefix: str) -> str:
     return join(prefix, "a", name)
 
 
+@pytest.mark.long
 def test_a_forced_step_is_computed_again_and_what_reads_it_drifts(
     marin: Run, disk_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def marin(tmp_path: Path, dagster_home: Path, disk_prefix: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A command line in a process of its own, with something typed into its terminal."""
     monkeypatch.setenv("MARIN_PREFIX", disk_prefix)
+    monkeypatch.delenv("PYTHONBREAKPOINT", raising=False)  # a Ray that another test has started here sets it
     (tmp_path / "script.py").write_text(SCRIPT)
 
     def run(*words: str, typed: str = "") -> subprocess.CompletedProcess[str]:

@@ -249,3 +249,15 @@ def test_a_damaged_note_is_one_sentence(disk_prefix: str) -> None:
     with pytest.raises(ValueError, match="is not JSON"):
         list_collected(store.prefix)
     assert is_local(store.prefix)
+
+
+def test_what_was_restored_and_collected_again_is_not_purged_by_an_earlier_look(disk_or_gcs_prefix: str) -> None:
+    """A reader may have begun in between, which that look has not seen."""
+    store = made(disk_or_gcs_prefix)
+    looked = withdraw(store, X, TERMS)
+    assert bring_back(store, store.locate(X))
+    again = withdraw(store, X, TERMS)
+    with pytest.raises(KeptError, match="it was restored and collected again"):
+        purge(store, looked)
+    assert read(store.locate(X), "data.txt") == "data"
+    assert purge(store, again) > 0
