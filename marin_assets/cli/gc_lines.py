@@ -8,7 +8,7 @@ from typing import Any
 
 from marin_assets.plan.gc.actions import Done
 from marin_assets.plan.gc.cost import MakingCost
-from marin_assets.plan.gc.kept import count_kinds
+from marin_assets.plan.gc.kept import Reason, count_kinds
 from marin_assets.plan.gc.look import Look
 from marin_assets.plan.gc.proposals import Proposal, total_bytes
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
@@ -66,9 +66,14 @@ def json_of(found: Look) -> dict[str, Any]:
     return {
         "proposed": [_to_json(each) for each in proposed],
         "bytes": total_bytes(proposed),
-        "kept": {path: vars(reason) for path, reason in found.proposals.kept.items()},
+        "kept": {path: _reason_json(reason) for path, reason in found.proposals.kept.items()},
         "collected": collected_json(found.stored.collected),
     }
+
+
+def _reason_json(reason: Reason) -> dict[str, Any]:
+    since = reason.since.isoformat() if reason.since else None
+    return {"kind": reason.kind, "sentence": reason.sentence, "since": since}
 
 
 def collected_json(notes: Iterable[Collected]) -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from location import Location
 
+from marin_assets.assets.experiment_record import write_experiment
 from marin_assets.plan.experiments_folder import Experiments, load_experiments
 from marin_resources.output import Output, identity_of
 from marin_resources.storage.collect.pins import list_pins
@@ -48,6 +49,15 @@ def test_what_no_experiment_needs_is_listed_and_nothing_is_changed(made: Locatio
     code, out, _ = marin("gc", "--keep-days", "0", "--json")
     [one] = json.loads(out)["proposed"]
     assert (one["output"], one["bytes"], one["device_hours"]) == ("toy/old-abc123", 4, 0.0)
+
+
+def test_what_an_experiment_keeps_is_in_the_json_with_its_time(made: Location, marin: Marin) -> None:
+    write_experiment("a_run", made.graph, made.store, None)
+    code, out, _ = marin("gc", "--json")
+    assert code == 0
+    reason = json.loads(out)["kept"][made.path("toy/data").removeprefix(f"{made.store.prefix}/")]
+    assert reason["kind"] == "by experiments"
+    assert datetime.fromisoformat(reason["since"]).tzinfo is not None
 
 
 def test_what_was_collected_is_restored(made: Location, old: str, marin: Marin) -> None:
