@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
+from marin_assets.cli.forced import withdraw_forced
 from marin_assets.cli.options import FailedError, OptionError
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.plan_options import Chosen
@@ -16,7 +16,7 @@ from marin_resources.storage.output.store import Store
 from marin_resources.wire.outcome import End
 
 
-def run_inline(chosen: Chosen, planned: Sequence[Planned], store: Store, options: argparse.Namespace) -> int:
+def run_inline(chosen: Chosen, planned: Sequence[Planned], store: Store) -> int:
     """Compute the one selected output here. Returns the exit code.
 
     Raises OptionError unless one output is selected, and FailedError for one that is complete or being computed.
@@ -37,6 +37,8 @@ def run_inline(chosen: Chosen, planned: Sequence[Planned], store: Store, options
     from marin_resources.orchestrator.databases import open_instance
     from marin_resources.ray_tpu.worker.inline import run_in_this_process
 
+    ensure_dagster_home()
+    withdraw_forced(planned, store)
     path = store.locate(node.output)
     inputs = {label: seen for label, output in node.inputs.items() for seen in [store.look([output])[output]]}
     task = build_task(node, chosen.graph, store, first_free_attempt(path), inputs, None)
@@ -45,7 +47,6 @@ def run_inline(chosen: Chosen, planned: Sequence[Planned], store: Store, options
     if outcome.end is not End.SUCCESS:
         holder = f"it is computed by {outcome.holder.describe()}" if outcome.holder else ""
         raise FailedError(f"Step {item.label!r} failed: {outcome.error or holder or 'another process has it'}")
-    ensure_dagster_home()
     done = replace(item, action=Action.REUSE, observed=store.look([node.output])[node.output])
     with open_instance() as instance:
         report_reused(instance, [done], chosen.graph, store, {node.output: done.observed})

@@ -20,12 +20,10 @@ from marin_resources.storage.output.store import Store
 def launch(chosen: Chosen, planned: Sequence[Planned], store: Store, options: argparse.Namespace) -> int:
     """Put what the plan computes into the queue. Returns the exit code.
 
-    Raises OptionError for a script, whose steps are in no code location, and for what a queue cannot do.
+    Raises OptionError for a script, whose steps are in no code location; SettingError for an instance without a queue.
     """
     if chosen.of_job is None:
         raise OptionError("marin run: got --launch and a script. The deployment has the steps of experiments alone.")
-    if chosen.forced:
-        raise OptionError("marin run: got --launch and --force, expected one of them. Force it here, or launch it.")
     left = {item.node.output for item in planned if item.action is not Action.REUSE or item.observed.collected}
     if not left:
         print_line("All is complete, so nothing is launched.")

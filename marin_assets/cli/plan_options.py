@@ -26,8 +26,15 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.placement import refuse_overlaps
 from marin_resources.output import Output
 from marin_resources.storage.output.store import Store
+from marin_resources.versioned_json import misfit
 
-SAVED = ("words", "experiment", "script", "run_only", "partition", "partition_range", "force", "force_run_failed")
+TEXTS = [str]
+SAVED: Mapping[str, Any] = {
+    **dict.fromkeys(("words", "run_only", "partition", "force"), TEXTS),
+    **dict.fromkeys(("experiment", "script", "partition_range"), str),
+    "force_run_failed": bool,
+}
+"""The options that a saved plan keeps, with their shapes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +95,7 @@ def request_of(options: argparse.Namespace) -> dict[str, Any]:
 def use_request(options: argparse.Namespace, request: Mapping[str, Any]) -> None:
     """Set the options to those of a saved plan. Raises OptionError for a request with unknown options."""
     for name, value in request.items():
-        if name not in SAVED or not isinstance(value, type(getattr(options, name)) | None):
+        if name not in SAVED or misfit(value, SAVED[name]) or (value is None and SAVED[name] is not str):
             raise OptionError(f"The saved plan asks for {name}={value!r}, which this version does not know.")
         setattr(options, name, value)
 
@@ -105,12 +112,13 @@ def choose(options: argparse.Namespace, store: Store) -> Chosen:
     nodes = [graph[node.step] for node in selected]
     refuse_overlaps((store.locate(node.output), node.name) for node in graph)
     name = Path(script).stem if script is not None else experiment or "selected"
+    runs = chosen_runs(nodes, options.partition, options.partition_range)
     return Chosen(
         name=name,
         graph=graph,
         nodes=nodes,
-        runs=chosen_runs(nodes, options.partition, options.partition_range),
-        forced=_forced(graph, nodes, options),
+        runs=runs,
+        forced=frozenset(_forced(graph, nodes, runs, options.force)),
         of_job=None if script is not None else LocationJob(name=experiment or ALL_ASSETS, whole=not selections),
     )
 
@@ -126,11 +134,8 @@ def _words(options: argparse.Namespace) -> tuple[str | None, str | None, list[st
     return experiment, script, words
 
 
-def _forced(graph: Graph, nodes: Sequence[Node], options: argparse.Namespace) -> frozenset[Output]:
-    forced = select(graph, options.force, nodes) if options.force else []
-    keys = options.partition
-    return frozenset(
-        each.output
-        for node in forced
-        for each in ([node] if node.step.partitions is None else [node.at(key) for key in keys])
-    )
+def _forced(graph: Graph, nodes: Sequence[Node], runs: Sequence[PartitionRun], forced: Sequence[str]) -> set[Output]:
+    """The outputs of the runs that are forced: of a step with partitions those of the chosen keys. Raises ConfigError
+    for a selection that finds none of the nodes."""
+    steps = {node.step for node in select(graph, forced, nodes)} if forced else set()
+    return {node.output for run in runs for node in run.outputs() if node.step in steps}

@@ -48,9 +48,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.inline and options.launch:
-        raise OptionError("marin run: got --inline and --launch, expected one of them.")
     saved = _saved(options)
+    _refuse_together(options)
     store = store_at(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
     require_reachable(store.prefix)
@@ -69,9 +68,8 @@ def run(options: argparse.Namespace) -> int:
             print_stderr(line)
         print_stderr("Nothing is run. Mend what blocks, or select other steps.")
         return 1
-    withdraw_forced(planned, store)
     if options.inline:
-        return run_inline(chosen, planned, store, options)
+        return run_inline(chosen, planned, store)
     print_stderr(summary_of(planned))
     return (launch if options.launch else _run_here)(chosen, planned, store, options)
 
@@ -80,7 +78,16 @@ def _run_here(chosen: Chosen, planned: Sequence[Planned], store: Store, options:
     job = Job(name=chosen.name, graph=chosen.graph, store=store, runs=chosen.runs, of_job=chosen.of_job)
     ensure_dagster_home()
     write_record(job)
+    withdraw_forced(planned, store)  # last, when nothing is refused any more
     return carry_out(job, planned, options)
+
+
+def _refuse_together(options: argparse.Namespace) -> None:
+    """Refuse options of which one is of no use beside the other. Raises OptionError."""
+    if options.inline and options.launch:
+        raise OptionError("marin run: got --inline and --launch, expected one of them.")
+    if options.launch and options.force:
+        raise OptionError("marin run: got --launch and --force, expected one of them. Force it here, or launch it.")
 
 
 def _saved(options: argparse.Namespace) -> dict[str, Any] | None:

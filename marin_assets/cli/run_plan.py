@@ -57,6 +57,7 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
         print_stderr(line)
     if not runs:
         print_stderr(f"0 computed, {len(outside)} reused, 0 failed")
+        return 0
     code = _run_all(job, runs, len(outside), options, home)
     _tell_dagster(tell_drift(planned, job.graph, job.store), job, {})
     return code

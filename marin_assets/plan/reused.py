@@ -1,6 +1,6 @@
 """What a run looks at of the outputs that its plan reuses: that they are there, whole, and hold their expectations.
 
-Of a large plan in a bucket this is done for what the run reads and for what was asked for, and not for what is above.
+Of a large plan this is done for what the run reads and for what was asked for, and not for what is above.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ THREADS = 32
 def look_at_reused(planned: Sequence[Planned], store: Store) -> dict[Output, Observed]:
     """The reused outputs as a look at their files finds them, to the extent that a run looks."""
     wanted = [item for item in planned if item.action is Action.REUSE]
-    if not is_local(store.prefix) and any(item.observed.listed for item in wanted):
+    if any(item.observed.listed for item in wanted):
         near = _near(planned)
         wanted = [item for item in wanted if item.node.output in near]
     looked = store.look(item.node.output for item in wanted if item.observed.listed)
@@ -54,6 +54,8 @@ def _is_right(node: Node, seen: Observed) -> bool:
     if not seen.done:
         return False
     try:
-        return verify_listing(seen.path).ok and all(each.holds(seen.result) for each in node.step.expectations)
+        return verify_listing(seen.path, seen.record).ok and all(
+            each.holds(seen.result) for each in node.step.expectations
+        )
     except ControlFileError:
         return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import reprlib
 import sys
 import threading
 import time
@@ -35,6 +34,7 @@ from marin_resources.ray_tpu.worker.end_process import end_process
 from marin_resources.ray_tpu.worker.guard import Guard
 from marin_resources.ray_tpu.worker.noted_pace import noted_pace
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
+from marin_resources.ray_tpu.worker.result import jsonable, require_small
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.records import records_at
@@ -51,15 +51,13 @@ from marin_resources.storage.transfer.budget import moved_bytes
 from marin_resources.storage.upload.writer import Writer, writing_as
 from marin_resources.storage.usage.entries import enter, entry_of
 from marin_resources.versioned_json import ControlFileError
-from marin_resources.wire.config_json import decode, encode, plain
+from marin_resources.wire.config_json import decode
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import load
 from marin_resources.wire.task import Task, paths_read
 
 STOP_RECORD_TIMEOUT_S = 1.2
 """Time limit for recording a stop that the function ignored: Ray kills the worker 3 s after SIGTERM."""
-MAX_RESULT_BYTES = 1_000_000
-"""Of a function's result as JSON. Each reuse of the output copies it into Dagster's history."""
 SIGNAL_ARRIVAL_S = 0.2
 """A SIGTERM that caused an exception is certainly received this long after it."""
 
@@ -377,25 +375,3 @@ def below_file(error: BaseException, file: str) -> TracebackType | None:
     while position is not None and position.tb_frame.f_code.co_filename == file:
         position = position.tb_next
     return position or error.__traceback__
-
-
-def jsonable(result: Any) -> dict[str, Any]:
-    """Return a function's result as the record holds it. Raises TypeError or ValueError for a value without JSON."""
-    if result is None:
-        return {}
-    if dataclasses.is_dataclass(result) and not isinstance(result, type):
-        result = plain(encode(result, "result"))
-    if not isinstance(result, Mapping):
-        raise TypeError(f"The function returned {reprlib.repr(result)}, expected a dict, a dataclass or None.")
-    return plain(encode(dict(result), "result"))
-
-
-def require_small(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the result. Raises ValueError with its size if it is too large for a record, which every reuse reads."""
-    size_bytes = len(json.dumps(result).encode())
-    if size_bytes > MAX_RESULT_BYTES:
-        raise ValueError(
-            f"The function returned {size_bytes / 1e6:.1f} MB, expected at most {MAX_RESULT_BYTES / 1e6:g} MB. Write "
-            "it into a file below the output path, and return the few numbers that describe it."
-        )
-    return result

@@ -14,7 +14,7 @@ from typing import Any
 
 from marin_resources.output import Match, Output
 from marin_resources.storage.adoption.errors import AdoptionError
-from marin_resources.storage.adoption.lease_wait import when_free
+from marin_resources.storage.adoption.lease_wait import acquire_or_refuse
 from marin_resources.storage.adoption.source import Source
 from marin_resources.storage.lease.protocol import LeaseLostError
 from marin_resources.storage.output import attempts
@@ -60,7 +60,7 @@ def adopt(
 
     Raises AdoptionError if another process computes the output, or has completed it; UnavailableError.
     """
-    claim = when_free(lambda stale: _claim(store, output, source, stale), output.label, report)
+    claim = acquire_or_refuse(lambda stale: _claim(store, output, source, stale), output.label, report)
     if claim is None:
         return
     at = datetime.now(UTC).isoformat()

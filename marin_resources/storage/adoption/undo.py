@@ -17,7 +17,7 @@ from typing import Any
 from marin_resources.output import Output, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.errors import AdoptionError
-from marin_resources.storage.adoption.lease_wait import when_free
+from marin_resources.storage.adoption.lease_wait import acquire_or_refuse
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease import lease
@@ -40,7 +40,7 @@ def undo(
     another process holds its lease."""
     path = store.locate(output)
     find_adopted(store, output)  # before a lease is written anywhere
-    held = when_free(lambda stale: lease.acquire(path, None, stale=stale), output.label, report)
+    held = acquire_or_refuse(lambda stale: lease.acquire(path, None, stale=stale), output.label, report)
     try:
         return _withdraw(path, output, held, by)
     except ConflictError:

@@ -71,9 +71,12 @@ def verify_output(path: str, *, sample: float = 1.0, seed: int = 0, read: bool =
     return verify_outputs([path], sample=sample, seed=seed, read=read)[path]
 
 
-def verify_listing(path: str) -> Verification:
-    """Compare the names and sizes of one output with its manifest, from one listing. No data file is read."""
-    return _compare(path, sample=0.0, seed=0, read=False, control=False)[0]
+def verify_listing(path: str, just_read: Mapping[str, Any] | None = None) -> Verification:
+    """Compare the names and sizes of one output with its manifest, from one listing. No data file is read.
+
+    `just_read`: the record of the complete output, if it was read a moment ago.
+    """
+    return _compare(path, sample=0.0, seed=0, read=False, control=False, just_read=just_read)[0]
 
 
 def verify_outputs(
@@ -125,9 +128,11 @@ def _lost_status(path: str) -> Finding | None:
     return Finding(name=STATUS, problem=Problem.DAMAGED, expected=expected, found=NOTHING)
 
 
-def _compare(path: str, sample: float, seed: int, read: bool, *, control: bool) -> tuple[Verification, list[_Reading]]:
+def _compare(
+    path: str, sample: float, seed: int, read: bool, *, control: bool, just_read: Mapping[str, Any] | None = None
+) -> tuple[Verification, list[_Reading]]:
     """The verification by listing alone, and the files to read. `control`: read the other control files too."""
-    recorded, unreadable = _recorded(path)
+    recorded, unreadable = _recorded(path) if just_read is None else (just_read, ())
     try:
         fs, listed, data = _list(path, recorded.get("data_path") or path)
     except UnavailableError:

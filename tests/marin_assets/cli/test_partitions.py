@@ -231,3 +231,12 @@ def test_a_partition_has_a_path_and_a_page_of_its_own(make: Callable[..., None],
     )
     assert marin("logs", "parts/fixed", "--partition", "b")[0] == 1
     assert marin("path", "parts/fixed", "--partition", "z")[0] == 2
+
+
+def test_a_step_is_forced_at_the_partitions_of_the_plan(graph: Graph, make: Callable[..., None], marin: Marin) -> None:
+    make("parts/fixed", "a", "b", "c")
+    code, out, err = marin("plan", "parts/fixed", "--force", "parts/fixed")
+    assert code == 0, err
+    assert out.splitlines()[-1].startswith("3 to run")
+    code, out, _ = marin("plan", "parts/fixed", "--force", "parts/fixed", "--partition", "b")
+    assert out.splitlines()[-1].startswith("1 to run")

@@ -17,6 +17,7 @@ from marin_assets.cli.forced import withdraw_forced
 from marin_assets.plan.plan import Action, Kind
 from marin_assets.plan.prepare import prepare_plan
 from marin_assets.step.step import Step
+from marin_resources.output import Observed
 from marin_resources.settings import project_root
 from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.files import remove, remove_folder
@@ -165,6 +166,60 @@ def test_what_is_complete_or_forced_or_of_a_script_is_not_launched(
     assert code == 2
     assert "got --launch and --force" in err
     assert runs() == []
+    assert state_of_model(made).done
+
+
+def state_of_model(made: Location) -> Observed:
+    node = made.graph[step_of(made, "toy/model")]
+    return made.store.look([node.output])[node.output]
+
+
+@pytest.mark.parametrize("words", [("toy/model", "toy/tokens", "--inline"), ("toy/model", "--launch")])
+def test_a_command_that_is_refused_has_withdrawn_nothing(
+    made: Location, marin: Marin, dagster_home: Path, words: tuple[str, ...]
+) -> None:
+    code, _, err = marin("run", made.name, *words, "--force", "toy/model")
+    assert code == 2, err
+    assert state_of_model(made).done
+
+
+@pytest.mark.parametrize("home", ["a file", "no right to write"])
+def test_without_a_dagster_home_a_forced_output_stays(
+    made: Location, marin: Marin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "file" / ("below" if home != "a file" else "")).rstrip("/"))
+    assert marin("run", made.name, "toy/model", "--force", "toy/model")[0] == 2
+    assert state_of_model(made).done
+
+
+@pytest.mark.parametrize("words", [("--experiment", "{name}"), ("{name}", "--run-only", "toy/model")])
+def test_a_saved_plan_has_all_options_that_chose_its_steps(
+    made: Location, marin: Marin, dagster_home: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    saved = str(tmp_path / "plan.json")
+    given = [word.format(name=made.name) for word in words]
+    assert marin("plan", *given, "--save", saved)[0] == 0
+    code, out, err = marin("run", "--plan", saved, "--dry-run")
+    assert code == 0, err
+    assert out == marin("plan", *given)[1]
+
+
+def test_a_saved_plan_of_wrong_options_is_one_sentence(made: Location, marin: Marin, tmp_path: Path) -> None:
+    saved = tmp_path / "plan.json"
+    marin("plan", made.name, "--save", str(saved))
+    plan = json.loads(saved.read_text())
+    for wrong in ({"words": [1]}, {"words": "a"}, {"experiment": 5}, {"unknown": True}, {"force_run_failed": "no"}):
+        saved.write_text(json.dumps({**plan, "request": wrong}))
+        code, out, err = marin("run", "--plan", str(saved))
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert f"asks for {next(iter(wrong))}=" in err
+
+
+def test_what_is_forced_is_among_the_selected_steps(made: Location, marin: Marin) -> None:
+    code, _, err = marin("plan", made.name, "toy/model", "--force", "toy/data")
+    assert code == 2
+    assert "--force" in err or "The selection 'toy/data' finds none" in err
 
 
 def test_a_collected_output_is_reused_and_computed_again_if_it_is_forced(made: Location, marin: Marin) -> None:

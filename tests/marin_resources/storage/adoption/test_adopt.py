@@ -15,14 +15,13 @@ from one_output import X, claim, make, output, read, snapshot, write
 
 from marin_resources.output import Output
 from marin_resources.storage import fault_points
-from marin_resources.storage.adoption import lease_wait
 from marin_resources.storage.adoption.adopt import adopt, is_adopted_from
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.source import find_source
 from marin_resources.storage.control import control
 from marin_resources.storage.done.partitions import marked_partitions
 from marin_resources.storage.files import remove, remove_folder, sizes_below
-from marin_resources.storage.lease import lease
+from marin_resources.storage.lease import lease, wait
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import State
 from marin_resources.storage.output.states import states_of_partitions
@@ -308,7 +307,7 @@ def test_an_adopted_partition_has_no_marker_so_that_listings_look_at_its_record(
 
 
 def test_a_live_writer_is_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_wait, "POLL_S", 0.02)
+    monkeypatch.setattr(wait, "POLL_S", 0.02)
     monkeypatch.setenv("MARIN_LEASE_TTL_S", "1.5")
     source = find_source(by_hand(store), store, X, checksums=False)
     held = claim(store)
