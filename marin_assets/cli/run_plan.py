@@ -53,7 +53,7 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
     inside = {node.output for run in runs for node in run.outputs()}
     outside = [item for item in planned if item.node.output not in inside]
     _tell_dagster(outside, job, looked)
-    for line in _lines_of_reused(outside):
+    for line in lines_of_reused(outside):
         print_stderr(line)
     if not runs:
         print_stderr(f"0 computed, {len(outside)} reused, 0 failed")
@@ -99,13 +99,15 @@ def _reduced(run: PartitionRun, left: Collection[Output]) -> PartitionRun | None
     return replace(run, nodes=nodes) if nodes else None
 
 
-def _lines_of_reused(reused: Sequence[Planned]) -> list[str]:
-    """A line for each reused step; of many only for those that drift."""
+def lines_of_reused(reused: Sequence[Planned]) -> list[str]:
+    """A line for each reused step; of many only for those that drift, and of many of these for the first."""
     shown = reused if len(reused) <= ONE_BY_ONE else [item for item in reused if describe(item.drift)]
-    return [
+    more = len(shown) - ONE_BY_ONE
+    lines = [
         "; ".join(filter(None, (f"{item.label}: reused {item.observed.data_path}", describe(item.drift))))
         for item in shown[:ONE_BY_ONE]
     ]
+    return [*lines, f"and {more:,} more drift: see `marin plan`"] if more > 0 else lines
 
 
 def _tell_dagster(reused: Sequence[Planned], job: Job, looked: dict[Output, Observed]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,9 +15,13 @@ from location import Location
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.cli.forced import withdraw_forced
+from marin_assets.cli.run_plan import lines_of_reused
 from marin_assets.plan.plan import Action, Kind
 from marin_assets.plan.prepare import prepare_plan
+from marin_assets.plan.shown.text import ONE_BY_ONE
 from marin_assets.step.step import Step
+from marin_resources.drift.drift import Drift
+from marin_resources.drift.drift import Kind as DriftKind
 from marin_resources.output import Observed
 from marin_resources.settings import project_root
 from marin_resources.storage.collect.withdraw import Terms, withdraw
@@ -233,3 +238,14 @@ def test_a_collected_output_is_reused_and_computed_again_if_it_is_forced(made: L
     assert not made.store.look([node.output])[node.output].done
     [again] = prepare_plan(made.graph, made.store, [node])
     assert again.action is Action.RUN
+
+
+def test_of_many_reused_outputs_that_drift_the_rest_is_counted(made: Location) -> None:
+    node = made.graph[step_of(made, "toy/model")]
+    [item] = prepare_plan(made.graph, made.store, [node])
+    drifts = replace(item, drift=(Drift(kind=DriftKind.CONFIG, what="rate", was=1, now=2),))
+    few, many = lines_of_reused([drifts] * ONE_BY_ONE), lines_of_reused([drifts] * 1000)
+    assert len(few) == ONE_BY_ONE
+    assert many[:-1] == few
+    assert many[-1] == "and 988 more drift: see `marin plan`"
+    assert lines_of_reused([item] * 1000) == []
