@@ -32,6 +32,7 @@ FEWEST_RECORDS = 64
 """Fewer records than that are not worth a pack."""
 MOST_SMALL_PACKS = 8
 THREADS = 16
+DIGITS_OF_A_NAME = 16
 LEFT_OUT = ("result", "tries")
 
 log = logging.getLogger(__name__)
@@ -127,6 +128,3 @@ def _read(path: str) -> Records:
 def _parts(files: list[str]) -> Iterator[list[str]]:
     for begin in range(0, len(files), RECORDS_IN_A_PACK):
         yield files[begin : begin + RECORDS_IN_A_PACK]
-
-
-DIGITS_OF_A_NAME = 16
