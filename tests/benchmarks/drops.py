@@ -75,7 +75,7 @@ def in_bucket(folder: str, objects: int) -> bool:
         f"{bucket.prefix}/outputs",
         objects,
         lambda drop: bucket.fill(names_of(drop)),
-        lambda: len(bucket.requests()),
+        lambda: bucket.requests_made(),
     )
     bucket.forget()
     return within

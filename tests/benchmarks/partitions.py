@@ -115,9 +115,9 @@ def look_in_bucket(graph: Graph, node: Node, complete: list[str], count: int) ->
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(mark, complete))
-    before = len(bucket.requests())
+    before = bucket.requests_made()
     found = look(graph, node, store)
-    made = len(bucket.requests()) - before
+    made = bucket.requests_made() - before
     assert found == (count - len(complete),) * 2, found
     missing = count - len(complete)
     limit = 2 * count / PARTITIONS_A_REQUEST + 10

@@ -132,9 +132,9 @@ def in_bucket(count: int) -> bool:
     planned(store, count)  # packs the records
     made = []
     for seed, action in ((1, Action.REUSE), (2, Action.RUN)):
-        before = len(bucket.requests())
+        before = bucket.requests_made()
         require(planned(store, count, seed), action)
-        made.append(len(bucket.requests()) - before)
+        made.append(bucket.requests_made() - before)
     pages = 2 * (count // OBJECTS_A_PAGE + 1) + len(GROUPS) + 1  # markers, folders, packs
     limit = count / STEPS_A_REQUEST + pages
     bucket.forget()

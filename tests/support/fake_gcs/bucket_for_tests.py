@@ -47,8 +47,12 @@ class BucketForTests:
         return int(self._post("/_left", {"bucket": self.name}))
 
     def requests(self) -> list[str]:
-        """All so far: "METHOD address", decoded, and after it the object's name where only the body has it."""
+        """The newest 100,000: "METHOD address", decoded, and after it the object's name where only the body has it."""
         return list(self._post("/_requests", {"bucket": self.name}))
+
+    def requests_made(self) -> int:
+        """How many so far, of all."""
+        return int(self._post("/_made", {"bucket": self.name}))
 
     def listings(self) -> list[str]:
         """Those of them that list."""

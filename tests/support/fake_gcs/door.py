@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from typing import Any
 
 from fake_gcs.checksums import checksums_of
@@ -11,7 +11,7 @@ from fake_gcs.faults import Faults
 from fake_gcs.routes import Api
 
 MOST_REQUESTS = 100_000
-"""That are remembered of a bucket."""
+"""That are remembered of a bucket; all are counted."""
 
 
 class Door:
@@ -19,10 +19,12 @@ class Door:
         self.faults = Faults()
         self._requests: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=MOST_REQUESTS))
         """Of each bucket: the method, the address and the object's name."""
+        self._made: Counter[str] = Counter()
         self._api = api
 
     def note(self, bucket: str, request: str) -> None:
         self._requests[bucket].append(request)
+        self._made[bucket] += 1
 
     def answer(self, path: str, body: bytes) -> bytes:
         asked: dict[str, Any] = json.loads(body)
@@ -34,6 +36,8 @@ class Door:
             return json.dumps(self.faults.left(asked["bucket"])).encode()
         elif path == "/_requests":
             return json.dumps(list(self._requests[asked["bucket"]])).encode()
+        elif path == "/_made":
+            return json.dumps(self._made[asked["bucket"]]).encode()
         elif path == "/_fill":
             for name in asked["names"]:
                 self._api.store.create(asked["bucket"], name, b"", checksums_of(b""), {})
@@ -48,3 +52,4 @@ class Door:
         self._api.store.buckets.pop(bucket, None)
         self._api.sessions.forget(bucket)
         self._requests.pop(bucket, None)
+        self._made.pop(bucket, None)

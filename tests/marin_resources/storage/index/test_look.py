@@ -90,9 +90,9 @@ def test_the_records_of_many_outputs_are_read_from_a_pack(gcs_bucket: BucketForT
     complete(store, some)
     first = look(store, some)
     [pack] = names_in(join(store.prefix, packs.FOLDER))
-    before = len(gcs_bucket.requests())
+    before = gcs_bucket.requests_made()
     second = look(store, some)
-    made = len(gcs_bucket.requests()) - before
+    made = gcs_bucket.requests_made() - before
     assert first == second
     assert all(each.record["source_digest"] == source() for each in second.values())
     assert made <= 8  # markers, three folders, the list of packs, the pack
