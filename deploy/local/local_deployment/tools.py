@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from local_deployment.layout import CHECKOUT, DeploymentError
 from local_deployment.services import BIN
 
 APACHE, OPENIDC = Path("/usr/sbin/apache2"), Path("/usr/lib/apache2/modules/mod_auth_openidc.so")
+APT = Path("/var/lib/apt")
 DEBIAN = ("apache2", "libapache2-mod-auth-openidc")
 
 
 def install_tools(home: Path) -> None:
     """Raises DeploymentError."""
-    if not (APACHE.exists() and OPENIDC.exists()):
+    if not _has_apache():
         _install_apache()
     provider = home / "provider"
     if not (provider / "node_modules/oidc-provider").exists():
         shutil.copytree(CHECKOUT / "deploy/local/provider", provider, dirs_exist_ok=True)
         _run([str(BIN / "npm"), "ci", "--no-fund", "--no-audit"], provider, "npm cannot install the login's provider")
+
+
+def _has_apache() -> bool:
+    return APACHE.exists() and OPENIDC.exists()
 
 
 def _install_apache() -> None:
@@ -32,8 +40,21 @@ def _install_apache() -> None:
             f"Debian and Ubuntu with: sudo {' '.join(command)}"
         )
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    _run(["apt-get", "update"], Path("/"), "apt-get cannot read Debian's lists", quiet)
-    _run(command, Path("/"), "apt-get cannot install Apache", quiet)
+    with _one_at_a_time():
+        if not _has_apache():  # another deployment's installation, while this one waited
+            _run(["apt-get", "update"], Path("/"), "apt-get cannot read Debian's lists", quiet)
+            _run(command, Path("/"), "apt-get cannot install Apache", quiet)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Among the deployments of the machine: `apt-get update` fails at once while another one runs."""
+    folder = os.open(APT, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _run(command: list[str], folder: Path, what: str, env: dict[str, str] | None = None) -> None:
