@@ -76,7 +76,7 @@ def train_by_hand(config: TrainLmConfig) -> None:
     from levanter.main import train_lm as levanter_train_lm
     from levanter.tracker.tracker import NoopConfig
 
-    from marin_assets.stages.train.levanter_run import build_config
+    from marin_assets.stages.train.levanter_run.config import build_config
 
     by_hand = build_config(config, tokenizer=config.tokenizer_path, log_dir=f"{config.output_path}/logs")
     by_hand.trainer.tracker = NoopConfig()

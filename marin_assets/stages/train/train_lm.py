@@ -61,7 +61,8 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     check_shape(config)
     config = replace(config, components=expand_snapshots(config.components))
     check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
-    from marin_assets.stages.train import all_hosts, levanter_run  # jax and Levanter take 3 s to import
+    from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
+    from marin_assets.stages.train.levanter_run.run import run_levanter
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
 
     # TensorStore reads plain paths only. Caches in another region are copied to this one, within the step's budget.
@@ -83,7 +84,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     try:
         with tempfile.TemporaryDirectory(prefix="marin-train-") as folder:
             tokenizer = stage_tokenizer(config.tokenizer_path, join(folder, "tokenizer"))
-            parameters = levanter_run.run(config, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done)
+            parameters = run_levanter(config, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done)
     finally:
         metrics.close()
     log.info("trained and exported in %.1f s", time.monotonic() - started)

@@ -23,16 +23,16 @@ from marin_resources.wire.config_json import encode
 EVERY, KILLED_AT = 4, 8
 KILLED = f"""
 import json, os, signal, sys
-from marin_assets.stages.train import levanter_run
+from marin_assets.stages.train.levanter_run import adaptor
 from marin_assets.stages.train.train_lm import train_lm
 from marin_resources.wire.config_json import decode
 
-def mark_complete(path, as_it_is=levanter_run.mark_complete):
+def mark_complete(path, as_it_is=adaptor.mark_complete):
     if path.endswith("step-{KILLED_AT:07}"):
         os.kill(os.getpid(), signal.SIGKILL)
     as_it_is(path)
 
-levanter_run.mark_complete = mark_complete
+adaptor.mark_complete = mark_complete
 train_lm(decode(json.loads(sys.argv[1])))
 """
 

@@ -113,7 +113,7 @@ def test_temporary_checkpoints_are_removed_at_the_end(inputs: Any, store: str) -
 
 @pytest.mark.long
 def test_levanter_sees_what_another_process_has_removed(gcs_prefix: str) -> None:
-    from marin_assets.stages.train.levanter_run import listings_cache_disabled
+    from marin_assets.stages.train.levanter_run.run import listings_cache_disabled
 
     written = join(gcs_prefix, "checkpoints/step-4/metadata.json")
     write_bytes(written, b"{}")

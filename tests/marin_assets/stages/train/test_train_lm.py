@@ -200,7 +200,7 @@ def test_the_config_crosses_to_the_worker_as_json(inputs: Any, tmp_path: Path) -
 
 @pytest.mark.long
 def test_without_weights_a_component_counts_by_its_tokens(inputs: Any, tmp_path: Path) -> None:
-    from marin_assets.stages.train.levanter_run import build_config
+    from marin_assets.stages.train.levanter_run.config import build_config
 
     def weights(**changes: Any) -> Any:
         config = config_of(inputs, tmp_path, **changes)

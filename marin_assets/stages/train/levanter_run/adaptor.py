@@ -1,0 +1,111 @@
+"""Levanter's adaptor, which it calls once with the trainer before the first step: hooks are added there.
+
+The untrained model is evaluated, checkpoints are saved, and the trained model is exported to a fixed path at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import haliax as hax
+import jax
+import levanter.eval
+from haliax.partitioning import named_jit, round_axis_for_partitioning
+from levanter.adaptor import AdaptorConfig, NoAdaptorConfig
+from levanter.main import train_lm
+
+from marin_assets.stages.train.config import TrainLmConfig
+from marin_assets.stages.train.exports import export_path, is_complete, mark_complete
+from marin_assets.stages.train.levanter_run.checkpointer import due_now
+from marin_assets.stages.train.metrics import UNTRAINED_STEP
+from marin_resources.progress import checkpoint_requested, report_resumed, report_step
+from marin_resources.storage.paths import join
+
+log = logging.getLogger(__name__)
+
+
+@AdaptorConfig.register_subclass("marin")
+class ExportAndEvaluate(NoAdaptorConfig):
+    """Add hooks for checkpoints, the export and the first evaluation. Adapts nothing: all parameters are trained."""
+
+    def __init__(self, config: train_lm.TrainLmConfig, own: TrainLmConfig, *, resumed_at: int | None) -> None:
+        self.config, self.own, self.resumed_at = config, own, resumed_at
+
+    def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
+        if self.resumed_at is None:
+            _evaluate_untrained(self.config, trainer, tokenizer)
+
+        reports = StepReports(self.resumed_at)
+
+        def checkpoint(info: Any, force: bool = False) -> None:
+            checkpointer = self.config.trainer.checkpointer.created
+            reports.step(int(info.step))
+            with due_now(checkpointer) if reports.is_checkpoint_due() else nullcontext():
+                checkpointer.on_step(tree=info.state.saveable_state, step=info.step, force=force)
+
+        def save(info: Any, path: str) -> None:
+            converter.save_pretrained(info.eval_model, path, generation_config=export.generation_config)
+
+        def export_at_a_step(info: Any, force: bool = False) -> None:
+            path = export_path(self.own.output_path, info.step)
+            if not is_complete(path):
+                save(info, path)
+                if jax.process_index() == 0:
+                    mark_complete(path)
+
+        def export_at_the_end(info: Any, force: bool = False) -> None:
+            if force:
+                save(info, join(self.own.output_path, "hf"))
+
+        if self.own.steps_per_hf_export is not None:
+            # before the checkpoint of its step: a run that resumes from that one would not come to this step again
+            trainer.add_hook(export_at_a_step, every=self.own.steps_per_hf_export)
+        trainer.add_hook(checkpoint, every=1)  # the checkpointer decides which steps to save
+        trainer.add_hook(export_at_the_end, every=trainer.num_train_steps + 1)
+
+
+class StepReports:
+    """Reports each training step on its host, and heeds a request for a checkpoint once."""
+
+    def __init__(self, resumed_at: int | None) -> None:
+        self._resumed_at = resumed_at
+        self._has_begun = self._is_answered = False
+
+    def step(self, step: int) -> None:
+        if not self._has_begun:  # what was before the end of the first step is compilation, for the most part
+            self._has_begun = True
+            report_resumed(self._resumed_at)
+        report_step(step)
+
+    def is_checkpoint_due(self) -> bool:
+        """Whether one was requested now. Host 0 decides for all: Levanter broadcasts its decision."""
+        if self._is_answered or jax.process_index() > 0 or not checkpoint_requested():
+            return False
+        self._is_answered = True
+        log.info("saving a checkpoint at once: a host of this training is about to be taken away")
+        return True
+
+
+def _evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any) -> None:
+    """Log the validation loss of the untrained model: Levanter's hooks begin at step 2."""
+    settings = trainer.config
+    model_key = jax.random.split(jax.random.PRNGKey(settings.seed), 4)[2]  # as train_lm.main splits it
+    Vocab = round_axis_for_partitioning(hax.Axis("vocab", len(tokenizer)), trainer.parameter_axis_mapping)
+    model = named_jit(
+        lambda key: trainer.mp.cast_to_param(config.model.build(Vocab, key=key)),
+        axis_resources=trainer.parameter_axis_mapping,
+    )(model_key)
+    batches = settings.max_eval_batches
+    evaluate = levanter.eval.cb_tagged_lm_evaluate(
+        trainer.EvalBatch,
+        config.data.tagged_eval_sets(config.model.max_Pos),
+        tokenizer,
+        trainer.device_mesh,
+        trainer.compute_axis_mapping,
+        batches and batches * settings.eval_batch_size,
+        mp=trainer.mp,
+    )
+    evaluate(SimpleNamespace(step=UNTRAINED_STEP, model=model, state=SimpleNamespace(model_averaging=None)))

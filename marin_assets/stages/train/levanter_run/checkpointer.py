@@ -1,0 +1,54 @@
+"""The checkpointer of a training: it waits for the metrics, and the run can wait for it.
+
+A checkpoint begins after the evaluation of its step and after the metrics are saved, so a resumed run loses no metrics.
+The last checkpoint is written in the background, and the run waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from levanter.checkpoint import Checkpointer, CheckpointerConfig
+
+from marin_resources.progress import report_checkpoint
+
+
+@dataclass
+class LateCheckpointerConfig(CheckpointerConfig):
+    """Create a checkpointer for `ExportAndEvaluate`. The trainer's own hook runs too early, so it gets a no-op."""
+
+    def create(self, run_id: str) -> Any:
+        self.created: Checkpointer = super().create(run_id)
+        save = self.created.save_checkpoint
+
+        def save_after_metrics(*args: Any, step: int, commit_callback: Callable[[], None], **kwargs: Any) -> None:
+            def committed() -> None:
+                commit_callback()
+                report_checkpoint(step)
+
+            self.before_each()
+            save(*args, step=step, commit_callback=committed, **kwargs)
+
+        self.created.save_checkpoint = save_after_metrics  # type: ignore[method-assign]
+        return NoCheckpointer()
+
+    def before_each(self) -> None:
+        """Called before each checkpoint. `run_levanter` replaces it: Levanter copies fields, so it is not one."""
+
+
+class NoCheckpointer:
+    def on_step(self, **state: Any) -> None: ...
+
+
+@contextmanager
+def due_now(checkpointer: Checkpointer) -> Iterator[None]:
+    """Let the next temporary checkpoint be due, while the block runs."""
+    interval, checkpointer.save_interval = checkpointer.save_interval, timedelta(0)
+    try:
+        yield
+    finally:
+        checkpointer.save_interval = interval

@@ -1,0 +1,88 @@
+"""Our config of a training as Levanter's."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import jmp
+from levanter.data.text import DatasetComponent, LmDataConfig
+from levanter.distributed import DistributedConfig
+from levanter.main import train_lm
+from levanter.models.llama import LlamaConfig
+from levanter.optim import AdamConfig
+from levanter.trainer import TrainerConfig
+
+from marin_assets.stages.train.config import TrainLmConfig
+from marin_assets.stages.train.inputs import count_tokens
+from marin_assets.stages.train.levanter_run.checkpointer import LateCheckpointerConfig
+from marin_resources.storage.paths import join
+
+JAX_CONFIG = {
+    "jax_threefry_partitionable": True,  # Levanter's two defaults, which this dict replaces
+    "jax_softmax_custom_jvp": True,
+    # The default caches only functions that compile for over 1 s: 3 of the 60 of a nano run.
+    "jax_persistent_cache_min_compile_time_secs": 0.0,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
+
+
+def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> train_lm.TrainLmConfig:
+    """Return Levanter's config. Fields that are not set here keep Levanter's defaults."""
+    model, optimizer = config.model, config.optimizer
+    weights = config.train_weights or {n: float(count_tokens(p, "train")) for n, p in config.components.items()}
+    cache_dir = config.compilation_cache_dir
+    return train_lm.TrainLmConfig(
+        data=LmDataConfig(
+            tokenizer=tokenizer,
+            cache_dir=None,
+            auto_build_caches=False,
+            shuffle=True,
+            permutation_type="feistel",
+            components={name: DatasetComponent(cache_dir=path) for name, path in config.components.items()},
+            train_weights=weights,
+        ),
+        model=LlamaConfig(
+            max_seq_len=model.max_seq_len,
+            hidden_dim=model.hidden_dim,
+            intermediate_dim=model.intermediate_dim,
+            num_layers=model.num_layers,
+            num_heads=model.num_heads,
+            num_kv_heads=model.num_kv_heads,
+            tie_word_embeddings=model.tie_word_embeddings,
+            gradient_checkpointing=False,
+            # A local folder: without one, the export loads Llama 2 from the hub.
+            reference_checkpoint=tokenizer,
+            tokenizer=tokenizer,
+        ),
+        optimizer=AdamConfig(
+            learning_rate=optimizer.learning_rate,
+            weight_decay=optimizer.weight_decay,
+            warmup=optimizer.warmup,
+            lr_schedule=optimizer.lr_schedule,
+            min_lr_ratio=optimizer.min_lr_ratio,
+        ),
+        trainer=TrainerConfig(
+            id="train",
+            seed=config.seed,
+            mp=jmp.get_policy(config.precision),
+            num_train_steps=config.num_train_steps,
+            train_batch_size=config.train_batch_size,
+            steps_per_eval=config.steps_per_eval,
+            max_eval_batches=config.max_eval_batches,
+            require_accelerator=False,
+            log_jaxprs=False,
+            log_xla_hlo=False,
+            log_dir=Path(log_dir),
+            distributed=DistributedConfig(initialize_jax_distributed=False),
+            checkpointer=LateCheckpointerConfig(
+                base_path=join(config.output_path, "checkpoints"),
+                append_run_id_to_base_path=False,
+                save_interval=timedelta(seconds=config.checkpoint_interval_s),
+                keep=[{"every": config.steps_per_checkpoint}],
+            ),
+            jax_config=JAX_CONFIG,
+            jax_compilation_cache_dir=os.path.expanduser(cache_dir) if cache_dir else None,
+        ),
+    )
