@@ -15,6 +15,7 @@ from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_
 from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
+from marin_assets.stages.train.health import TRAINING_CHECKS
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.reads import partitions_folder
@@ -105,7 +106,8 @@ def default_train(
     A snapshot of a tokenized set is one too: its partitions are trained on. It needs the snapshot's `partitions`.
 
     `train_config` has the number of steps, batch size, optimizer, weights of the mixture and the tokenizer's path. Its
-    components and model are replaced by `tokenized` and `model_config`.
+    components and model are replaced by `tokenized` and `model_config`. Its checks are TRAINING_CHECKS, which warn, and
+    `expectations`.
     """
     sets = tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
     components: dict[str, str] = {label: output_path_of(step) for label, step in sets.items()}
@@ -118,7 +120,7 @@ def default_train(
         resumable=True,
         tags=tags or {},
         override_output_path=override_output_path,
-        expectations=expectations,
+        expectations=(*TRAINING_CHECKS, *expectations),
         partitions=partitions,
     )
 

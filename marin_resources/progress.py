@@ -2,17 +2,18 @@
 
     report_resumed(120)       once, before its first step of work: the checkpoint that it goes on from, or None
     report_step(121)          after each step of work; microseconds
+    report_numbers({"loss": 3.2}, of=600)    what people look at meanwhile, and the number of all steps, if it is known
     report_checkpoint(150)    the checkpoint of step 150 is complete: another process could go on from it
     checkpoint_requested()    between two steps: whether its host is about to be taken away, so that it saves now
 
 A `Step` with `progress_timeout_s` counts a function that reports no step for so long as one that hangs. On slices the
-record tells from the reports which part of the work was lost with a host. `marin status` shows how far a step is, and
-how fast. In a process that is no worker's they do nothing.
+record tells from the reports which part of the work was lost with a host. `marin status` and the asset's page show how
+far a step is, how fast, and its numbers. In a process that is no worker's they do nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,6 +26,8 @@ class Listener(Protocol):
 
     def stepped(self, step: int) -> None: ...
 
+    def numbers(self, numbers: Mapping[str, float], of: int | None) -> None: ...
+
     def saved(self, step: int) -> None: ...
 
     def save_requested(self) -> bool: ...
@@ -36,6 +39,8 @@ class Unheard:
     def resumed(self, step: int | None) -> None: ...
 
     def stepped(self, step: int) -> None: ...
+
+    def numbers(self, numbers: Mapping[str, float], of: int | None) -> None: ...
 
     def saved(self, step: int) -> None: ...
 
@@ -70,6 +75,10 @@ class Several:
         for each in self.listeners:
             each.stepped(step)
 
+    def numbers(self, numbers: Mapping[str, float], of: int | None) -> None:
+        for each in self.listeners:
+            each.numbers(numbers, of)
+
     def saved(self, step: int) -> None:
         for each in self.listeners:
             each.saved(step)
@@ -89,6 +98,11 @@ def report_resumed(step: int | None) -> None:
 def report_step(step: int) -> None:
     """A step of work is done."""
     _listener.stepped(step)
+
+
+def report_numbers(numbers: Mapping[str, float], *, of: int | None = None) -> None:
+    """The newest numbers of the work, which replace those before, and the number of all its steps."""
+    _listener.numbers(numbers, of)
 
 
 def report_checkpoint(step: int) -> None:

@@ -114,7 +114,7 @@ def _check_expectations(step: Step, key: dg.AssetKey, observed: Observed) -> lis
             check_name=expectation.name,
             asset_key=key,
             passed=expectation.holds(result),
-            severity=dg.AssetCheckSeverity.ERROR if known else dg.AssetCheckSeverity.WARN,
+            severity=dg.AssetCheckSeverity.ERROR if known and not expectation.warn else dg.AssetCheckSeverity.WARN,
             metadata={
                 "expected": expectation.describe(),
                 "value": absent if (value := expectation.value_in(result)) is None else value,

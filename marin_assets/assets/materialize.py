@@ -10,6 +10,7 @@ import dagster as dg
 from marin_assets.assets.checks import check_results
 from marin_assets.assets.history import took_long
 from marin_assets.assets.metadata.materialization import materialization_metadata
+from marin_assets.assets.observation import observation_of
 from marin_assets.assets.request import build_request
 from marin_assets.assets.version_tags import DRIFT
 from marin_assets.plan.facts import manifest_digest
@@ -84,7 +85,7 @@ async def produce_output(
             ),
             store,
             lambda: ray_tpu.backend(context.run, context.instance, context.log.info, store.prefix),
-            callbacks=_callbacks(context, label, state),
+            callbacks=_callbacks(context, node, state),
             lost_worker_budget=ray_tpu.lost_worker_budget,
             wait_for_others=storage.wait_for_others,
             should_detach=lambda: state.should_detach,
@@ -99,10 +100,12 @@ async def produce_output(
     return produced
 
 
-def _callbacks(context: dg.AssetExecutionContext, label: str, state: RunState) -> RunCallbacks:
+def _callbacks(context: dg.AssetExecutionContext, node: Node, state: RunState) -> RunCallbacks:
+    label, key, partition = node.output.label, context.assets_def.key, node.output.partition
     return RunCallbacks(
         log=context.log.info,
         on_log=lambda line: print(output_line(label, line), flush=True),
+        on_pace=lambda pace: context.log_event(observation_of(key, partition, pace)),
         on_job=lambda job: state.jobs.set(label, job),
     )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from marin_resources.durations import readable_duration
@@ -37,6 +37,12 @@ class Running:
     """The last one that the function has reported."""
     steps_per_s: float | None = None
     step_at: str | None = None
+    of: int | None = None
+    """The number of all its steps, if it has reported that."""
+    left_s: float | None = None
+    """Seconds until the last step, at this speed."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """What the function has reported last beside the step, such as its loss."""
     last_line: str = ""
     """Of its log."""
     problem: str = ""
@@ -63,7 +69,8 @@ def _running(path: str, holder: Holder) -> Running:
         if (note := read_note(note_path(path, holder.attempt))) is not None:
             running = dataclasses.replace(running, job=note.job, cluster=note.dashboard)
         if (pace := read_pace(path, holder.attempt)) is not None:
-            running = dataclasses.replace(running, step=pace.step, steps_per_s=pace.steps_per_s, step_at=pace.at)
+            fields = {each.name: getattr(pace, each.name) for each in dataclasses.fields(pace) if each.name != "at"}
+            running = dataclasses.replace(running, **fields, step_at=pace.at, left_s=pace.left_s)
         line = last_line(log_path(path, holder.attempt))
     except (ControlFileError, UnavailableError, OSError) as error:  # the states are shown all the same
         return dataclasses.replace(running, problem=str(error))
@@ -76,8 +83,13 @@ def describe_running(running: Running, now: datetime) -> str:
     if running.job is not None:
         parts.append(f"job {running.job} on {running.cluster}")
     if running.step is not None:
+        of = "" if running.of is None else f" of {running.of}"
         speed = "" if running.steps_per_s is None else f" at {_speed(running.steps_per_s)}"
-        parts.append(f"step {running.step}{speed}")
+        parts.append(f"step {running.step}{of}{speed}")
+    if running.left_s is not None:
+        parts.append(f"{readable_duration(running.left_s)} left")
+    if "loss" in running.numbers:
+        parts.append(f"loss {running.numbers['loss']:.4g}")
     said = running.problem or running.last_line
     short = said if len(said) <= SHOWN_CHARACTERS or running.problem else f"{said[: SHOWN_CHARACTERS - 1]}…"
     return ", ".join(filter(None, parts)) + (f": {short}" if short else "")

@@ -16,6 +16,8 @@ class Expectation:
     at_least: float | None = None
     at_most: float | None = None
     description: str = ""
+    warn: bool = False
+    """A number outside the bounds is a warning, which fails no run."""
 
     @property
     def name(self) -> str:
@@ -43,9 +45,14 @@ class Expectation:
 
 
 def expect(
-    metric: str, *, at_least: float | None = None, at_most: float | None = None, description: str = ""
+    metric: str,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    description: str = "",
+    warn: bool = False,
 ) -> Expectation:
-    """Expect the number `metric` of a step's result to be within inclusive bounds."""
+    """Expect the number `metric` of a step's result to be within inclusive bounds; with `warn`, others are warnings."""
     if at_least is None and at_most is None:
         raise ValueError(f"expect({metric!r}) has no bound. Pass at_least=, at_most= or both.")
-    return Expectation(metric=metric, at_least=at_least, at_most=at_most, description=description)
+    return Expectation(metric=metric, at_least=at_least, at_most=at_most, description=description, warn=warn)

@@ -19,12 +19,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from marin_resources.orchestrator.watched_pace import watched_pace
 from marin_resources.output import Holder, Match, Observed, Output, below
 from marin_resources.ray_tpu.backend import Backend, Handle, SubmissionLeftError
 from marin_resources.ray_tpu.site import Needs, NoSiteError, Site
 from marin_resources.storage.files import exists, find_below
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.pace import Pace
 from marin_resources.storage.output.restore import bring_back
 from marin_resources.storage.output.store import Store, other_version_message
 from marin_resources.storage.paths import is_local
@@ -80,6 +82,8 @@ class RunCallbacks:
     """Takes each sentence of the orchestrator."""
     on_log: Callable[[str], None]
     """Takes each line that the step prints."""
+    on_pace: Callable[[Pace], None] = lambda pace: None
+    """Takes how far its function is, at a bounded rate (`watched_pace.py`). May block."""
     on_job: Callable[[str | None], None] = lambda job: None
     """Takes the id of the cluster's job that the run waits for; None when it stops waiting. May block."""
 
@@ -283,7 +287,8 @@ async def _wait(
 ) -> Outcome:
     try:
         await asyncio.to_thread(callbacks.on_job, handle.job)
-        outcome = await backend.wait(handle, callbacks.on_log)
+        async with watched_pace(attempt.path, attempt.number, callbacks.on_pace, callbacks.log):
+            outcome = await backend.wait(handle, callbacks.on_log)
         await asyncio.to_thread(callbacks.on_job, None)
         return outcome
     except Exception:  # whatever it is, the run no longer waits for the job

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from marin_resources import progress
 
 
@@ -15,6 +17,9 @@ class Heard:
     def stepped(self, step: int) -> None:
         self.all.append(("step", step))
 
+    def numbers(self, numbers: Mapping[str, float], of: int | None) -> None:
+        self.all.append((f"{dict(numbers)}", of))
+
     def saved(self, step: int) -> None:
         self.all.append(("saved", step))
 
@@ -27,10 +32,11 @@ def test_reports_reach_the_listener_and_nobody_afterwards() -> None:
     with progress.reports_to(heard):
         progress.report_resumed(None)
         progress.report_step(1)
+        progress.report_numbers({"loss": 2.5}, of=9)
         progress.report_checkpoint(1)
         assert progress.checkpoint_requested()
     progress.report_step(2)
-    assert heard.all == [("resumed", None), ("step", 1), ("saved", 1)]
+    assert heard.all == [("resumed", None), ("step", 1), ("{'loss': 2.5}", 9), ("saved", 1)]
     assert not progress.checkpoint_requested()
 
 

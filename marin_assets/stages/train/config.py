@@ -56,6 +56,8 @@ class TrainLmConfig:
     """Steps between permanent checkpoints."""
     checkpoint_interval_s: float = 600
     """Seconds between temporary checkpoints to resume from; each replaces the one before."""
+    stop_on_nan: bool = True
+    """End the training when its loss is NaN or infinite, as it does not recover: the step fails with a sentence."""
     steps_per_hf_export: int | None = None
     """Steps between exports of the model in training, for evaluations of its checkpoints; None: the trained model alone
     is exported."""

@@ -24,12 +24,19 @@ KEPT = (
     "train/",
     "eval/",
     "optim/",
+    "grad/norm/total",
+    "mixture/",
     "throughput/tokens_per_second",
     "throughput/duration",
+    "throughput/loading_time",
+    "throughput/hook_time",
     "throughput/total_tokens",
+    "throughput/total_gflops",
     "throughput/mfu",
 )
-TRAIN_ONLY = ("train/", "throughput/")
+TRAIN_ONLY = ("train/", "throughput/", "grad/", "not_finite/")
+NOT_FINITE = "not_finite/"
+"""Before the name of a metric that was NaN or infinite, which JSON cannot hold: its row has 1 there."""
 UPLOAD_EVERY_S = 60
 LOG_EVERY_S = 5
 
@@ -126,10 +133,10 @@ def read_metrics(path: str) -> list[Row]:
     return [json.loads(line) for line in lines]
 
 
-def finite_numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Return the metrics to keep that are finite, as floats."""
-    found = {name: value for name, value in metrics.items() if name.startswith(KEPT) and _is_scalar(value)}
-    return {name: float(value) for name, value in found.items() if math.isfinite(float(value))}
+def numbers_to_keep(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return the metrics to keep, as floats. One that is NaN or infinite is 1 under NOT_FINITE and its name."""
+    found = {n: float(value) for n, value in metrics.items() if n.startswith(KEPT) and _is_scalar(value)}
+    return {n if math.isfinite(v) else f"{NOT_FINITE}{n}": v if math.isfinite(v) else 1.0 for n, v in found.items()}
 
 
 def _is_scalar(value: Any) -> bool:

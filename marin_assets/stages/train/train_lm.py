@@ -6,7 +6,7 @@ Out, below the output path:
      checkpoints/    step-N: model and optimizer after step N; the last and every `steps_per_checkpoint`th are kept
      exports/        with `steps_per_hf_export`: the model in training as such folders (`exports.py`)
      metrics.jsonl   one row a step (`metrics.py`)
-     plots/loss.png  train and validation loss
+     plots/          loss.png: train and validation loss; curves.png: gradient norm, learning rate, weights, rate
 
 The same call after a crash resumes from the last checkpoint, and gives the same weights bit for bit on the same
 hardware. Outputs on a disk and in a bucket (gs://, s3://) are equal, except for random file names of TensorStore.
@@ -27,8 +27,10 @@ from typing import Any
 
 from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
+from marin_assets.stages.train.curves_plot import plot_curves
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.exports import remove_unfinished_exports
+from marin_assets.stages.train.health import health_of
 from marin_assets.stages.train.inputs import check_inputs, expand_snapshots, stage_tokenizer
 from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, NoMetrics, Row, read_metrics
@@ -40,6 +42,12 @@ KINDS = ("levanter", "jax")
 __all__ = ["LlamaSpec", "OptimizerSpec", "TrainError", "TrainLmConfig", "check_shape", "train_lm"]
 
 CHECKPOINTS, EXPORT, METRICS, PLOT = "checkpoints", "hf", "metrics.jsonl", "plots/loss.png"
+CURVES_PLOT = "plots/curves.png"
+CURVES = {
+    "validation_curve": "eval/loss",
+    "gradient_norm_curve": "grad/norm/total",
+    "learning_rate_curve": "optim/learning_rate",
+}
 MIN_HEAD_DIM = 32
 """vLLM's attention on CPUs supports no smaller dimension (vLLM 0.32), so it could not serve a smaller model."""
 LAST_STEPS = 10
@@ -54,9 +62,11 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     Returns steps, parameters, head_dim, tokens_seen, tokens_per_second (median over the steps), loss_start and loss_end
     (validation loss of the untrained and the trained model, nats a token, on the same batches), loss_ratio (end /
     start), train_loss_end (mean of the last 10 steps), loss_curve (means of the training loss over 40 equal parts of
-    the steps), model_path, plots, resumed_from_step (the checkpoint's step, or None); on other hosts than the first,
-    nothing. Raises TrainError for an invalid shape, or if the step requests a TPU or GPU and jax finds none; InputError
-    for caches that do not match.
+    the steps) and such curves of CURVES, model_path, plots, flops (of the whole training, by Levanter's count of the
+    model), mfu (median share of the devices' peak, where that is known), the numbers of `health_of`, resumed_from_step
+    (the checkpoint's step, or None); on other hosts than the first, nothing. Raises TrainError for an invalid
+    shape, a loss that is not finite, or if the step requests a TPU or GPU and jax finds none; InputError for caches
+    that do not match.
     """
     check_shape(config)
     config = replace(config, components=expand_snapshots(config.components))
@@ -93,6 +103,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     remove_unfinished(checkpoints, also_temporary=True)
     rows = read_metrics(metrics_path)
     plot_losses(rows, join(config.output_path, PLOT))
+    plot_curves(rows, join(config.output_path, CURVES_PLOT))
     return _result(config, rows, parameters, done)
 
 
@@ -137,9 +148,23 @@ def _result(config: TrainLmConfig, rows: list[Row], parameters: int, done: int |
         "train_loss_end": statistics.fmean(train_losses[-LAST_STEPS:]),
         "model_path": EXPORT,
         "loss_curve": _curve(train_losses),
-        "plots": [PLOT],
+        **{name: _curve(_values(rows, metric)) for name, metric in CURVES.items()},
+        "plots": [PLOT, CURVES_PLOT],
+        **_flops(rows),
+        **health_of(rows),
         "resumed_from_step": done,
     }
+
+
+def _values(rows: list[Row], metric: str) -> list[float]:
+    return [row[metric] for row in rows if metric in row]
+
+
+def _flops(rows: list[Row]) -> dict[str, float]:
+    """The floating-point operations of the training, and the median share of the devices' peak, if that is known."""
+    total, shares = _values(rows, "throughput/total_gflops"), _values(rows, "throughput/mfu")
+    found = {"flops": total[-1] * 1e9} if total else {}
+    return found | ({"mfu": round(statistics.median(shares) / 100, 4)} if shares else {})
 
 
 def _curve(losses: list[float]) -> list[float]:

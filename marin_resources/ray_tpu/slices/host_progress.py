@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +113,8 @@ class ProgressOnHost:
             self._done_s[step] = self._elapsed_s()
             self._now = dataclasses.replace(self._now, step=step)
         self.renew()
+
+    def numbers(self, numbers: Mapping[str, float], of: int | None) -> None: ...
 
     def saved(self, step: int) -> None:
         with self._lock:

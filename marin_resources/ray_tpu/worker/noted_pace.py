@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -25,6 +25,7 @@ class PaceNotes(Unheard):
         self._step: tuple[int, float] | None = None
         """The last step, and when it was reported, by the monotonic clock."""
         self._noted: tuple[int, float] | None = None
+        self._numbers: tuple[Mapping[str, float], int | None] = ({}, None)
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -38,6 +39,9 @@ class PaceNotes(Unheard):
             self._thread = threading.Thread(target=self._run, name="pace", daemon=True)
             self._thread.start()
 
+    def numbers(self, numbers: Mapping[str, float], of: int | None) -> None:
+        self._numbers = (numbers, of)
+
     def note(self) -> None:
         """Note the last step, unless that was done. A store that fails is logged."""
         now = self._step
@@ -45,7 +49,8 @@ class PaceNotes(Unheard):
             return
         try:
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            self._write(Pace(step=now[0], at=at, steps_per_s=self._rate(now)))
+            numbers, of = self._numbers
+            self._write(Pace(step=now[0], at=at, steps_per_s=self._rate(now), of=of, numbers=dict(numbers)))
         except Exception as error:  # any error of a store or its client: the function keeps running
             log.warning("the pace cannot be noted now (%s: %s)", type(error).__name__, error)
         self._noted = now

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from marin_resources.storage.control import control
 from marin_resources.storage.files import write_bytes
@@ -26,7 +27,7 @@ FORMAT = VersionedJson(
     kind="pace of an attempt",
     newest=FORMAT_VERSION,
     error=PaceError,
-    shape={"step": Required(int), "steps_per_s": float, "at": Required(str)},
+    shape={"step": Required(int), "steps_per_s": float, "at": Required(str), "of": int, "numbers": dict},
     if_damaged="It decides nothing; remove it.",
 )
 
@@ -39,6 +40,15 @@ class Pace:
     """When this was noted: ISO 8601, UTC, by the worker's clock."""
     steps_per_s: float | None = None
     """Since the note before this one; None in the first, and after a step back."""
+    of: int | None = None
+    """The number of all steps, if the function has reported it."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """What it has reported last beside the step, such as its loss."""
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the last step at this speed; None if that is not known."""
+        return (self.of - self.step) / self.steps_per_s if self.of is not None and self.steps_per_s else None
 
 
 def write_pace(output_path: str, attempt: int, pace: Pace) -> None:
@@ -54,7 +64,13 @@ def read_pace(output_path: str, attempt: int) -> Pace | None:
     if found is None:
         return None
     fields = FORMAT.parse(found.data, path)
-    return Pace(step=fields["step"], at=fields["at"], steps_per_s=fields.get("steps_per_s"))
+    return Pace(
+        step=fields["step"],
+        at=fields["at"],
+        steps_per_s=fields.get("steps_per_s"),
+        of=fields.get("of"),
+        numbers=fields.get("numbers") or {},
+    )
 
 
 def _path(output_path: str, attempt: int) -> str:

@@ -101,7 +101,8 @@ def test_what_runs_now_is_shown_with_its_job_its_speed_and_what_it_says(location
     [output] = [node.output for node in location.graph if node.name == "toy/data"]
     claim = location.store.claim(output, attempt=1, resumable=False, run_id="run-1")
     write_bytes(log_path(claim.path, 1), b"begun\n" + b"." * 5000 + b"\n10%\r80% done\n\n")
-    write_pace(claim.path, 1, Pace(step=120, at="2026-01-01T00:00:00+00:00", steps_per_s=0.08))
+    pace = Pace(step=120, at="2026-01-01T00:00:00+00:00", steps_per_s=0.08, of=600, numbers={"loss": 2.5})
+    write_pace(claim.path, 1, pace)
     task = Task(output=output, prefix=location.store.prefix, path=claim.path, fn="os:getcwd", config={})
     me = Submitter.here("run-1")
     at = {"submission_id": "step-1", "dashboard": "http://head:8265", "session": "s", "submitted_at": "2026-01-01"}
@@ -115,10 +116,13 @@ def test_what_runs_now_is_shown_with_its_job_its_speed_and_what_it_says(location
     assert (code, summary) == (0, f"1 running at {location.store.prefix}")
     assert f"by process {os.getpid()} on {os.uname().nodename}, Dagster run run-1, since " in state
     assert re.fullmatch(
-        r" +attempt 1, for \d+ s, job step-1 on http://head:8265, step 120 at 12.5 s/step: 80% done", running
+        r" +attempt 1, for \d+ s, job step-1 on http://head:8265, "
+        r"step 120 of 600 at 12.5 s/step, 1 h 40 min left, loss 2.5: 80% done",
+        running,
     )
     assert (found["attempt"], found["job"], found["cluster"]) == (1, "step-1", "http://head:8265")
     assert (found["step"], found["steps_per_s"], found["last_line"]) == (120, 0.08, "80% done")
+    assert (found["of"], found["left_s"], found["numbers"]) == (600, 6000.0, {"loss": 2.5})
 
 
 def test_a_pace_that_cannot_be_read_is_told_and_hides_no_state(location: Location, marin: Marin) -> None:

@@ -6,6 +6,7 @@ The untrained model is evaluated, checkpoints are saved, and the trained model i
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from levanter.adaptor import AdaptorConfig, NoAdaptorConfig
 from levanter.main import train_lm
 
 from marin_assets.stages.train.config import TrainLmConfig
+from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.exports import export_path, is_complete, mark_complete
 from marin_assets.stages.train.levanter_run.checkpointer import due_now
 from marin_assets.stages.train.metrics import UNTRAINED_STEP
@@ -37,6 +39,10 @@ class ExportAndEvaluate(NoAdaptorConfig):
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
         if self.resumed_at is None:
             _evaluate_untrained(self.config, trainer, tokenizer)
+
+        def require_finite(info: Any, force: bool = False) -> None:
+            if self.own.stop_on_nan and not math.isfinite(float(info.loss)):
+                raise TrainError(_not_finite_sentence(float(info.loss), int(info.step), self.own))
 
         reports = StepReports(self.resumed_at)
 
@@ -60,11 +66,20 @@ class ExportAndEvaluate(NoAdaptorConfig):
             if force:
                 save(info, join(self.own.output_path, "hf"))
 
+        trainer.add_hook(require_finite, every=1)  # before the model is exported or saved
         if self.own.steps_per_hf_export is not None:
             # before the checkpoint of its step: a run that resumes from that one would not come to this step again
             trainer.add_hook(export_at_a_step, every=self.own.steps_per_hf_export)
         trainer.add_hook(checkpoint, every=1)  # the checkpointer decides which steps to save
         trainer.add_hook(export_at_the_end, every=trainer.num_train_steps + 1)
+
+
+def _not_finite_sentence(loss: float, step: int, config: TrainLmConfig) -> str:
+    return (
+        f"The loss is {loss} at step {step} of {config.num_train_steps}, expected a finite number: the model has "
+        f"diverged at learning_rate={config.optimizer.learning_rate:g} and precision={config.precision!r}. Lower the "
+        "learning rate, lengthen the warm-up or raise the precision; stop_on_nan=False trains on."
+    )
 
 
 class StepReports:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import jmp
+from levanter.callbacks.watch import WatchConfig
 from levanter.data.text import DatasetComponent, LmDataConfig
 from levanter.distributed import DistributedConfig
 from levanter.main import train_lm
@@ -71,6 +72,9 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
             train_batch_size=config.train_batch_size,
             steps_per_eval=config.steps_per_eval,
             max_eval_batches=config.max_eval_batches,
+            crash_on_nan=False,  # `adaptor.py` does, with a sentence
+            crash_on_inf=False,
+            watch=WatchConfig(watch_targets=["grads"], include_per_parameter_norms=False),
             require_accelerator=False,
             log_jaxprs=False,
             log_xla_hlo=False,

@@ -10,7 +10,19 @@ from typing import Any
 import jax
 from levanter.tracker.tracker import NoopTracker, Tracker, TrackerConfig
 
-from marin_assets.stages.train.metrics import TRAIN_ONLY, MetricsFile, NoMetrics, Progress, finite_numbers
+from marin_assets.stages.train.metrics import TRAIN_ONLY, MetricsFile, NoMetrics, Progress, numbers_to_keep
+from marin_resources.progress import report_numbers
+
+SHOWN = {
+    "train/loss": "loss",
+    "eval/loss": "validation_loss",
+    "grad/norm/total": "gradient_norm",
+    "optim/learning_rate": "learning_rate",
+    "throughput/tokens_per_second": "tokens_per_second",
+    "throughput/mfu": "mfu_percent",
+    "mixture/weight/": "",
+}
+"""Levanter's names -> ours, of the numbers that people look at while it trains. Weights of a mixture keep theirs."""
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +35,19 @@ class MetricsTracker(Tracker):
     def __init__(self, metrics: MetricsFile | NoMetrics, progress: Progress, *, finished: bool) -> None:
         self.metrics, self.progress, self.finished = metrics, progress, finished
         self.parameters = 0
+        self.latest: dict[str, float] = {}
 
     def log(self, metrics: Mapping[str, Any], *, step: int | None, commit: bool | None = None) -> None:
-        kept = finite_numbers(metrics)
+        kept = numbers_to_keep(metrics)
         if self.finished:
             # A run that resumes from its last checkpoint trains no step, but logs a loss of 0 for the last one.
             kept = {name: value for name, value in kept.items() if not name.startswith(TRAIN_ONLY)}
         if step is None or not kept:
             return
         self.metrics.add(int(step), kept)
+        shown = {SHOWN.get(name, name): value for name, value in kept.items() if name.startswith(tuple(SHOWN))}
+        self.latest = {**self.latest, **shown}  # a new one: another thread may be reading the last
+        report_numbers(self.latest, of=self.progress.steps)
         if "train/loss" in kept:
             self.progress.advance(int(step), kept["train/loss"])
 

@@ -13,7 +13,10 @@ from marin_resources.storage.paths import join
 def test_a_pace_is_read_as_it_was_noted_on_every_store(any_prefix: str) -> None:
     path = join(any_prefix, "raw/x")
     assert read_pace(path, 1) is None
-    for pace in (Pace(step=3, at="2026-01-01T00:00:00+00:00"), Pace(step=9, at="2026-01-01T00:00:15", steps_per_s=0.4)):
+    for pace in (
+        Pace(step=3, at="2026-01-01T00:00:00+00:00"),
+        Pace(step=9, at="2026-01-01T00:00:15", steps_per_s=0.4, of=20, numbers={"loss": 2.5}),
+    ):
         write_pace(path, 1, pace)
         assert read_pace(path, 1) == pace
     write_bytes(join(path, ".marin/attempts/1.pace.json"), b"NONSENSE")
