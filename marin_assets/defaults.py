@@ -16,6 +16,7 @@ from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
 from marin_assets.stages.train.health import TRAINING_CHECKS
+from marin_assets.stages.train.trackers import env_of
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.reads import partitions_folder
@@ -117,6 +118,7 @@ def default_train(
         config=dataclasses.replace(train_config, components=components, model=model_config),
         resources=resources or cpu(),
         extras=_extras_on(resources, "train"),
+        env=env_of(train_config.trackers),
         resumable=True,
         tags=tags or {},
         override_output_path=override_output_path,

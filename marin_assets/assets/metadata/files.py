@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -12,6 +13,7 @@ from marin_resources.output import Observed
 from marin_resources.storage.files import exists, read_bytes, size_of
 from marin_resources.storage.paths import join
 
+WEB = ("http://", "https://")
 MAX_PLOT_BYTES = 400_000
 """A larger plot is shown as a path: metadata rows are stored in Dagster's database."""
 
@@ -31,6 +33,17 @@ def report_of(observed: Observed) -> dict[str, Any]:
     """The page that the result names as its report."""
     name = observed.result.get("report")
     return {"report": link_to(join(observed.data_path, name))} if isinstance(name, str) else {}
+
+
+def links_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What the result names as its links: a URL opens its page, and a command is shown as it is."""
+    links = result.get("links")
+    found = links if isinstance(links, Mapping) else {}
+    return {
+        f"link {name}": dg.MetadataValue.url(target) if target.startswith(WEB) else target
+        for name, target in found.items()
+        if isinstance(target, str)
+    }
 
 
 def _inline(path: str) -> dg.MetadataValue:

@@ -13,7 +13,7 @@ import dagster as dg
 from marin_assets.assets.metadata.adoption import adoption_of
 from marin_assets.assets.metadata.costs import costs_of
 from marin_assets.assets.metadata.curves import curves_of
-from marin_assets.assets.metadata.files import plots_of, report_of
+from marin_assets.assets.metadata.files import links_of, plots_of, report_of
 from marin_assets.assets.metadata.ledger import NAMES as LEDGER
 from marin_assets.assets.metadata.ledger import ledger_of
 from marin_assets.assets.metadata.tables import config_table, table, tables_of
@@ -47,6 +47,7 @@ def materialization_metadata(
     result, transfers = observed.result, _transfers(observed.path, record)
     shown: dict[str, Any] = {
         **report_of(observed),
+        **links_of(result),
         **_renamed(tables_of(result)),
         **_renamed(curves_of(result)),
         **plots_of(observed),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from marin_assets.stages.train.trackers import Tracker
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 
 
@@ -61,6 +62,8 @@ class TrainLmConfig:
     steps_per_hf_export: int | None = None
     """Steps between exports of the model in training, for evaluations of its checkpoints; None: the trained model alone
     is exported."""
+    trackers: tuple[Tracker, ...] = ()
+    """Where the metrics go besides metrics.jsonl: TensorBoard(), Wandb(project=…)."""
     compilation_cache_dir: str | None = "~/.cache/marin/jax"
     """Folder of jax's compilation cache, shared by all runs of this machine: it saves 7 of the 37 s of a nano run.
     None disables it."""

@@ -14,7 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from marin_resources.storage.files import exists, read_bytes, write_bytes
 from marin_resources.storage.paths import is_local
@@ -44,13 +44,23 @@ Row = dict[str, Any]
 log = logging.getLogger(__name__)
 
 
+class Follower(Protocol):
+    """Is given the metrics as they come, and what is to be done when the file is saved or closed."""
+
+    def add(self, step: int, numbers: Mapping[str, float]) -> None: ...
+
+    def save(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class MetricsFile:
     """Rows by step. On a local disk each row is written at once; in a bucket, the file is uploaded once a minute, and
     by `save`. Call `save` before each checkpoint, so that a run resumed from it has the rows up to its step."""
 
     def __init__(self, path: str, *, keep_up_to: int | None = None) -> None:
         """Open the file. Keep an earlier run's rows up to and including step `keep_up_to`, and drop the others."""
-        self.path = path
+        self.path, self.followers = path, list[Follower]()
         self.rows = [row for row in read_metrics(path) if keep_up_to is not None and row["step"] <= keep_up_to]
         self._upload()
         self._file = open(path, "r+b", buffering=0) if is_local(path) else None  # noqa: SIM115  (a run's lifetime)
@@ -66,16 +76,22 @@ class MetricsFile:
         if new := {name: value for name, value in metrics.items() if name not in row}:
             row.update(new)
             self._save_row()
+            for follower in self.followers:
+                follower.add(step, new)
 
     def save(self) -> None:
         """Upload the rows so far, so that a resumed run finds them. On a local disk they are in the file already."""
         if not self._file:
             self._upload()
+        for follower in self.followers:
+            follower.save()
 
     def close(self) -> None:
         self.save()
         if self._file:
             self._file.close()
+        for follower in self.followers:
+            follower.close()
 
     def _save_row(self) -> None:
         if self._file:

@@ -6,6 +6,7 @@ Out, below the output path:
      checkpoints/    step-N: model and optimizer after step N; the last and every `steps_per_checkpoint`th are kept
      exports/        with `steps_per_hf_export`: the model in training as such folders (`exports.py`)
      metrics.jsonl   one row a step (`metrics.py`)
+     tensorboard/, wandb/    with `trackers` (`trackers.py`)
      plots/          loss.png: train and validation loss; curves.png: gradient norm, learning rate, weights, rate
 
 The same call after a crash resumes from the last checkpoint, and gives the same weights bit for bit on the same
@@ -34,6 +35,7 @@ from marin_assets.stages.train.health import health_of
 from marin_assets.stages.train.inputs import check_inputs, expand_snapshots, stage_tokenizer
 from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, NoMetrics, Row, read_metrics
+from marin_assets.stages.train.trackers import TrackerLog, check_trackers, open_trackers
 from marin_resources.hosts import host_index
 from marin_resources.storage.paths import join
 
@@ -62,13 +64,14 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     Returns steps, parameters, head_dim, tokens_seen, tokens_per_second (median over the steps), loss_start and loss_end
     (validation loss of the untrained and the trained model, nats a token, on the same batches), loss_ratio (end /
     start), train_loss_end (mean of the last 10 steps), loss_curve (means of the training loss over 40 equal parts of
-    the steps) and such curves of CURVES, model_path, plots, flops (of the whole training, by Levanter's count of the
-    model), mfu (median share of the devices' peak, where that is known), the numbers of `health_of`, resumed_from_step
-    (the checkpoint's step, or None); on other hosts than the first, nothing. Raises TrainError for an invalid
-    shape, a loss that is not finite, or if the step requests a TPU or GPU and jax finds none; InputError for caches
-    that do not match.
+    the steps) and the same of CURVES, model_path, plots, links (of the trackers), flops (of the whole training, by
+    Levanter's count of the model), mfu (median share of the devices' peak, where that is known), the numbers of
+    `health_of`, resumed_from_step (the checkpoint's step, or None); on other hosts than the first, nothing. Raises
+    TrainError for an invalid shape or tracker, a loss that is not finite, or if the step requests a TPU or GPU and jax
+    finds none; InputError for caches that do not match.
     """
     check_shape(config)
+    check_trackers(config.trackers)
     config = replace(config, components=expand_snapshots(config.components))
     check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
     from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
@@ -90,6 +93,10 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
         log.info("resuming from the checkpoint of step %d of %d", done, config.num_train_steps)
     metrics_path = join(config.output_path, METRICS)
     metrics = MetricsFile(metrics_path, keep_up_to=done) if host_index() == 0 else NoMetrics()
+    trackers: list[TrackerLog] = []
+    if isinstance(metrics, MetricsFile):
+        trackers = open_trackers(config.trackers, config.output_path, metrics.rows)
+        metrics.followers += trackers
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="marin-train-") as folder:
@@ -104,7 +111,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     rows = read_metrics(metrics_path)
     plot_losses(rows, join(config.output_path, PLOT))
     plot_curves(rows, join(config.output_path, CURVES_PLOT))
-    return _result(config, rows, parameters, done)
+    return _result(config, rows, parameters, done) | {"links": dict(each.link for each in trackers)}
 
 
 def check_shape(config: TrainLmConfig) -> None:
