@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from marin_resources.storage.files import read_json, remove_folder, stored_files
+from marin_resources.storage.files import exists, read_json, remove, remove_folder, stored_files
 from marin_resources.storage.paths import join
 
 METADATA = "metadata.json"
@@ -36,9 +36,25 @@ def remove_unfinished(path: str, *, also_temporary: bool = False) -> list[str]:
     removed = sorted({name.partition("/")[0] for name in names if name.startswith(FOLDER)} - kept)
     for folder in removed:
         log.info("removing the incomplete or temporary checkpoint %s", join(path, folder))
-        with suppress(FileNotFoundError):  # Levanter removes temporary checkpoints in a thread of its own
-            remove_folder(join(path, folder))
+        remove_checkpoint(join(path, folder))
     return removed
+
+
+def outdated(path: str, *, keep_last: int, keep_every: int | None) -> list[str]:
+    """Return the paths of the permanent checkpoints below `path` that need not be kept: all but the last `keep_last`
+    and those of a step that is a multiple of `keep_every`."""
+    complete = _complete(path, _names_below(path))
+    steps = {known["step"]: folder for folder, known in complete.items() if not known.get("is_temporary")}
+    older = sorted(steps)[:-keep_last]
+    return [join(path, steps[step]) for step in older if keep_every is None or step % keep_every]
+
+
+def remove_checkpoint(path: str) -> None:
+    """Remove one, its metadata first: what is left by a kill is incomplete, and nobody goes on from it."""
+    with suppress(FileNotFoundError):  # Levanter removes temporary checkpoints in a thread of its own
+        if exists(join(path, METADATA)):
+            remove(join(path, METADATA))
+        remove_folder(path)
 
 
 def _complete(path: str, names: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -55,6 +55,10 @@ class TrainLmConfig:
     """Batches of each component's validation side that an evaluation reads; None reads all."""
     steps_per_checkpoint: int = 1000
     """Steps between permanent checkpoints."""
+    keep_last_checkpoints: int | None = None
+    """How many of the newest permanent checkpoints to keep; None keeps all."""
+    keep_checkpoints_every: int | None = None
+    """With `keep_last_checkpoints`: those of steps that are multiples of this are kept too."""
     checkpoint_interval_s: float = 600
     """Seconds between temporary checkpoints to resume from; each replaces the one before."""
     stop_on_nan: bool = True

@@ -132,6 +132,14 @@ def check_shape(config: TrainLmConfig) -> None:
         raise TrainError(
             f"num_train_steps is {config.num_train_steps}, expected at least 2, or Levanter exports no model."
         )
+    for name in ("keep_last_checkpoints", "keep_checkpoints_every"):
+        if (kept := getattr(config, name)) is not None and kept < 1:
+            raise TrainError(f"{name} is {kept}, expected a number of at least 1, or None.")
+    if config.keep_checkpoints_every is not None and config.keep_last_checkpoints is None:
+        raise TrainError(
+            f"keep_checkpoints_every is {config.keep_checkpoints_every} and keep_last_checkpoints None, which keeps all "
+            "checkpoints. Pass keep_last_checkpoints=1 or more."
+        )
     if config.steps_per_hf_export is not None and config.steps_per_hf_export < 1:
         raise TrainError(
             f"steps_per_hf_export is {config.steps_per_hf_export}, expected a number of steps of at least 1, or None."

@@ -85,6 +85,8 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
                 append_run_id_to_base_path=False,
                 save_interval=timedelta(seconds=config.checkpoint_interval_s),
                 keep=[{"every": config.steps_per_checkpoint}],
+                keep_last=config.keep_last_checkpoints,
+                keep_every=config.keep_checkpoints_every,
             ),
             jax_config=JAX_CONFIG,
             jax_compilation_cache_dir=os.path.expanduser(cache_dir) if cache_dir else None,

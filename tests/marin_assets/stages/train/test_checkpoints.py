@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
+from marin_assets.stages.train.checkpoints import (
+    last_checkpoint_step,
+    outdated,
+    remove_checkpoint,
+    remove_unfinished,
+)
 from marin_resources.storage.files import stored_files, write_bytes, write_json
 from marin_resources.storage.paths import join
 
@@ -55,3 +60,34 @@ def test_at_the_end_no_temporary_checkpoint_is_left(disk_or_gcs_prefix: str) -> 
     write_checkpoint(path, 15, temporary=True)
     assert remove_unfinished(path, also_temporary=True) == ["step-15"]
     assert folders_of(path) == {"step-10"}
+
+
+def test_the_last_checkpoints_and_every_nth_are_kept(disk_or_gcs_prefix: str) -> None:
+    path = join(disk_or_gcs_prefix, "checkpoints")
+    for step in range(20, 140, 20):
+        write_checkpoint(path, step)
+    write_checkpoint(path, 10, temporary=True)
+    write_checkpoint(path, 140, complete=False)
+    found = outdated(path, keep_last=2, keep_every=60)
+    assert found == [join(path, f"step-{step}") for step in (20, 40, 80)]
+    assert outdated(path, keep_last=9, keep_every=None) == []
+    for each in found:
+        remove_checkpoint(each)
+        remove_checkpoint(each)  # twice, as two threads may
+    assert folders_of(path) == {"step-10", "step-60", "step-100", "step-120", "step-140"}
+
+
+def test_a_checkpoint_whose_removal_was_interrupted_is_not_gone_on_from(
+    disk_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = join(disk_prefix, "checkpoints")
+    write_checkpoint(path, 20)
+
+    def killed(path: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("marin_assets.stages.train.checkpoints.remove_folder", killed)
+    with pytest.raises(KeyboardInterrupt):
+        remove_checkpoint(join(path, "step-20"))
+    assert folders_of(path) == {"step-20"}
+    assert last_checkpoint_step(path) is None
