@@ -137,8 +137,8 @@ def check_shape(config: TrainLmConfig) -> None:
             raise TrainError(f"{name} is {kept}, expected a number of at least 1, or None.")
     if config.keep_checkpoints_every is not None and config.keep_last_checkpoints is None:
         raise TrainError(
-            f"keep_checkpoints_every is {config.keep_checkpoints_every} and keep_last_checkpoints None, which keeps all "
-            "checkpoints. Pass keep_last_checkpoints=1 or more."
+            f"keep_checkpoints_every is {config.keep_checkpoints_every} and keep_last_checkpoints None, so all are "
+            "kept. Pass keep_last_checkpoints=1 or more."
         )
     if config.steps_per_hf_export is not None and config.steps_per_hf_export < 1:
         raise TrainError(
