@@ -1,4 +1,7 @@
-"""Chats about sums of single digits, and preferences for the right sum: what a nano model learns in some hundred steps."""
+"""Chats about twice a digit, and preferences for the right answer: a nano model learns them in 100 steps.
+
+The sum of two digits would take it some times as many: it has to attend to both.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +19,31 @@ def chat_of(*texts: str) -> Chat:
     return [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
 
 
-def sums(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Rows of chats with one or two sums."""
+def doubles(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Rows of chats with one or two questions: "7 + 7", and 14."""
     drawn = random.Random(seed)
     rows = []
     for i in range(count):
-        pairs = [(drawn.randrange(10), drawn.randrange(10)) for _ in range(drawn.choice([1, 1, 2]))]
-        chat = chat_of(*(text for a, b in pairs for text in (f"{a} + {b}", str(a + b))))
+        digits = [drawn.randrange(10) for _ in range(drawn.choice([1, 1, 2]))]
+        chat = chat_of(*(text for digit in digits for text in (f"{digit} + {digit}", str(2 * digit))))
         rows.append({"id": f"{seed}-{i}", "messages": chat})
     return rows
 
 
 def preferences(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Rows of preferences: the right sum is chosen, another number is rejected."""
+    """Rows of preferences: the right answer is chosen, another number is rejected."""
     drawn = random.Random(seed)
     rows = []
     for i in range(count):
-        a, b = drawn.randrange(10), drawn.randrange(10)
-        wrong = drawn.choice([number for number in range(19) if number != a + b])
-        question = f"{a} + {b}"
+        digit = drawn.randrange(10)
+        wrong = drawn.choice([number for number in range(19) if number != 2 * digit])
+        question = f"{digit} + {digit}"
         rows.append(
-            {"id": f"{seed}-{i}", "chosen": chat_of(question, str(a + b)), "rejected": chat_of(question, str(wrong))}
+            {
+                "id": f"{seed}-{i}",
+                "chosen": chat_of(question, str(2 * digit)),
+                "rejected": chat_of(question, str(wrong)),
+            }
         )
     return rows
 

@@ -65,9 +65,9 @@ def write_rows(
     finished shard is never overwritten: raises FileExistsError if its ledger differs.
     """
     name = os.path.basename(path)
-    rows = {name: len(ends) for _, ends in fields.values()}
+    [rows] = {len(ends) for _, ends in fields.values()}
     counts = {name: {field: len(values) for field, (values, _) in fields.items()}}
-    ledger = _ledger(rows, counts, metadata, layout="consolidated")
+    ledger = _ledger({name: rows}, counts, metadata, layout="consolidated")
     if not is_local(path):
         _write_parts(path, fields, names, ledger)
         return

@@ -12,8 +12,8 @@ from marin_assets.stages.train.metrics import Row
 from marin_resources.storage.files import write_bytes
 
 
-def plot_losses(rows: Sequence[Row], path: str) -> None:
-    """Write the PNG, atomically."""
+def plot_losses(rows: Sequence[Row], path: str, *, validation_loss: str = "eval/loss") -> None:
+    """Write the PNG, atomically. `validation_loss` is the name of that metric."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # 0.4 s to import
     from matplotlib.figure import Figure
 
@@ -21,8 +21,8 @@ def plot_losses(rows: Sequence[Row], path: str) -> None:
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
     axes.plot(*_series(rows, "train/loss"), color="0.7", linewidth=1, label="train")
-    axes.plot(*_series(rows, "eval/loss"), color="tab:blue", marker="o", markersize=4, label="validation")
-    axes.set(xlabel="step", ylabel="loss (nats a token)")
+    axes.plot(*_series(rows, validation_loss), color="tab:blue", marker="o", markersize=4, label="validation")
+    axes.set(xlabel="step", ylabel="loss (nats a token)" if validation_loss == "eval/loss" else "loss")
     axes.grid(alpha=0.3)
     axes.legend()
     buffer = io.BytesIO()

@@ -14,6 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.storage.files import exists, read_bytes, write_bytes
@@ -35,6 +36,14 @@ LOG_EVERY_S = 5
 
 Row = dict[str, Any]
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterCounts:
+    """Numbers of a model: of all parameters, and of those that are trained."""
+
+    total: int
+    trained: int
 
 
 class MetricsFile:

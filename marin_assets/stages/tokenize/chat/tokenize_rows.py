@@ -85,8 +85,8 @@ class RowShard:
 def tokenize_rows(kind: str, rows_path: str, config: Any) -> dict[str, Any]:
     """Write the caches of all rows below `rows_path`. `config` has the fields that both stages have.
 
-    Returns rows, kept, rejected and rejected_<reason>, rows_unaccounted, bytes, tokens, loss_tokens, cut and cut_tokens,
-    kept rows and tokens of each side, token_mismatches and prompt_mismatches of the checked rows, and shards.
+    Returns rows, kept, rejected and rejected_<reason>, rows_unaccounted, tokens, loss_tokens, cut (rows) and
+    cut_tokens, rows and tokens of each side, checked_rows with their token_mismatches and prompt_mismatches, shards.
     """
     check_fraction(config.validation_fraction)
     _check(kind, config)

@@ -19,9 +19,11 @@ from marin_resources.progress import report_checkpoint
 
 @dataclass
 class LateCheckpointerConfig(CheckpointerConfig):
-    """Create a checkpointer for `ExportAndEvaluate`. The trainer's own hook runs too early, so it gets a no-op."""
+    """Create a checkpointer for `add_hooks`. The trainer's own hook runs too early, so it gets a no-op."""
 
     def create(self, run_id: str) -> Any:
+        if "created" in vars(self):  # `train_dpo` creates a second one, only to wait for it
+            return NoCheckpointer()
         self.created: Checkpointer = super().create(run_id)
         save = self.created.save_checkpoint
 
@@ -42,6 +44,8 @@ class LateCheckpointerConfig(CheckpointerConfig):
 
 class NoCheckpointer:
     def on_step(self, **state: Any) -> None: ...
+
+    def wait_until_finished(self) -> None: ...
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sum_chats import chat_of, sums, write_lines
+from sum_chats import chat_of, doubles, write_lines
 
 from marin_assets.documents.split import SPLITS
 from marin_assets.stages.tokenize.cache import read_documents_of, read_names
@@ -34,7 +34,7 @@ def make(rows: Path, tokenizer: str, output: str, **changes: Any) -> dict[str, A
 def rows_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """200 chats in two files."""
     folder = tmp_path_factory.mktemp("rows")
-    rows = sums(200)
+    rows = doubles(200)
     for i in range(2):
         write_lines(folder / f"{i}.jsonl", rows[i::2])
     return folder
@@ -65,7 +65,7 @@ def test_the_mask_decodes_to_the_answers_and_their_ends(made: tuple[str, dict[st
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(f"{tokenizer_path}/tokenizer.json")
-    chats = {row["id"]: row["messages"] for row in sums(200)}
+    chats = {row["id"]: row["messages"] for row in doubles(200)}
     names = [name for shard in read_names(f"{made[0]}/train", ["00000", "00001"]) for name in shard.ids]
     for name, (ids, mask) in zip(names, stored(made[0], "train"), strict=True):
         learnt = tokenizer.decode([i for i, m in zip(ids, mask, strict=True) if m], skip_special_tokens=False)
@@ -87,7 +87,7 @@ def test_the_rows_are_those_of_levanter(made: tuple[str, dict[str, Any]], tokeni
 
     processor = ChatLmDatasetFormat(chat_template=TEMPLATES["plain"]).build_preprocessor(load_tokenizer(tokenizer_path))
     ours = sorted(row for split in SPLITS for row in stored(made[0], split))
-    theirs = sorted((row["input_ids"].tolist(), row["assistant_masks"].tolist()) for row in processor(sums(200)))
+    theirs = sorted((row["input_ids"].tolist(), row["assistant_masks"].tolist()) for row in processor(doubles(200)))
     assert ours == theirs
 
 
@@ -237,7 +237,7 @@ def test_a_tokenizer_without_a_folder_is_an_error(rows_path: Path, tmp_path: Pat
 
 
 def test_a_row_without_an_id_is_on_the_side_of_its_text(tokenizer_path: str, tmp_path: Path) -> None:
-    rows = [{"messages": row["messages"]} for row in sums(60)]
+    rows = [{"messages": row["messages"]} for row in doubles(60)]
     one = write_lines(tmp_path / "one/a.jsonl", rows)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     write_lines(tmp_path / "two/b.jsonl", rows[:30])
