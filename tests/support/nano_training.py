@@ -67,3 +67,19 @@ def losses_of(output: str | Path) -> list[tuple[Any, ...]]:
         (row["step"], *(v for k, v in sorted(row.items()) if k.startswith(("train/", "eval/")) and "_time" not in k))
         for row in rows
     ]
+
+
+def answers_of(folder: Path, questions: list[str]) -> list[str]:
+    """Greedy answers of an export, with the chat template that it has."""
+    from marin_assets.stages.evaluate.jax_model import load_model  # jax takes 3 s to import
+    from marin_assets.stages.evaluate.sample_text import sample_text
+
+    model, tokenizer = load_model(str(folder))
+    prompts = [
+        tokenizer.apply_chat_template([{"role": "user", "content": q}], tokenize=False, add_generation_prompt=True)
+        for q in questions
+    ]
+    texts = (
+        sample_text(model, tokenizer, prompt.removeprefix("<|bos|>"), max_tokens=4, temperature=0) for prompt in prompts
+    )
+    return ["".join(text).strip() for text in texts]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,20 @@ def chat_of(*texts: str) -> Chat:
 
 def doubles(count: int, seed: int = 0) -> list[dict[str, Any]]:
     """Rows of chats with one or two questions: "7 + 7", and 14."""
+    return _chats(count, seed, lambda digit: digit)
+
+
+def successors(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Rows of chats with one or two questions: "7 + 1", and 8."""
+    return _chats(count, seed, lambda digit: 1)
+
+
+def _chats(count: int, seed: int, added: Callable[[int], int]) -> list[dict[str, Any]]:
     drawn = random.Random(seed)
     rows = []
     for i in range(count):
-        digits = [drawn.randrange(10) for _ in range(drawn.choice([1, 1, 2]))]
-        chat = chat_of(*(text for digit in digits for text in (f"{digit} + {digit}", str(2 * digit))))
+        pairs = [(digit, added(digit)) for digit in (drawn.randrange(10) for _ in range(drawn.choice([1, 1, 2])))]
+        chat = chat_of(*(text for a, b in pairs for text in (f"{a} + {b}", str(a + b))))
         rows.append({"id": f"{seed}-{i}", "messages": chat})
     return rows
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from nano_training import WINDOW, nano_config
-from sum_chats import doubles, preferences, write_lines
+from sum_chats import doubles, preferences, successors, write_lines
 
 from marin_assets.stages.tokenize.chat.templates import TEMPLATES
 from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig, tokenize_chats
@@ -21,6 +21,8 @@ from marin_assets.step.values import unwrap_versioned_value
 class Caches:
     tokenizer_path: str
     chats_path: str
+    successors_path: str
+    """Chats of another task."""
     preferences_path: str
 
 
@@ -28,6 +30,7 @@ class Caches:
 def caches(inputs: Any, tmp_path_factory: pytest.TempPathFactory) -> Caches:
     folder = tmp_path_factory.mktemp("caches")
     write_lines(folder / "chats/a.jsonl", doubles(2000))
+    write_lines(folder / "successors/a.jsonl", successors(2000))
     write_lines(folder / "preferences/a.jsonl", preferences(1000, seed=1))
     common: dict[str, Any] = {
         "tokenizer_path": inputs.tokenizer_path,
@@ -35,9 +38,12 @@ def caches(inputs: Any, tmp_path_factory: pytest.TempPathFactory) -> Caches:
         "max_seq_len": WINDOW,
         "validation_fraction": 0.1,
     }
-    caches = Caches(inputs.tokenizer_path, f"{folder}/chat_cache", f"{folder}/preference_cache")
-    chats = TokenizeChatsConfig(chats_path=f"{folder}/chats", output_path=caches.chats_path, **common)
-    tokenize_chats(unwrap_versioned_value(chats))
+    caches = Caches(
+        inputs.tokenizer_path, *(f"{folder}/{name}-cache" for name in ("chats", "successors", "preferences"))
+    )
+    for name, output in (("chats", caches.chats_path), ("successors", caches.successors_path)):
+        chats = TokenizeChatsConfig(chats_path=f"{folder}/{name}", output_path=output, **common)
+        tokenize_chats(unwrap_versioned_value(chats))
     pairs = TokenizePreferencesConfig(
         preferences_path=f"{folder}/preferences", output_path=caches.preferences_path, **common
     )

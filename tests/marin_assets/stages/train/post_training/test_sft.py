@@ -7,27 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nano_training import kill_at, losses_of, nano_config, weights_of
+from nano_training import answers_of, kill_at, losses_of, nano_config, weights_of
 
-from marin_assets.stages.evaluate.jax_model import load_model
-from marin_assets.stages.evaluate.sample_text import sample_text
 from marin_assets.stages.train.metrics import read_metrics
 from marin_assets.stages.train.train_lm import ChatSpec, StartFromHf, TrainLmConfig, train_lm
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]  # warnings of Levanter and its dependencies
-
-
-def answers_of(folder: Path, questions: list[str]) -> list[str]:
-    """Greedy answers of an export, with the chat template that it has."""
-    model, tokenizer = load_model(str(folder))
-    prompts = [
-        tokenizer.apply_chat_template([{"role": "user", "content": q}], tokenize=False, add_generation_prompt=True)
-        for q in questions
-    ]
-    texts = (
-        sample_text(model, tokenizer, prompt.removeprefix("<|bos|>"), max_tokens=4, temperature=0) for prompt in prompts
-    )
-    return ["".join(text).strip() for text in texts]
 
 
 def test_the_loss_on_held_out_chats_falls_and_the_answers_are_right(
