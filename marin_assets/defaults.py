@@ -1,4 +1,5 @@
-"""Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval.
+"""Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
+and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -13,10 +14,17 @@ from collections.abc import Mapping, Sequence
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
 from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
+from marin_assets.stages.tokenize.chat.templates import named_template
+from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig, tokenize_chats
+from marin_assets.stages.tokenize.chat.tokenize_preferences import TokenizePreferencesConfig, tokenize_preferences
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
+from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
+from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.health import TRAINING_CHECKS
+from marin_assets.stages.train.start import StartFromHf
 from marin_assets.stages.train.trackers import env_of
+from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.reads import partitions_folder
@@ -127,6 +135,147 @@ def default_train(
     )
 
 
+def default_tokenize_chats(
+    name: str,
+    dataset: Step | InputName,
+    tokenizer: Step | InputName,
+    *,
+    max_seq_len: int,
+    adapter: str = "openai",
+    template: str = "plain",
+    validation_fraction: float | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "tokenized/<name>": Levanter caches of the chats in `dataset`, for default_sft.
+
+    `adapter` is the shape of its rows, `template` the name of a chat template, `max_seq_len` that of the model.
+    """
+    config = TokenizeChatsConfig(
+        chats_path=output_path_of(dataset),
+        tokenizer_path=output_path_of(tokenizer),
+        adapter=versioned(adapter),
+        chat_template=named_template(template),
+        max_seq_len=versioned(max_seq_len),
+    )
+    if validation_fraction is not None:
+        config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
+    return Step(
+        name=f"tokenized/{name}",
+        fn=tokenize_chats,
+        config=config,
+        extras=("curate", "train"),
+        resumable=True,
+        expectations=expectations,
+        partitions=_partitions_of(dataset),
+    )
+
+
+def default_tokenize_preferences(
+    name: str,
+    dataset: Step | InputName,
+    tokenizer: Step | InputName,
+    *,
+    max_seq_len: int,
+    adapter: str = "chats",
+    template: str = "plain",
+    validation_fraction: float | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "tokenized/<name>": Levanter caches of the preferences in `dataset`, for default_dpo.
+
+    The arguments are those of `default_tokenize_chats`; the template is that which the model was trained with.
+    """
+    config = TokenizePreferencesConfig(
+        preferences_path=output_path_of(dataset),
+        tokenizer_path=output_path_of(tokenizer),
+        adapter=versioned(adapter),
+        chat_template=named_template(template),
+        max_seq_len=versioned(max_seq_len),
+    )
+    if validation_fraction is not None:
+        config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
+    return Step(
+        name=f"tokenized/{name}",
+        fn=tokenize_preferences,
+        config=config,
+        extras=("curate", "train"),
+        resumable=True,
+        expectations=expectations,
+        partitions=_partitions_of(dataset),
+    )
+
+
+def default_sft(
+    name: str,
+    chats: Step | InputName | Mapping[str, Step | InputName],
+    start: Step | InputName,
+    model_config: LlamaSpec,
+    train_config: TrainLmConfig,
+    *,
+    resources: Resources | None = None,
+    tags: Mapping[str, str] | None = None,
+    override_output_path: str | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "checkpoints/<name>", which trains the model of `start` on chats (supervised fine-tuning).
+
+    `chats` is a step of default_tokenize_chats, or several by name, with documents among them if they are to be learnt
+    again. `start` is a step that trains, or the path of a Hugging Face folder; `model_config` is its shape. The rest is
+    as in `default_train`; `train_config` may have lora=LoraSpec().
+    """
+    sets = chats if isinstance(chats, Mapping) else {"chats": chats}
+    config = dataclasses.replace(train_config, start=_start_from(start), chat=train_config.chat or ChatSpec())
+    return default_train(
+        name,
+        sets,
+        model_config,
+        config,
+        resources=resources,
+        tags=tags,
+        override_output_path=override_output_path,
+        expectations=expectations,
+    )
+
+
+def default_dpo(
+    name: str,
+    preferences: Step | InputName,
+    start: Step | InputName,
+    model_config: LlamaSpec,
+    train_config: TrainDpoConfig,
+    *,
+    reference: Step | InputName | None = None,
+    resources: Resources | None = None,
+    tags: Mapping[str, str] | None = None,
+    override_output_path: str | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "checkpoints/<name>", which trains the model of `start` on preferences (DPO).
+
+    `preferences` is a step of default_tokenize_preferences. The reference is `start`, if it is None. The rest is as in
+    `default_sft`.
+    """
+    config = dataclasses.replace(
+        train_config,
+        components={"preferences": output_path_of(preferences)},
+        model=model_config,
+        start=_start_from(start),
+        reference=_start_from(reference) if reference is not None else None,
+    )
+    return Step(
+        name=f"checkpoints/{name}",
+        fn=train_dpo,
+        config=config,
+        resources=resources or cpu(),
+        extras=_extras_on(resources, "train"),
+        env=env_of(train_config.trackers),
+        resumable=True,
+        tags=tags or {},
+        override_output_path=override_output_path,
+        expectations=(*TRAINING_CHECKS, *expectations),
+    )
+
+
 def default_eval(
     step: Step | InputName,
     evals: Sequence[str] | None = None,
@@ -198,6 +347,11 @@ def _lm_eval(
         max_eval_instances=versioned(max_eval_instances),
     )
     return config if evals is None else dataclasses.replace(config, tasks=versioned(tuple(evals)))
+
+
+def _start_from(step: Step | InputName) -> StartFromHf:
+    """The model that a step exports, or the folder that is given."""
+    return StartFromHf(path=output_path_of(step, "hf") if isinstance(step, Step) else step)
 
 
 def _partitions_of(step: Step | InputName) -> Partitions | None:

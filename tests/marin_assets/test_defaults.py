@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import pytest
 
-from marin_assets.defaults import default_checkpoint_evals, default_eval, default_train
+from marin_assets.defaults import (
+    default_checkpoint_evals,
+    default_download,
+    default_dpo,
+    default_eval,
+    default_sft,
+    default_tokenize_chats,
+    default_tokenize_preferences,
+    default_train,
+)
+from marin_assets.stages.train.dpo_config import TrainDpoConfig
+from marin_assets.stages.train.formats import ChatSpec
+from marin_assets.stages.train.lora import LoraSpec
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
 from marin_assets.step.partitions.sets import dynamic
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
+from marin_assets.step.values import InputName
 from marin_resources.hardware import Resources, cpu, gpu, tpu
 
 
@@ -41,3 +57,49 @@ def test_the_evaluation_of_checkpoints_reads_each_export_and_waits_for_no_traini
     assert node.name == "checkpoint_evaluation/a"
     other = default_checkpoint_evals(default_train("a", {}, LlamaSpec(num_layers=3), config), dynamic("a_checkpoints"))
     assert build_graph([other])[other].version.hash != node.version.hash, "it covers that of the training"
+
+
+def chat_steps(*, template: str = "plain", adapter: str = "openai", lora: LoraSpec | None = None) -> dict[str, Step]:
+    tokenizer, base = InputName(None, "tokenizer"), default_train("base", {}, LlamaSpec(), train_config())
+    chats = default_tokenize_chats(
+        "chats", default_download("chats", "s3://x"), tokenizer, max_seq_len=128, template=template, adapter=adapter
+    )
+    pairs = default_tokenize_preferences("pairs", default_download("pairs", "s3://y"), tokenizer, max_seq_len=128)
+    tuned = default_sft("tuned", chats, base, LlamaSpec(), dataclasses.replace(train_config(), lora=lora))
+    dpo = TrainDpoConfig(components={}, tokenizer_path="")
+    return {
+        "chats": chats,
+        "tuned": tuned,
+        "preferring": default_dpo("preferring", pairs, tuned, LlamaSpec(), dpo),
+        "anchored": default_dpo("anchored", pairs, tuned, LlamaSpec(), dpo, reference=base),
+    }
+
+
+def train_config() -> TrainLmConfig:
+    return TrainLmConfig(components={}, tokenizer_path="")
+
+
+def test_a_model_is_tuned_from_the_export_of_the_one_before() -> None:
+    steps = chat_steps()
+    graph = build_graph(list(steps.values()))
+    located = {
+        name: resolve(graph[step], graph, lambda output: "/p/" + output.relative(), "/p")
+        for name, step in steps.items()
+    }
+    paths = {step.name: f"/p/{graph[step].output.relative()}" for step in (node.step for node in graph)}
+    assert located["tuned"].start.path == f"{paths['checkpoints/base']}/hf"
+    assert located["tuned"].components == {"chats": paths["tokenized/chats"]}
+    assert located["tuned"].chat == ChatSpec(chats_per_sequence=64)
+    assert located["preferring"].start.path == f"{paths['checkpoints/tuned']}/hf"
+    assert located["preferring"].components == {"preferences": paths["tokenized/pairs"]}
+    assert located["preferring"].reference is None
+    assert located["anchored"].reference.path == f"{paths['checkpoints/base']}/hf"
+
+
+@pytest.mark.parametrize("change", [{"template": "tulu"}, {"adapter": "dolly"}, {"lora": LoraSpec()}])
+def test_what_decides_a_tuned_model_is_in_its_version(change: dict[str, Any]) -> None:
+    one, other = (build_graph(list(steps.values())) for steps in (chat_steps(), chat_steps(**change)))
+    hashes = [{node.name: node.version.hash for node in graph} for graph in (one, other)]
+    assert hashes[0]["checkpoints/tuned"] != hashes[1]["checkpoints/tuned"]
+    assert hashes[0]["checkpoints/preferring"] != hashes[1]["checkpoints/preferring"]
+    assert hashes[0]["checkpoints/base"] == hashes[1]["checkpoints/base"]

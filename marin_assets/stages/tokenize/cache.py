@@ -6,6 +6,8 @@
     <cache>/<split>/<shard>/input_ids/offsets   int64 (documents + 1,): number of documents, then the end of each
     <cache>/<split>/<shard>/names.json          {"ids", "pages"}: of each document, in the same order
 
+A cache of chats has further fields beside `input_ids`, each with data and offsets of its own.
+
 `import levanter` would take 3 s and 350 MB in every process that tokenizes; the caches are identical row for row.
 The format is that of `levanter.store` (marin-levanter 0.2.20): zarr3, blosc.
 """
@@ -50,31 +52,43 @@ class Names:
 
 
 def write_shard(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, metadata: Mapping[str, Any]) -> None:
+    """Write one shard of documents: `write_rows` with the one field input_ids."""
+    write_rows(path, {FIELD: (tokens, ends)}, names, metadata)
+
+
+def write_rows(
+    path: str, fields: Mapping[str, tuple[np.ndarray, np.ndarray]], names: Names, metadata: Mapping[str, Any]
+) -> None:
     """Write one shard, which appears at `path` by a rename (in a bucket: by its ledger, which is written last).
 
-    `tokens` is int32 (tokens,), `ends` int64 (documents,), the end of each document in `tokens`. In a bucket, a
+    `fields` has the values of all rows, int32 (values,), and the end of each row in them, int64 (rows,). In a bucket, a
     finished shard is never overwritten: raises FileExistsError if its ledger differs.
     """
     name = os.path.basename(path)
-    ledger = _ledger({name: len(ends)}, {name: {FIELD: len(tokens)}}, metadata, layout="consolidated")
+    [rows] = {len(ends) for _, ends in fields.values()}
+    counts = {name: {field: len(values) for field, (values, _) in fields.items()}}
+    ledger = _ledger({name: rows}, counts, metadata, layout="consolidated")
     if not is_local(path):
-        _write_parts(path, tokens, ends, names, ledger)
+        _write_parts(path, fields, names, ledger)
         return
     final = absolute(path)
     place = join(os.path.dirname(final), f".{name}.tmp")
     for leftover in (final, place):
         shutil.rmtree(leftover, ignore_errors=True)
-    _write_parts(place, tokens, ends, names, ledger)
+    _write_parts(place, fields, names, ledger)
     os.rename(place, final)
 
 
-def _write_parts(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, ledger: Mapping[str, Any]) -> None:
+def _write_parts(
+    path: str, fields: Mapping[str, tuple[np.ndarray, np.ndarray]], names: Names, ledger: Mapping[str, Any]
+) -> None:
     """Write the files of a shard. It removes nothing, so a stale writer cannot delete another writer's files."""
     import numpy as np  # 0.1 s to import
 
     if not exists(join(path, LEDGER)):
-        _write_array(join(path, FIELD, "data"), tokens)
-        _write_array(join(path, FIELD, "offsets"), np.concatenate([[len(ends)], ends]).astype(np.int64))
+        for field_name, (values, ends) in fields.items():
+            _write_array(join(path, field_name, "data"), values)
+            _write_array(join(path, field_name, "offsets"), np.concatenate([[len(ends)], ends]).astype(np.int64))
         write_bytes(join(path, NAMES), json.dumps({"ids": names.ids, "pages": names.pages}).encode())
     write_json(join(path, LEDGER), ledger, replace=False)
 
@@ -82,7 +96,7 @@ def _write_parts(path: str, tokens: np.ndarray, ends: np.ndarray, names: Names, 
 def write_split(path: str, shards: Sequence[str], metadata: Mapping[str, Any]) -> dict[str, int]:
     """Write the ledger of all shards of one split, and Marin's `.stats.json`. Returns {"tokens", "documents"}.
 
-    Shards without documents of this split are left out.
+    Tokens are the values of all fields whose names end with input_ids. Shards without rows of this split are left out.
     """
     rows: dict[str, int] = {}
     counts: dict[str, dict[str, int]] = {}
@@ -92,15 +106,16 @@ def write_split(path: str, shards: Sequence[str], metadata: Mapping[str, Any]) -
             continue
         rows[name], counts[name] = shard["total_num_rows"], shard["field_counts"]
     ledger = _ledger(rows, counts, metadata, layout="sharded")
-    tokens, documents = ledger["field_counts"][FIELD], ledger["total_num_rows"]
+    tokens = sum(count for name, count in ledger["field_counts"].items() if name.endswith(FIELD))
+    documents = ledger["total_num_rows"]
     write_json(join(path, STATS), {"total_tokens": tokens, "total_elements": documents})
     write_json(join(path, LEDGER), ledger)
     return {"tokens": tokens, "documents": documents}
 
 
-def read_documents_of(path: str, indices: Sequence[int]) -> list[np.ndarray]:
-    """Return the stored tokens of some documents of the shard at `path`."""
-    data, offsets = _open(join(path, FIELD, "data")), _open(join(path, FIELD, "offsets"))
+def read_documents_of(path: str, indices: Sequence[int], field_name: str = FIELD) -> list[np.ndarray]:
+    """Return the stored tokens, or another field, of some rows of the shard at `path`."""
+    data, offsets = _open(join(path, field_name, "data")), _open(join(path, field_name, "offsets"))
     number = int(offsets[0].read().result())
     ends = offsets[: number + 1].read().result()
     ends[0] = 0
@@ -115,12 +130,13 @@ def read_names(split_path: str, shards: Sequence[str]) -> Iterator[Names]:
 def _ledger(
     rows: dict[str, int], counts: dict[str, dict[str, int]], metadata: Mapping[str, Any], *, layout: str
 ) -> dict[str, Any]:
+    names = list(next(iter(counts.values()), {FIELD: 0}))
     return {
         "total_num_rows": sum(rows.values()),
         "shard_rows": rows,
         "is_finished": True,
         "finished_shards": list(rows),
-        "field_counts": {FIELD: sum(count[FIELD] for count in counts.values())},
+        "field_counts": {name: sum(count[name] for count in counts.values()) for name in names},
         "field_counts_by_shard": counts if layout == "sharded" else {},
         "layout": layout,
         "metadata": {"preprocessor_metadata": dict(metadata)},

@@ -83,7 +83,7 @@ def tokenize(config: TokenizeConfig) -> dict[str, Any]:
     those of the bare tokenizer). Raises TokenizeError if a split is empty.
     """
     check_fraction(config.validation_fraction)
-    loaded, bos, _ = _load_tokenizer(config.tokenizer_path)
+    loaded, bos, _ = load_tokenizer(config.tokenizer_path)
     metadata = _metadata(loaded, bos, config.tokenizer_path)
     documents, tokenizer = document_files(config.documents_path), folder_state(config.tokenizer_path)
     names = [f"{i:05d}" for i in range(len(documents.shards))]
@@ -140,7 +140,7 @@ def tokenizer_digest(tokenizer_path: str) -> str:
 def tokenize_shard(shard: DocumentShard) -> dict[str, int]:
     """Tokenize one shard into a shard of each split's cache, and read a sample back."""
     file, folder = shard.inputs
-    tokenizer, bos, eos = _load_tokenizer(folder.path)
+    tokenizer, bos, eos = load_tokenizer(folder.path)
     splits = {split: _Rows() for split in shard.splits}
     size = 0
     documents = read_documents(file.path)
@@ -153,7 +153,7 @@ def tokenize_shard(shard: DocumentShard) -> dict[str, int]:
             splits[split].extend(side, _encode(tokenizer, side, bos, eos))
     mismatches = checked = 0
     metadata = _metadata(tokenizer, bos, folder.path)
-    fresh, bos, eos = _load_tokenizer(folder.path)
+    fresh, bos, eos = load_tokenizer(folder.path)
     for split, rows in splits.items():
         path = join(shard.cache_path, split, shard.name)
         write_shard(path, rows.tokens(), rows.ends(), rows.names, metadata)
@@ -232,7 +232,7 @@ def _count_mismatches(path: str, sample: dict[int, str], tokenizer: Tokenizer, b
     return sum(found.tolist() != wanted for found, wanted in zip(stored, expected, strict=True))
 
 
-def _load_tokenizer(path: str) -> tuple[Tokenizer, int | None, int]:
+def load_tokenizer(path: str) -> tuple[Tokenizer, int | None, int]:
     """Load the tokenizer, with the ids of its bos (None if it has none) and eos tokens.
 
     It encodes special tokens in a text as plain text.

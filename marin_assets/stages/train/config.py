@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from marin_assets.stages.train.formats import ChatSpec
+from marin_assets.stages.train.lora import LoraSpec
+from marin_assets.stages.train.start import StartFromHf
 from marin_assets.stages.train.trackers import Tracker
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 
@@ -44,6 +47,12 @@ class TrainLmConfig:
     """Name -> share of the training sequences; None weights each component by its number of tokens."""
     model: LlamaSpec = field(default_factory=LlamaSpec)
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
+    start: StartFromHf | None = None
+    """The model to begin with; None: random parameters."""
+    chat: ChatSpec | None = None
+    """How the components that are chats are trained on; None if there are none."""
+    lora: LoraSpec | None = None
+    """Trains factors beside the parameters of `start`; None trains all parameters."""
     num_train_steps: int = versioned(400)
     train_batch_size: int = versioned(16)
     """Sequences a step."""

@@ -10,6 +10,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from marin_assets.stages.train.loss_plot import series
 from marin_assets.stages.train.metrics import Row
 from marin_resources.storage.files import write_bytes
 
@@ -33,12 +34,12 @@ def plot_curves(rows: Sequence[Row], path: str) -> None:
     figure = Figure(figsize=(7, 2 * count), layout="constrained")
     panels: list[Any] = list(figure.subplots(count, 1, sharex=True))
     for axes, (name, label) in zip(panels, PANELS.items(), strict=False):
-        axes.plot(*_series(rows, name), color="tab:blue", linewidth=1)
+        axes.plot(*series(rows, name), color="tab:blue", linewidth=1)
         axes.set(ylabel=label)
         axes.grid(alpha=0.3)
     if weights:
         for name in weights:
-            panels[-1].step(*_series(rows, name), where="post", label=name.removeprefix(WEIGHTS))
+            panels[-1].step(*series(rows, name), where="post", label=name.removeprefix(WEIGHTS))
         panels[-1].set(ylabel="weight", ylim=(0, 1))
         panels[-1].grid(alpha=0.3)
         if len(weights) <= MOST_WEIGHTS:
@@ -47,8 +48,3 @@ def plot_curves(rows: Sequence[Row], path: str) -> None:
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
     write_bytes(path, buffer.getvalue())
-
-
-def _series(rows: Sequence[Row], name: str) -> tuple[list[int], list[float]]:
-    points = [(row["step"] + 1, row[name]) for row in rows if name in row]
-    return [step for step, _ in points], [value for _, value in points]

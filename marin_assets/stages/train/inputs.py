@@ -45,13 +45,17 @@ def check_inputs(
         raise InputError("components is empty, expected at least one name with the path of a tokenized output.")
     if weights is not None:
         _check_weights(components, weights)
-    tokenizer = join(tokenizer_path, "tokenizer.json")
-    if not exists(tokenizer):
-        raise InputError(f"No tokenizer.json exists at {tokenizer_path!r}. Pass the folder of a tokenizer.")
-    digest = hashlib.sha256(read_bytes(tokenizer)).hexdigest()
+    digest = _digest_of(tokenizer_path)
     for name, path in components.items():
         for split in SPLITS:
             _check_cache(name, join(path, split), digest, tokenizer_path, sequence_length)
+
+
+def check_tokenizer(name: str, path: str, tokenizer_path: str) -> None:
+    """Raise InputError unless both caches of a component were tokenized with this tokenizer."""
+    digest = _digest_of(tokenizer_path)
+    for split in SPLITS:
+        _check_digest(name, join(path, split), read_json(join(path, split, LEDGER)), digest, tokenizer_path)
 
 
 def count_tokens(path: str, split: str) -> int:
@@ -71,6 +75,12 @@ def stage_tokenizer(path: str, folder: str) -> str:
     return folder
 
 
+def set_chat_template(folder: str, chat_template: str) -> None:
+    """Give the tokenizer in a local folder its chat template, with which an exported model can chat."""
+    path = join(folder, "tokenizer_config.json")
+    write_json(path, {**read_json(path), "chat_template": chat_template})
+
+
 def _check_weights(components: Mapping[str, str], weights: Mapping[str, float]) -> None:
     if set(weights) != set(components):
         raise InputError(
@@ -80,19 +90,30 @@ def _check_weights(components: Mapping[str, str], weights: Mapping[str, float]) 
         raise InputError(f"train_weights is {dict(weights)!r}, expected numbers of 0 or more, one of them above 0.")
 
 
+def _digest_of(tokenizer_path: str) -> str:
+    tokenizer = join(tokenizer_path, "tokenizer.json")
+    if not exists(tokenizer):
+        raise InputError(f"No tokenizer.json exists at {tokenizer_path!r}. Pass the folder of a tokenizer.")
+    return hashlib.sha256(read_bytes(tokenizer)).hexdigest()
+
+
 def _check_cache(name: str, path: str, digest: str, tokenizer_path: str, sequence_length: int) -> None:
     if not exists(join(path, LEDGER)):
         raise InputError(f"Component {name!r} has no cache at {path!r}. Pass the output of a tokenized step.")
     ledger = read_json(join(path, LEDGER))
+    _check_digest(name, path, ledger, digest, tokenizer_path)
+    tokens = sum(count for field, count in ledger["field_counts"].items() if field.endswith("input_ids"))
+    if tokens < sequence_length:
+        raise InputError(
+            f"Component {name!r} has {tokens} tokens at {path!r}, expected at least one sequence of {sequence_length}. "
+            "Pass more documents, another validation_fraction, or a smaller max_seq_len."
+        )
+
+
+def _check_digest(name: str, path: str, ledger: Mapping[str, Any], digest: str, tokenizer_path: str) -> None:
     metadata: dict[str, Any] = (ledger.get("metadata") or {}).get("preprocessor_metadata") or {}
     if metadata.get("tokenizer_sha256") != digest:
         raise InputError(
             f"Component {name!r} at {path!r} was tokenized with another tokenizer than {tokenizer_path!r}. "
             "Tokenize the documents with the model's tokenizer."
-        )
-    tokens = ledger["field_counts"]["input_ids"]
-    if tokens < sequence_length:
-        raise InputError(
-            f"Component {name!r} has {tokens} tokens at {path!r}, expected at least one sequence of {sequence_length}. "
-            "Pass more documents, another validation_fraction, or a smaller max_seq_len."
         )

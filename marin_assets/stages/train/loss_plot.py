@@ -12,17 +12,17 @@ from marin_assets.stages.train.metrics import Row
 from marin_resources.storage.files import write_bytes
 
 
-def plot_losses(rows: Sequence[Row], path: str) -> None:
-    """Write the PNG, atomically."""
+def plot_losses(rows: Sequence[Row], path: str, *, validation_loss: str = "eval/loss") -> None:
+    """Write the PNG, atomically. `validation_loss` is the name of that metric."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # 0.4 s to import
     from matplotlib.figure import Figure
 
     # Figure and canvas instead of pyplot: they use no window system and no state shared with other code.
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
-    axes.plot(*_series(rows, "train/loss"), color="0.7", linewidth=1, label="train")
-    axes.plot(*_series(rows, "eval/loss"), color="tab:blue", marker="o", markersize=4, label="validation")
-    axes.set(xlabel="step", ylabel="loss (nats a token)")
+    axes.plot(*series(rows, "train/loss"), color="0.7", linewidth=1, label="train")
+    axes.plot(*series(rows, validation_loss), color="tab:blue", marker="o", markersize=4, label="validation")
+    axes.set(xlabel="step", ylabel="loss (nats a token)" if validation_loss == "eval/loss" else "loss")
     axes.grid(alpha=0.3)
     axes.legend()
     buffer = io.BytesIO()
@@ -30,7 +30,7 @@ def plot_losses(rows: Sequence[Row], path: str) -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def _series(rows: Sequence[Row], name: str) -> tuple[list[int], list[float]]:
+def series(rows: Sequence[Row], name: str) -> tuple[list[int], list[float]]:
     """Return the numbers of finished steps and the values; the untrained model is at 0."""
     points = [(row["step"] + 1, row[name]) for row in rows if name in row]
     return [step for step, _ in points], [value for _, value in points]

@@ -14,6 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from marin_resources.storage.files import exists, read_bytes, write_bytes
@@ -52,6 +53,14 @@ class Follower(Protocol):
     def save(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterCounts:
+    """Numbers of a model: of all parameters, and of those that are trained."""
+
+    total: int
+    trained: int
 
 
 class MetricsFile:

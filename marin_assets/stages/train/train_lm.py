@@ -1,13 +1,13 @@
-"""Train a Llama from scratch with Levanter.
+"""Train a Llama with Levanter: from scratch, or on from an exported model, on documents or on chats.
 
-In:  token caches (outputs of tokenize) and their tokenizer.
+In:  token caches (outputs of tokenize or tokenize_chats) and their tokenizer.
 Out, below the output path:
      hf/             the trained model as a Hugging Face folder with the tokenizer, for evaluation and serving
      checkpoints/    step-N: model and optimizer after step N; the last and every `steps_per_checkpoint`th are kept
      exports/        with `steps_per_hf_export`: the model in training as such folders (`exports.py`)
+     peft/           with `lora`: the trained factors alone, as PEFT reads them
      metrics.jsonl   one row a step (`metrics.py`)
-     tensorboard/, wandb/    with `trackers` (`trackers.py`)
-     plots/          loss.png: train and validation loss; curves.png: gradient norm, learning rate, weights, rate
+     plots/loss.png  train and validation loss
 
 The same call after a crash resumes from the last checkpoint, and gives the same weights bit for bit on the same
 hardware. Outputs on a disk and in a bucket (gs://, s3://) are equal, except for random file names of TensorStore.
@@ -18,44 +18,37 @@ temporary folder.
 
 from __future__ import annotations
 
-import itertools
-import logging
-import statistics
-import tempfile
-import time
 from dataclasses import replace
 from typing import Any
 
-from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
+from marin_assets.stages.train.adaptation import check_adaptation
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
-from marin_assets.stages.train.curves_plot import plot_curves
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.exports import remove_unfinished_exports
-from marin_assets.stages.train.health import health_of
-from marin_assets.stages.train.inputs import check_inputs, expand_snapshots, stage_tokenizer
-from marin_assets.stages.train.loss_plot import plot_losses
-from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, NoMetrics, Row, read_metrics
-from marin_assets.stages.train.trackers import TrackerLog, check_trackers, open_trackers
-from marin_resources.hosts import host_index
-from marin_resources.storage.paths import join
+from marin_assets.stages.train.finished import FinishedRun, result_of
+from marin_assets.stages.train.formats import ChatSpec, chat_format, check_formats
+from marin_assets.stages.train.inputs import check_inputs, expand_snapshots
+from marin_assets.stages.train.lora import LoraSpec
+from marin_assets.stages.train.metrics import UNTRAINED_STEP
+from marin_assets.stages.train.resumable import run_resumably
+from marin_assets.stages.train.start import StartFromHf
+from marin_assets.stages.train.trackers import check_trackers
 
 KINDS = ("levanter", "jax")
 
-__all__ = ["LlamaSpec", "OptimizerSpec", "TrainError", "TrainLmConfig", "check_shape", "train_lm"]
+__all__ = [
+    "ChatSpec",
+    "LlamaSpec",
+    "LoraSpec",
+    "OptimizerSpec",
+    "StartFromHf",
+    "TrainError",
+    "TrainLmConfig",
+    "check_shape",
+    "train_lm",
+]
 
-CHECKPOINTS, EXPORT, METRICS, PLOT = "checkpoints", "hf", "metrics.jsonl", "plots/loss.png"
-CURVES_PLOT = "plots/curves.png"
-CURVES = {
-    "validation_curve": "eval/loss",
-    "gradient_norm_curve": "grad/norm/total",
-    "learning_rate_curve": "optim/learning_rate",
-}
 MIN_HEAD_DIM = 32
 """vLLM's attention on CPUs supports no smaller dimension (vLLM 0.32), so it could not serve a smaller model."""
-LAST_STEPS = 10
-CURVE_POINTS = 40
-
-log = logging.getLogger(__name__)
 
 
 def train_lm(config: TrainLmConfig) -> dict[str, Any]:
@@ -74,44 +67,16 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     check_trackers(config.trackers)
     config = replace(config, components=expand_snapshots(config.components))
     check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
-    from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
-    from marin_assets.stages.train.levanter_run.run import run_levanter
+    check_formats(config.components, config.chat, config.model.max_seq_len)
+    check_adaptation(config)
+    from marin_assets.stages.train.levanter_run.run import run_levanter  # jax and Levanter take 3 s to import
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
 
     # TensorStore reads plain paths only. Caches in another region are copied to this one, within the step's budget.
     config = replace(config, components={name: local_path_of(path) for name, path in config.components.items()})
-    checkpoints = join(config.output_path, CHECKPOINTS)
-    all_hosts.join_hosts()
-
-    def remove_leftovers() -> None:
-        remove_unfinished(checkpoints)
-        remove_unfinished_exports(config.output_path)
-
-    all_hosts.on_host_0(remove_leftovers)
-    done = last_checkpoint_step(checkpoints)
-    if done is not None:
-        log.info("resuming from the checkpoint of step %d of %d", done, config.num_train_steps)
-    metrics_path = join(config.output_path, METRICS)
-    metrics = MetricsFile(metrics_path, keep_up_to=done) if host_index() == 0 else NoMetrics()
-    trackers: list[TrackerLog] = []
-    if isinstance(metrics, MetricsFile):
-        trackers = open_trackers(config.trackers, config.output_path, metrics.rows)
-        metrics.followers += trackers
-    started = time.monotonic()
-    try:
-        with tempfile.TemporaryDirectory(prefix="marin-train-") as folder:
-            tokenizer = stage_tokenizer(config.tokenizer_path, join(folder, "tokenizer"))
-            parameters = run_levanter(config, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done)
-    finally:
-        metrics.close()
-    log.info("trained and exported in %.1f s", time.monotonic() - started)
-    if host_index() > 0:
-        return {}
-    remove_unfinished(checkpoints, also_temporary=True)
-    rows = read_metrics(metrics_path)
-    plot_losses(rows, join(config.output_path, PLOT))
-    plot_curves(rows, join(config.output_path, CURVES_PLOT))
-    return _result(config, rows, parameters, done) | {"links": dict(each.link for each in trackers)}
+    chats = chat_format(config.components)
+    run = run_resumably(config, run_levanter, chat_template=chats.template if chats else None)
+    return {} if run is None else _result(config, run)
 
 
 def check_shape(config: TrainLmConfig) -> None:
@@ -146,44 +111,17 @@ def check_shape(config: TrainLmConfig) -> None:
         )
 
 
-def _result(config: TrainLmConfig, rows: list[Row], parameters: int, done: int | None) -> dict[str, Any]:
-    validation = {row["step"]: row["eval/loss"] for row in rows if "eval/loss" in row}
+def _result(config: TrainLmConfig, run: FinishedRun) -> dict[str, Any]:
+    validation = {row["step"]: row["eval/loss"] for row in run.rows if "eval/loss" in row}
     start, end = validation[UNTRAINED_STEP], validation[config.num_train_steps - 1]
-    rates = [row["throughput/tokens_per_second"] for row in rows if "throughput/tokens_per_second" in row]
-    train_losses = [row["train/loss"] for row in rows if "train/loss" in row]
     return {
         "steps": config.num_train_steps,
-        "parameters": parameters,
+        "parameters": run.parameters.total,
+        **({"trained_parameters": run.parameters.trained} if config.lora else {}),
         "head_dim": config.model.hidden_dim // config.model.num_heads,
         "tokens_seen": config.num_train_steps * config.train_batch_size * config.model.max_seq_len,
-        "tokens_per_second": statistics.median(rates),
         "loss_start": start,
         "loss_end": end,
         "loss_ratio": end / start,
-        "train_loss_end": statistics.fmean(train_losses[-LAST_STEPS:]),
-        "model_path": EXPORT,
-        "loss_curve": _curve(train_losses),
-        **{name: _curve(_values(rows, metric)) for name, metric in CURVES.items()},
-        "plots": [PLOT, CURVES_PLOT],
-        **_flops(rows),
-        **health_of(rows),
-        "resumed_from_step": done,
+        **result_of(run),
     }
-
-
-def _values(rows: list[Row], metric: str) -> list[float]:
-    return [row[metric] for row in rows if metric in row]
-
-
-def _flops(rows: list[Row]) -> dict[str, float]:
-    """The floating-point operations of the training, and the median share of the devices' peak, if that is known."""
-    total, shares = _values(rows, "throughput/total_gflops"), _values(rows, "throughput/mfu")
-    found = {"flops": total[-1] * 1e9} if total else {}
-    return found | ({"mfu": round(statistics.median(shares) / 100, 4)} if shares else {})
-
-
-def _curve(losses: list[float]) -> list[float]:
-    """The means of CURVE_POINTS equal parts, or all losses if they are fewer."""
-    parts = min(CURVE_POINTS, len(losses))
-    edges = [round(i * len(losses) / parts) for i in range(parts + 1)] if parts else []
-    return [round(statistics.fmean(losses[a:b]), 4) for a, b in itertools.pairwise(edges)]

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
-import haliax as hax
 import jax
 import levanter.eval
-from haliax.partitioning import named_jit, round_axis_for_partitioning
 from levanter.adaptor import AdaptorConfig, NoAdaptorConfig
 from levanter.main import train_lm
 
@@ -22,6 +21,7 @@ from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.exports import export_path, is_complete, mark_complete
 from marin_assets.stages.train.levanter_run.checkpointer import due_now
+from marin_assets.stages.train.levanter_run.start import first_model
 from marin_assets.stages.train.metrics import UNTRAINED_STEP
 from marin_resources.progress import checkpoint_requested, report_resumed, report_step
 from marin_resources.storage.paths import join
@@ -38,40 +38,55 @@ class ExportAndEvaluate(NoAdaptorConfig):
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
         if self.resumed_at is None:
-            _evaluate_untrained(self.config, trainer, tokenizer)
-
-        def require_finite(info: Any, force: bool = False) -> None:
-            if self.own.stop_on_nan and not math.isfinite(float(info.loss)):
-                raise TrainError(_not_finite_sentence(float(info.loss), int(info.step), self.own))
-
-        reports = StepReports(self.resumed_at)
-
-        def checkpoint(info: Any, force: bool = False) -> None:
-            checkpointer = self.config.trainer.checkpointer.created
-            reports.step(int(info.step))
-            with due_now(checkpointer) if reports.is_checkpoint_due() else nullcontext():
-                checkpointer.on_step(tree=info.state.saveable_state, step=info.step, force=force)
+            evaluate_untrained(self.config, trainer, tokenizer, converter)
 
         def save(info: Any, path: str) -> None:
             converter.save_pretrained(info.eval_model, path, generation_config=export.generation_config)
 
-        def export_at_a_step(info: Any, force: bool = False) -> None:
-            path = export_path(self.own.output_path, info.step)
-            if not is_complete(path):
-                save(info, path)
-                if jax.process_index() == 0:
-                    mark_complete(path)
+        add_hooks(trainer, self.config, self.own, save, resumed_at=self.resumed_at)
 
-        def export_at_the_end(info: Any, force: bool = False) -> None:
-            if force:
-                save(info, join(self.own.output_path, "hf"))
 
-        trainer.add_hook(require_finite, every=1)  # before the model is exported or saved
-        if self.own.steps_per_hf_export is not None:
-            # before the checkpoint of its step: a run that resumes from that one would not come to this step again
-            trainer.add_hook(export_at_a_step, every=self.own.steps_per_hf_export)
-        trainer.add_hook(checkpoint, every=1)  # the checkpointer decides which steps to save
-        trainer.add_hook(export_at_the_end, every=trainer.num_train_steps + 1)
+def add_hooks(
+    trainer: Any,
+    config: Any,
+    own: TrainLmConfig,
+    save: Callable[[Any, str], None],
+    *,
+    resumed_at: int | None,
+) -> None:
+    """Add the hooks that every training has: checkpoints, and exports by `save(info, path)`.
+
+    `config` is Levanter's, of `train_lm` or `train_dpo`.
+    """
+    reports = StepReports(resumed_at)
+
+    def require_finite(info: Any, force: bool = False) -> None:
+        if own.stop_on_nan and not math.isfinite(float(info.loss)):
+            raise TrainError(_not_finite_sentence(float(info.loss), int(info.step), own))
+
+    def checkpoint(info: Any, force: bool = False) -> None:
+        checkpointer = config.trainer.checkpointer.created
+        reports.step(int(info.step))
+        with due_now(checkpointer) if reports.is_checkpoint_due() else nullcontext():
+            checkpointer.on_step(tree=info.state.saveable_state, step=info.step, force=force)
+
+    def export_at_a_step(info: Any, force: bool = False) -> None:
+        path = export_path(own.output_path, info.step)
+        if not is_complete(path):
+            save(info, path)
+            if jax.process_index() == 0:
+                mark_complete(path)
+
+    def export_at_the_end(info: Any, force: bool = False) -> None:
+        if force:
+            save(info, join(own.output_path, "hf"))
+
+    trainer.add_hook(require_finite, every=1)  # before the model is exported or saved
+    if own.steps_per_hf_export is not None:
+        # before the checkpoint of its step: a run that resumes from that one would not come to this step again
+        trainer.add_hook(export_at_a_step, every=own.steps_per_hf_export)
+    trainer.add_hook(checkpoint, every=1)  # the checkpointer decides which steps to save
+    trainer.add_hook(export_at_the_end, every=trainer.num_train_steps + 1)
 
 
 def _not_finite_sentence(loss: float, step: int, config: TrainLmConfig) -> str:
@@ -104,15 +119,10 @@ class StepReports:
         return True
 
 
-def _evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any) -> None:
+def evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any, converter: Any) -> None:
     """Log the validation loss of the untrained model: Levanter's hooks begin at step 2."""
     settings = trainer.config
-    model_key = jax.random.split(jax.random.PRNGKey(settings.seed), 4)[2]  # as train_lm.main splits it
-    Vocab = round_axis_for_partitioning(hax.Axis("vocab", len(tokenizer)), trainer.parameter_axis_mapping)
-    model = named_jit(
-        lambda key: trainer.mp.cast_to_param(config.model.build(Vocab, key=key)),
-        axis_resources=trainer.parameter_axis_mapping,
-    )(model_key)
+    model = first_model(config, trainer, tokenizer, converter)
     batches = settings.max_eval_batches
     evaluate = levanter.eval.cb_tagged_lm_evaluate(
         trainer.EvalBatch,

@@ -24,12 +24,14 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class LateCheckpointerConfig(CheckpointerConfig):
-    """Create a checkpointer for `ExportAndEvaluate`. The trainer's own hook runs too early, so it gets a no-op."""
+    """Create a checkpointer for `add_hooks`. The trainer's own hook runs too early, so it gets a no-op."""
 
     keep_last: int | None = None
     keep_every: int | None = None
 
     def create(self, run_id: str) -> Any:
+        if "created" in vars(self):  # `train_dpo` creates a second one, only to wait for it
+            return NoCheckpointer()
         self.created: Checkpointer = super().create(run_id)
         save = self.created.save_checkpoint
 
@@ -62,6 +64,8 @@ def _remove(path: str) -> None:
 
 class NoCheckpointer:
     def on_step(self, **state: Any) -> None: ...
+
+    def wait_until_finished(self) -> None: ...
 
 
 @contextmanager

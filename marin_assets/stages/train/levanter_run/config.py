@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jmp
 from levanter.callbacks.watch import WatchConfig
-from levanter.data.text import DatasetComponent, LmDataConfig
+from levanter.data.text import LmDataConfig
 from levanter.distributed import DistributedConfig
 from levanter.main import train_lm
 from levanter.models.llama import LlamaConfig
@@ -17,7 +17,9 @@ from levanter.trainer import TrainerConfig
 
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.inputs import count_tokens
+from marin_assets.stages.train.levanter_run.chats import component_of, stop_token_ids
 from marin_assets.stages.train.levanter_run.checkpointer import LateCheckpointerConfig
+from marin_assets.stages.train.levanter_run.start import local_start
 from marin_resources.storage.paths import join
 
 JAX_CONFIG = {
@@ -35,13 +37,15 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
     weights = config.train_weights or {n: float(count_tokens(p, "train")) for n, p in config.components.items()}
     cache_dir = config.compilation_cache_dir
     return train_lm.TrainLmConfig(
+        initialize_from_hf=local_start(config.start, log_dir) if config.start else False,
+        hf_generation_eos_token_ids=stop_token_ids(config.components),
         data=LmDataConfig(
             tokenizer=tokenizer,
             cache_dir=None,
             auto_build_caches=False,
             shuffle=True,
             permutation_type="feistel",
-            components={name: DatasetComponent(cache_dir=path) for name, path in config.components.items()},
+            components={name: component_of(path, config.chat) for name, path in config.components.items()},
             train_weights=weights,
         ),
         model=LlamaConfig(

@@ -10,7 +10,14 @@ from typing import Any
 import jax
 from levanter.tracker.tracker import NoopTracker, Tracker, TrackerConfig
 
-from marin_assets.stages.train.metrics import TRAIN_ONLY, MetricsFile, NoMetrics, Progress, numbers_to_keep
+from marin_assets.stages.train.metrics import (
+    TRAIN_ONLY,
+    UNTRAINED_STEP,
+    MetricsFile,
+    NoMetrics,
+    Progress,
+    numbers_to_keep,
+)
 from marin_resources.progress import report_numbers
 
 SHOWN = {
@@ -32,9 +39,17 @@ class MetricsTracker(Tracker):
 
     name = "marin"
 
-    def __init__(self, metrics: MetricsFile | NoMetrics, progress: Progress, *, finished: bool) -> None:
+    def __init__(
+        self,
+        metrics: MetricsFile | NoMetrics,
+        progress: Progress,
+        *,
+        finished: bool,
+        initial_evaluation_at: int | None = None,
+    ) -> None:
         self.metrics, self.progress, self.finished = metrics, progress, finished
-        self.parameters = 0
+        self.initial_evaluation_at = initial_evaluation_at
+        self.parameters = self.trained_parameters = 0
         self.latest: dict[str, float] = {}
 
     def log(self, metrics: Mapping[str, Any], *, step: int | None, commit: bool | None = None) -> None:
@@ -44,6 +59,8 @@ class MetricsTracker(Tracker):
             kept = {name: value for name, value in kept.items() if not name.startswith(TRAIN_ONLY)}
         if step is None or not kept:
             return
+        if step == self.initial_evaluation_at and all(name.startswith("eval/") for name in kept):
+            step = UNTRAINED_STEP
         self.metrics.add(int(step), kept)
         shown = {SHOWN.get(name, name): value for name, value in kept.items() if name.startswith(tuple(SHOWN))}
         self.latest = {**self.latest, **shown}  # a new one: another thread may be reading the last
@@ -54,6 +71,7 @@ class MetricsTracker(Tracker):
     def log_summary(self, metrics: Mapping[str, Any]) -> None:
         if "parameter_count" in metrics:
             self.parameters = int(metrics["parameter_count"])
+            self.trained_parameters = int(metrics.get("trainable_parameter_count", 0))
             devices = jax.devices()
             kind = devices[0].device_kind
             log.info("training %d parameters on %d devices of kind %r", self.parameters, len(devices), kind)

@@ -1,0 +1,45 @@
+"""Tokenize chats into Levanter's caches of chats: what the assistant says is learnt, the rest is read.
+
+In:  rows of chats in files that stages read (`adapters.py` has their shapes), and a tokenizer folder.
+Out: `<output>/train/…` and `<output>/validation/…`, caches (`cache.py`) with the fields input_ids and assistant_masks,
+     one shard for each file of rows. Their ledgers have the text of the chat template.
+
+A chat that is longer than `max_seq_len` is cut on the right, and counted. The next attempt does not tokenize finished
+shards again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.stages.tokenize.chat.tokenize_rows import tokenize_rows
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+
+KINDS = ("levanter",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizeChatsConfig:
+    chats_path: str
+    """Rows of chats, such as a raw output."""
+    tokenizer_path: str
+    """Folder of the tokenizer of the model that is trained."""
+    chat_template: str
+    """Text of the template; named_template("plain") has that of a name, versioned."""
+    max_seq_len: int
+    """Tokens of a training sequence, versioned(): longer chats are cut."""
+    output_path: str = THIS_OUTPUT_PATH
+    adapter: str = versioned("openai")
+    """Shape of the rows: "openai", "sharegpt" or "dolly"."""
+    validation_fraction: float = versioned(0.05)
+    """The share of chats on the validation side; 0 writes no validation side."""
+
+
+def tokenize_chats(config: TokenizeChatsConfig) -> dict[str, Any]:
+    """Write the caches of all chats, and check a sample of them.
+
+    Returns the counts of `tokenize_rows`. Raises TokenizeError if a split is empty, TemplateError for a template that
+    does not suit the tokenizer.
+    """
+    return tokenize_rows("chat", config.chats_path, config)

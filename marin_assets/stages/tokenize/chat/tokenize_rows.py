@@ -1,0 +1,259 @@
+"""Rows become token caches shard by shard: what the stages of chats and of preferences share.
+
+Every row is kept, or counted by the reason for which it is rejected. The side of the split depends on a hash of the
+row's "id", or of its content if it has none. The bytes depend only on the rows, the tokenizer and the config.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from marin_assets.documents import BadRow, document_files, read_rows
+from marin_assets.documents.position import POSITIONS, position
+from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fraction
+from marin_assets.stages.tokenize.cache import LEDGER, Names, read_documents_of, write_rows, write_split
+from marin_assets.stages.tokenize.chat.adapters import ADAPTERS
+from marin_assets.stages.tokenize.chat.encoder import ChatEncoder, Encoded
+from marin_assets.stages.tokenize.chat.messages import Messages, NotAChat
+from marin_assets.stages.tokenize.chat.preferences import PREFERENCE_ADAPTERS
+from marin_assets.stages.tokenize.chat.window import CacheRow, chat_row, preference_row
+from marin_assets.stages.tokenize.tokenize import TokenizeError
+from marin_resources.ray_tpu.shards.file_shards import folder_state
+from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.files import StoredFile
+from marin_resources.storage.paths import join
+
+if TYPE_CHECKING:
+    import numpy as np
+
+BATCH = 512
+"""Rows that are encoded together."""
+CHECKED_FIRST, CHECKED_EVERY = 8, 200
+"""Of each shard and split, the first 8 rows and one in 200 are read back and compared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What rows are: one chat each, or a pair of chats."""
+
+    adapters: Mapping[str, Callable[[Mapping[str, Any]], Any]]
+    chats: Callable[[Any], tuple[Messages, ...]]
+    """The chats of what an adapter returns."""
+    row: Callable[..., CacheRow]
+    """Encoded chats and the window, to a row of the cache."""
+    fields: tuple[str, ...]
+
+
+KINDS_OF_ROWS = {
+    "chat": Kind(adapters=ADAPTERS, chats=lambda chat: (chat,), row=chat_row, fields=("input_ids", "assistant_masks")),
+    "preference": Kind(
+        adapters=PREFERENCE_ADAPTERS,
+        chats=tuple,
+        row=preference_row,
+        fields=("chosen_assistant_masks", "chosen_input_ids", "rejected_assistant_masks", "rejected_input_ids"),
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowShard:
+    """One file of rows, with the config to tokenize it."""
+
+    kind: str
+    inputs: tuple[StoredFile, ...]
+    """The rows, then the tokenizer's folder."""
+    cache_path: str
+    name: str
+    adapter: str
+    chat_template: str
+    max_seq_len: int
+    validation_fraction: float
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The ledger of each split, which is written last: the shard is finished if all exist."""
+        splits = SPLITS if self.validation_fraction else (TRAIN,)
+        return tuple(join(self.cache_path, split, self.name, LEDGER) for split in splits)
+
+
+def tokenize_rows(kind: str, rows_path: str, config: Any) -> dict[str, Any]:
+    """Write the caches of all rows below `rows_path`. `config` has the fields that both stages have.
+
+    Returns rows, kept, rejected and rejected_<reason>, rows_unaccounted, tokens, loss_tokens, cut (rows) and
+    cut_tokens, rows and tokens of each side, checked_rows with their token_mismatches and prompt_mismatches, shards.
+    """
+    check_fraction(config.validation_fraction)
+    _check(kind, config)
+    encoder = ChatEncoder(config.tokenizer_path, config.chat_template)
+    files, tokenizer = document_files(rows_path), folder_state(config.tokenizer_path)
+    names = [f"{i:05d}" for i in range(len(files.shards))]
+    shards = [
+        RowShard(
+            kind=kind,
+            inputs=(file, tokenizer),
+            cache_path=config.output_path,
+            name=name,
+            adapter=config.adapter,
+            chat_template=config.chat_template,
+            max_seq_len=config.max_seq_len,
+            validation_fraction=config.validation_fraction,
+        )
+        for name, file in zip(names, files.shards, strict=True)
+    ]
+    counts = map_shards(tokenize_shard, shards, output_path=config.output_path)
+    metadata = _metadata(encoder, kind, config.max_seq_len)
+    splits = SPLITS if config.validation_fraction else (TRAIN,)
+    written = {split: write_split(join(config.output_path, split), names, metadata) for split in splits}
+    for split, total in written.items():
+        if not total["documents"]:
+            raise TokenizeError(_empty(rows_path, split, counts, config))
+    train, validation = written[TRAIN], written.get(VALIDATION, {"tokens": 0, "documents": 0})
+    kept, reasons = counts["kept"], {name: n for name, n in sorted(counts.items()) if name.startswith("rejected_")}
+    return {
+        "rows": counts["rows"],
+        "kept": kept,
+        "rejected": sum(reasons.values()),
+        **reasons,
+        "rows_unaccounted": counts["rows"] - kept - sum(reasons.values()),
+        "tokens": train["tokens"] + validation["tokens"],
+        **{name: counts[name] for name in ("loss_tokens", "cut", "cut_tokens")},
+        "train_rows": train["documents"],
+        "train_tokens": train["tokens"],
+        "validation_rows": validation["documents"],
+        "validation_tokens": validation["tokens"],
+        **{name: counts[name] for name in ("checked_rows", "token_mismatches", "prompt_mismatches")},
+        "shards": len(names),
+        **files.counts,
+    }
+
+
+def tokenize_shard(shard: RowShard) -> dict[str, int]:
+    """Tokenize one shard into a shard of each split's cache, and read a sample back."""
+    file, folder = shard.inputs
+    encoder, kind = ChatEncoder(folder.path, shard.chat_template), KINDS_OF_ROWS[shard.kind]
+    sides = {split: _Side(kind.fields) for split in (SPLITS if shard.validation_fraction else (TRAIN,))}
+    counts = Counter(rows=0, kept=0, loss_tokens=0, cut=0, cut_tokens=0)
+    rows = read_rows(file.path)
+    while batch := list(islice(rows, BATCH)):
+        counts["rows"] += len(batch)
+        for name, chats, encoded in _encoded(batch, kind, shard.adapter, encoder, counts):
+            try:
+                row = kind.row(*encoded, shard.max_seq_len)
+            except NotAChat as reason:
+                counts[f"rejected_{reason.reason}"] += 1
+                continue
+            side = sides[_split_of(name, shard.validation_fraction)]
+            side.add(name, row, chats, encoded)
+            counts.update(kept=1, loss_tokens=row.loss_tokens, cut=int(row.cut_tokens > 0), cut_tokens=row.cut_tokens)
+    for split, side in sides.items():
+        path = join(shard.cache_path, split, shard.name)
+        write_rows(path, side.arrays(), side.names, _metadata(encoder, shard.kind, shard.max_seq_len))
+        counts.update(side.check(path, encoder, kind, shard.max_seq_len))
+    return dict(counts)
+
+
+def _encoded(
+    batch: list[tuple[int, Any]], kind: Kind, adapter: str, encoder: ChatEncoder, counts: Counter[str]
+) -> Iterator[tuple[str, tuple[Messages, ...], list[Encoded]]]:
+    """Yield name, chats and tokens of each row that is one; count the others."""
+    read: list[tuple[str, tuple[Messages, ...]]] = []
+    for _, row in batch:
+        try:
+            if isinstance(row, BadRow):
+                raise NotAChat(row.reason)
+            chats = kind.chats(kind.adapters[adapter](row))
+            read.append((_name_of(row, chats), chats))
+        except NotAChat as reason:
+            counts[f"rejected_{reason.reason}"] += 1
+    found = iter(encoder.encode([chat for _, chats in read for chat in chats]))
+    for name, chats in read:
+        encoded = [next(found) for _ in chats]
+        refused = next((each for each in encoded if isinstance(each, NotAChat)), None)
+        if refused is not None:
+            counts[f"rejected_{refused.reason}"] += 1
+        else:
+            yield name, chats, [each for each in encoded if isinstance(each, Encoded)]
+
+
+def _name_of(row: Mapping[str, Any], chats: tuple[Messages, ...]) -> str:
+    """The row's id, or a hash of its messages."""
+    if isinstance(row.get("id"), str | int) and row["id"] != "":
+        return str(row["id"])
+    try:
+        return hashlib.sha256(json.dumps(chats, ensure_ascii=False).encode()).hexdigest()[:32]
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise NotAChat("invalid_unicode") from error
+
+
+def _split_of(name: str, validation_fraction: float) -> str:
+    return VALIDATION if position(name) < validation_fraction * POSITIONS else TRAIN
+
+
+@dataclass
+class _Side:
+    """The rows of one shard in one split, and the chats of those to check."""
+
+    fields: tuple[str, ...]
+    names: Names = field(default_factory=Names)
+    values: dict[str, list[list[int]]] = field(default_factory=dict)
+    sample: dict[int, tuple[Messages, ...]] = field(default_factory=dict)
+
+    def add(self, name: str, row: CacheRow, chats: tuple[Messages, ...], encoded: list[Encoded]) -> None:
+        index = len(self.names.ids)
+        self.names.ids.append(name)
+        for field_name, value in row.fields.items():
+            self.values.setdefault(field_name, []).append(value)
+        if index < CHECKED_FIRST or index % CHECKED_EVERY == 0:
+            self.sample[index] = chats
+
+    def arrays(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """The values of each field, int32, and the ends of the rows in them, int64."""
+        import numpy as np  # 0.1 s to import
+
+        arrays = {}
+        for name in self.fields:
+            rows = self.values.get(name, [])
+            ends = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))
+            arrays[name] = (np.fromiter((value for row in rows for value in row), np.int32), ends)
+        return arrays
+
+    def check(self, path: str, encoder: ChatEncoder, kind: Kind, max_seq_len: int) -> dict[str, int]:
+        """Compare the stored rows of the sample with rows that are encoded one at a time, and with their prompts."""
+        stored = {name: read_documents_of(path, list(self.sample), name) for name in self.fields} if self.sample else {}
+        mismatches = prompts = 0
+        for i, chats in enumerate(self.sample.values()):
+            encoded = [each for chat in chats for each in encoder.encode([chat]) if isinstance(each, Encoded)]
+            row = kind.row(*encoded, max_seq_len)
+            mismatches += any(stored[name][i].tolist() != row.fields[name] for name in self.fields)
+            prompts += not all(map(encoder.prompt_matches, chats, encoded))
+        return {"checked_rows": len(self.sample), "token_mismatches": mismatches, "prompt_mismatches": prompts}
+
+
+def _metadata(encoder: ChatEncoder, kind: str, max_seq_len: int) -> dict[str, Any]:
+    """A cache's record of what its rows are, which training compares."""
+    return {**encoder.metadata, "format": kind, "max_seq_len": max_seq_len}
+
+
+def _check(kind: str, config: Any) -> None:
+    known = KINDS_OF_ROWS[kind].adapters
+    if config.adapter not in known:
+        raise TokenizeError(f"adapter is {config.adapter!r}, expected one of {', '.join(map(repr, known))}.")
+    if isinstance(config.max_seq_len, bool) or not isinstance(config.max_seq_len, int) or config.max_seq_len < 2:
+        raise TokenizeError(
+            f"max_seq_len is {config.max_seq_len!r}, expected a number of tokens of at least 2: that of the model."
+        )
+
+
+def _empty(rows_path: str, split: str, counts: Mapping[str, int | float], config: Any) -> str:
+    reasons = {name.removeprefix("rejected_"): n for name, n in counts.items() if name.startswith("rejected_")}
+    return (
+        f"No row of {rows_path!r} is on the {split} side at validation_fraction={config.validation_fraction!r}, "
+        f"expected at least one there. Of {counts['rows']} rows {counts['kept']} are kept, and these are rejected: "
+        f"{reasons or 'none'}. Check the adapter {config.adapter!r}, max_seq_len and the fraction."
+    )

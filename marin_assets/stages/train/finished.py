@@ -1,0 +1,60 @@
+"""What there is when a model is trained and exported, and what the result of every training says of it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.stages.train.curve import curve_of
+from marin_assets.stages.train.health import health_of
+from marin_assets.stages.train.metrics import ParameterCounts, Row
+
+EXPORT, PLOT, CURVES_PLOT = "hf", "plots/loss.png", "plots/curves.png"
+CURVES = {
+    "loss_curve": "train/loss",
+    "validation_curve": "eval/loss",
+    "gradient_norm_curve": "grad/norm/total",
+    "learning_rate_curve": "optim/learning_rate",
+}
+LAST_STEPS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedRun:
+    rows: list[Row]
+    parameters: ParameterCounts
+    resumed_from_step: int | None
+    """The checkpoint's step, if this attempt began with one."""
+    links: Mapping[str, str]
+    """Tracker -> where a person finds the run."""
+
+
+def result_of(run: FinishedRun) -> dict[str, Any]:
+    """Return tokens_per_second (median over the steps), train_loss_end (mean of the last 10 steps), CURVES (means over
+    40 equal parts of the steps), model_path, plots, links (of the trackers), flops (of the whole training, by
+    Levanter's count of the model), mfu (median share of the devices' peak, where that is known), the numbers of
+    `health_of`, and resumed_from_step.
+    """
+    return {
+        "tokens_per_second": statistics.median(_values(run.rows, "throughput/tokens_per_second")),
+        "train_loss_end": statistics.fmean(_values(run.rows, "train/loss")[-LAST_STEPS:]),
+        **{name: curve_of(_values(run.rows, metric)) for name, metric in CURVES.items()},
+        "model_path": EXPORT,
+        "plots": [PLOT, CURVES_PLOT],
+        "links": dict(run.links),
+        **_flops(run.rows),
+        **health_of(run.rows),
+        "resumed_from_step": run.resumed_from_step,
+    }
+
+
+def _values(rows: Sequence[Row], metric: str) -> list[float]:
+    return [row[metric] for row in rows if metric in row]
+
+
+def _flops(rows: Sequence[Row]) -> dict[str, float]:
+    total, shares = _values(rows, "throughput/total_gflops"), _values(rows, "throughput/mfu")
+    found = {"flops": total[-1] * 1e9} if total else {}
+    return found | ({"mfu": round(statistics.median(shares) / 100, 4)} if shares else {})

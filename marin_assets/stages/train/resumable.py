@@ -1,0 +1,78 @@
+"""A run of Levanter's that resumes: what trainings do around it, whatever their loss is.
+
+Leftovers of a killed attempt are removed, the metrics go on after the last checkpoint, the tokenizer is in a local
+folder, and at the end there are the metrics' rows and the plots.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Callable
+
+from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
+from marin_assets.stages.train.config import TrainLmConfig
+from marin_assets.stages.train.curves_plot import plot_curves
+from marin_assets.stages.train.exports import remove_unfinished_exports
+from marin_assets.stages.train.finished import CURVES_PLOT, PLOT, FinishedRun
+from marin_assets.stages.train.inputs import set_chat_template, stage_tokenizer
+from marin_assets.stages.train.loss_plot import plot_losses
+from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, ParameterCounts, read_metrics
+from marin_assets.stages.train.trackers import TrackerLog, open_trackers
+from marin_resources.hosts import host_index
+from marin_resources.storage.paths import join
+
+CHECKPOINTS, METRICS = "checkpoints", "metrics.jsonl"
+
+log = logging.getLogger(__name__)
+
+
+def run_resumably(
+    config: TrainLmConfig,
+    run_levanter: Callable[..., ParameterCounts],
+    *,
+    chat_template: str | None = None,
+    validation_loss: str = "eval/loss",
+) -> FinishedRun | None:
+    """Train and export with `run_levanter` of `levanter_run`, on this host; None on other hosts than the first.
+
+    The exported tokenizer has the `chat_template`. `validation_loss` is the metric in the plot.
+    """
+    from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
+
+    checkpoints = join(config.output_path, CHECKPOINTS)
+    all_hosts.join_hosts()
+
+    def remove_leftovers() -> None:
+        remove_unfinished(checkpoints)
+        remove_unfinished_exports(config.output_path)
+
+    all_hosts.on_host_0(remove_leftovers)
+    done = last_checkpoint_step(checkpoints)
+    if done is not None:
+        log.info("resuming from the checkpoint of step %d of %d", done, config.num_train_steps)
+    metrics_path = join(config.output_path, METRICS)
+    metrics = MetricsFile(metrics_path, keep_up_to=done) if host_index() == 0 else NoMetrics()
+    trackers: list[TrackerLog] = []
+    if isinstance(metrics, MetricsFile):
+        trackers = open_trackers(config.trackers, config.output_path, metrics.rows)
+        metrics.followers += trackers
+    started = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="marin-train-") as folder:
+            tokenizer = stage_tokenizer(config.tokenizer_path, join(folder, "tokenizer"))
+            if chat_template is not None:
+                set_chat_template(tokenizer, chat_template)
+            parameters = run_levanter(config, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done)
+    finally:
+        metrics.close()
+    log.info("trained and exported in %.1f s", time.monotonic() - started)
+    if host_index() > 0:
+        return None
+    remove_unfinished(checkpoints, also_temporary=True)
+    rows = read_metrics(metrics_path)
+    plot_losses(rows, join(config.output_path, PLOT), validation_loss=validation_loss)
+    plot_curves(rows, join(config.output_path, CURVES_PLOT))
+    links = dict(each.link for each in trackers)
+    return FinishedRun(rows=rows, parameters=parameters, resumed_from_step=done, links=links)
