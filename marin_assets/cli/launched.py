@@ -29,7 +29,11 @@ def launch(chosen: Chosen, planned: Sequence[Planned], store: Store, options: ar
         print_line("All is complete, so nothing is launched.")
         return 0
     ensure_dagster_home()
-    wanted = {node: keys for run in chosen.runs for node in run.nodes if (keys := _keys(node, run, left)) is not None}
+    wanted: dict[Node, list[str]] = {}
+    for run in chosen.runs:  # several for a step whose runs have few partitions each
+        for node in run.nodes:
+            if (keys := _keys(node, run, left)) is not None:
+                wanted.setdefault(node, []).extend(keys)
     what, served = _launch_backfill(chosen, wanted) if any(wanted.values()) else _launch_run(chosen, wanted, options)
     print_line(what)
     if not served:
