@@ -29,16 +29,22 @@ def launch(chosen: Chosen, planned: Sequence[Planned], store: Store, options: ar
         print_line("All is complete, so nothing is launched.")
         return 0
     ensure_dagster_home()
-    wanted: dict[Node, list[str]] = {}
-    for run in chosen.runs:  # several for a step whose runs have few partitions each
-        for node in run.nodes:
-            if (keys := _keys(node, run, left)) is not None:
-                wanted.setdefault(node, []).extend(keys)
+    wanted = keys_of_nodes(chosen.runs, left)
     what, served = _launch_backfill(chosen, wanted) if any(wanted.values()) else _launch_run(chosen, wanted, options)
     print_line(what)
     if not served:
         print_stderr("No daemon is running for this instance, so it waits. `marin dev` starts one.")
     return 0
+
+
+def keys_of_nodes(runs: Sequence[PartitionRun], left: Collection[Output]) -> dict[Node, list[str]]:
+    """The nodes of which something is left to make, with its keys, of all runs of a node; none without partitions."""
+    wanted: dict[Node, list[str]] = {}
+    for run in runs:
+        for node in run.nodes:
+            if (keys := _keys(node, run, left)) is not None:
+                wanted.setdefault(node, []).extend(keys)
+    return wanted
 
 
 def _keys(node: Node, run: PartitionRun, left: Collection[Output]) -> list[str] | None:
