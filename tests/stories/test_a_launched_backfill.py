@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -59,7 +58,6 @@ def test_the_daemon_makes_the_partitions_that_are_left(tmp_path: Path, prefix: P
 
     marin("run", "parted", "+parts/parted", "--partition", "k1")
     assert Counter(calls.read_text().split()) == {"source[all]": 1, "parted[k1]": 1}
-    planned = json.loads(marin("plan", "parted", "--json"))
     launched = marin("run", "parted", "--launch").removeprefix("backfill: ").strip()
     with dagster_processes(location, tmp_path, env) as dagster, dg.DagsterInstance.get() as instance:
 
@@ -77,7 +75,6 @@ def test_the_daemon_makes_the_partitions_that_are_left(tmp_path: Path, prefix: P
         "source[all]": 1,
         **{f"{name}[{key}]": 1 for name in ("parted", "below") for key in keys},
     }
-    assert len(planned["steps"]) >= 3
     assert {run.status for run in runs} == {dg.DagsterRunStatus.SUCCESS}
     assert len(runs) >= 2, "two keys a run"
     assert "to run" not in marin("plan", "parted").splitlines()[-1]
