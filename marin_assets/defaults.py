@@ -9,7 +9,8 @@ so an experiment states only its recipe.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
 from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
@@ -75,17 +76,7 @@ def default_tokenize(
     It has the partitions of `dataset`, if that is a step with partitions.
     """
     config = TokenizeConfig(documents_path=output_path_of(dataset), tokenizer_path=output_path_of(tokenizer))
-    if validation_fraction is not None:
-        config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
-    return Step(
-        name=f"tokenized/{name}",
-        fn=tokenize,
-        config=config,
-        extras=("curate", "train"),
-        resumable=True,
-        expectations=expectations,
-        partitions=_partitions_of(dataset),
-    )
+    return _tokenized(name, tokenize, config, dataset, validation_fraction, expectations)
 
 
 def default_snapshot(name: str, of: Step, partitions: Partitions) -> Step:
@@ -157,17 +148,7 @@ def default_tokenize_chats(
         chat_template=named_template(template),
         max_seq_len=versioned(max_seq_len),
     )
-    if validation_fraction is not None:
-        config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
-    return Step(
-        name=f"tokenized/{name}",
-        fn=tokenize_chats,
-        config=config,
-        extras=("curate", "train"),
-        resumable=True,
-        expectations=expectations,
-        partitions=_partitions_of(dataset),
-    )
+    return _tokenized(name, tokenize_chats, config, dataset, validation_fraction, expectations)
 
 
 def default_tokenize_preferences(
@@ -192,17 +173,7 @@ def default_tokenize_preferences(
         chat_template=named_template(template),
         max_seq_len=versioned(max_seq_len),
     )
-    if validation_fraction is not None:
-        config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
-    return Step(
-        name=f"tokenized/{name}",
-        fn=tokenize_preferences,
-        config=config,
-        extras=("curate", "train"),
-        resumable=True,
-        expectations=expectations,
-        partitions=_partitions_of(dataset),
-    )
+    return _tokenized(name, tokenize_preferences, config, dataset, validation_fraction, expectations)
 
 
 def default_sft(
@@ -347,6 +318,27 @@ def _lm_eval(
         max_eval_instances=versioned(max_eval_instances),
     )
     return config if evals is None else dataclasses.replace(config, tasks=versioned(tuple(evals)))
+
+
+def _tokenized(
+    name: str,
+    fn: Callable[[Any], Any],
+    config: TokenizeConfig | TokenizeChatsConfig | TokenizePreferencesConfig,
+    dataset: Step | InputName,
+    validation_fraction: float | None,
+    expectations: Sequence[Expectation],
+) -> Step:
+    if validation_fraction is not None:
+        config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
+    return Step(
+        name=f"tokenized/{name}",
+        fn=fn,
+        config=config,
+        extras=("curate", "train"),
+        resumable=True,
+        expectations=expectations,
+        partitions=_partitions_of(dataset),
+    )
 
 
 def _start_from(step: Step | InputName) -> StartFromHf:

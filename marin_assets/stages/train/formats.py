@@ -93,8 +93,8 @@ def check_formats(components: Mapping[str, str], chat: ChatSpec | None, max_seq_
     chat_format(components)
 
 
-def check_preferences(name: str, path: str, max_seq_len: int) -> None:
-    """Raise InputError unless the cache has preferences that fit."""
+def check_preferences(name: str, path: str, max_seq_len: int, batch_size: int) -> None:
+    """Raise InputError unless the cache has preferences that fit, and a batch of them on the validation side."""
     for split in ("train", "validation"):
         if not exists(join(path, split, LEDGER)):
             raise InputError(
@@ -107,6 +107,11 @@ def check_preferences(name: str, path: str, max_seq_len: int) -> None:
             "the output of tokenize_preferences."
         )
     check_window(name, path, max_seq_len)
+    if (rows := rows_in(path, "validation")) < batch_size:
+        raise InputError(
+            f"Component {name!r} has {rows} preferences on its validation side, expected at least one batch of "
+            f"{batch_size}. Pass more preferences, a greater validation_fraction or a smaller train_batch_size."
+        )
 
 
 def check_window(name: str, path: str, max_seq_len: int) -> None:

@@ -71,7 +71,7 @@ def _check(config: TrainDpoConfig) -> None:
     if not config.beta > 0:
         raise TrainError(f"beta is {config.beta!r}, expected a number above 0, such as 0.1.")
     [(name, path)] = config.components.items()
-    check_preferences(name, path, config.model.max_seq_len)
+    check_preferences(name, path, config.model.max_seq_len, config.train_batch_size)
     check_tokenizer(name, path, config.tokenizer_path)
     check_adaptation(config)
     if config.reference is not None:

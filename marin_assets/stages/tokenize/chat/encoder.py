@@ -7,6 +7,7 @@ between what is read and what is learnt. Special tokens are those that the templ
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,7 @@ class ChatEncoder:
         self._tokenizer, bos, eos = load_tokenizer(tokenizer_path)
         self._tokenizer.encode_special_tokens = False
         names = {id_: token for id_, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
-        self._special_texts = sorted(token.content for token in names.values())
+        self._special = re.compile("|".join(re.escape(token.content) for token in names.values()))
         tokens = {
             name: "" if id_ is None else self._tokenizer.id_to_token(id_) for name, id_ in (("bos", bos), ("eos", eos))
         }
@@ -78,7 +79,7 @@ class ChatEncoder:
 
     def _parts(self, messages: Messages) -> list[tuple[str, bool]] | NotAChat:
         # The text of a special token in a message would become that token: an answer could be ended by a question.
-        if any(special in message["content"] for message in messages for special in self._special_texts):
+        if self._special.pattern and any(self._special.search(message["content"]) for message in messages):
             return NotAChat("special_token")
         try:
             return self._template.parts(messages)

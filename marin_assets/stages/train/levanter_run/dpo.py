@@ -12,7 +12,6 @@ from levanter.main import train_dpo
 
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.formats import rows_in
-from marin_assets.stages.train.inputs import InputError
 from marin_assets.stages.train.levanter_run.adaptor import add_hooks
 from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.lora import TrainFactors, policy_of
@@ -28,7 +27,7 @@ def run_levanter_dpo(
     """Train and export. Returns the numbers of parameters. `resumed_at` is the step of the last checkpoint, or None."""
     levanter_config = build_dpo_config(config, tokenizer=tokenizer, log_dir=log_dir)
     adaptor = TrainFactors if config.lora else TrainPolicy
-    levanter_config.adapter = adaptor(levanter_config, config, resumed_at=resumed_at, evaluates=True)
+    levanter_config.adapter = adaptor(levanter_config, config, resumed_at=resumed_at, main_evaluates=True)
     return run_main(train_dpo.main, levanter_config, config, metrics, resumed_at=resumed_at, initial_evaluation_at=0)
 
 
@@ -36,8 +35,9 @@ def build_dpo_config(config: TrainDpoConfig, *, tokenizer: str, log_dir: str) ->
     """Return Levanter's config: model, optimizer and trainer as those of `train_lm`, with preferences and reference."""
     [(name, path)] = config.components.items()
     common = build_config(replace(config, train_weights={name: 1.0}), tokenizer=tokenizer, log_dir=log_dir)
-    # an evaluation has batches of the training's size
-    common.trainer.max_eval_batches = _full_batches(name, path, config.max_eval_batches, config.train_batch_size)
+    # Levanter pads the last batch with empty pairs, which it counts as wrong. An evaluation has the training's batches.
+    batches = rows_in(path, "validation") // config.train_batch_size
+    common.trainer.max_eval_batches = min(config.max_eval_batches or batches, batches)
     reference: train_dpo.DpoReferenceConfig
     if config.lora:
         reference = train_dpo.AdapterBaseReferenceConfig()
@@ -69,17 +69,6 @@ def build_dpo_config(config: TrainDpoConfig, *, tokenizer: str, log_dir: str) ->
         # of this attempt: it is keyed by paths, not by the contents of the reference, and costs one evaluation
         reference_eval_cache=ReferenceEvalCacheConfig(mode="build_or_load", cache_dir=join(log_dir, "reference_cache")),
     )
-
-
-def _full_batches(name: str, path: str, at_most: int | None, batch_size: int) -> int:
-    """The batches of an evaluation. Levanter pads the last one with empty pairs, which it counts as wrong."""
-    rows = rows_in(path, "validation")
-    if rows < batch_size:
-        raise InputError(
-            f"Component {name!r} has {rows} preferences on its validation side, expected at least one batch of "
-            f"{batch_size}. Pass more preferences, a greater validation_fraction or a smaller train_batch_size."
-        )
-    return min(at_most or rows, rows // batch_size)
 
 
 @AdaptorConfig.register_subclass("marin_policy")

@@ -26,10 +26,12 @@ PEFT = "peft"
 class TrainFactors(LoraAdaptorConfig):
     """Adapt the model with factors, and add hooks for checkpoints, exports and the first evaluation.
 
-    `config` is Levanter's, of `train_lm` or `train_dpo`, which evaluates the untrained model itself.
+    `config` is Levanter's, of `train_lm` or `train_dpo`. `main_evaluates`: that one evaluates the untrained model.
     """
 
-    def __init__(self, config: Any, own: TrainLmConfig, *, resumed_at: int | None, evaluates: bool = False) -> None:
+    def __init__(
+        self, config: Any, own: TrainLmConfig, *, resumed_at: int | None, main_evaluates: bool = False
+    ) -> None:
         lora: LoraSpec = own.lora  # type: ignore[assignment]  # the caller has looked
         super().__init__(
             target_modules=list(lora.target_modules) if lora.target_modules is not None else None,
@@ -39,7 +41,7 @@ class TrainFactors(LoraAdaptorConfig):
             zero_init_b=lora.zero_factor == "b",
             a_init_mode="zero" if lora.zero_factor == "a" else "random",
         )
-        self.config, self.own, self.resumed_at, self.evaluates = config, own, resumed_at, evaluates
+        self.config, self.own, self.resumed_at, self.main_evaluates = config, own, resumed_at, main_evaluates
         self.trained_parameters = 0
 
     def trainable_filter(self, policy_model: Any) -> Any:
@@ -52,7 +54,7 @@ class TrainFactors(LoraAdaptorConfig):
         return super().trainable_filter(policy_model)
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
-        if self.resumed_at is None and not self.evaluates:
+        if self.resumed_at is None and not self.main_evaluates:
             evaluate_untrained(self.config, trainer, tokenizer, converter)
 
         def save(info: Any, path: str) -> None:

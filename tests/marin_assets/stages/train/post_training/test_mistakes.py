@@ -79,6 +79,7 @@ def test_of_chats(
         ({"components": "chats"}, "has rows of the format 'chat', expected preferences"),
         ({"components": "two"}, r"components names \['a', 'b'\], expected one cache of preferences"),
         ({"components": "none"}, "Component 'a' has no cache at '/nowhere/train'"),
+        ({"train_batch_size": 500}, "preferences on its validation side, expected at least one batch of 500"),
         ({"start": None}, "start is None, and DPO has a model to begin with"),
         ({"beta": 0.0}, "beta is 0.0, expected a number above 0"),
         ({"chat": ChatSpec()}, "train_weights and chat are of train_lm"),
