@@ -1,10 +1,11 @@
-"""Train a Llama from scratch with Levanter.
+"""Train a language model with Levanter, from random weights or from another model's.
 
-In:  token caches (outputs of tokenize) and their tokenizer.
+In:  token caches (outputs of tokenize) and their tokenizer; a checkpoint or a Hugging Face folder (`start.py`).
 Out, below the output path:
      hf/             the trained model as a Hugging Face folder with the tokenizer, for evaluation and serving
      checkpoints/    step-N: model and optimizer after step N; the last and every `steps_per_checkpoint`th are kept
      exports/        with `steps_per_hf_export`: the model in training as such folders (`exports.py`)
+     start.json      the checkpoint that the run began with (`starting_point.py`)
      metrics.jsonl   one row a step (`metrics.py`)
      plots/loss.png  train and validation loss
 
@@ -29,9 +30,14 @@ from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_u
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.exports import remove_unfinished_exports
+from marin_assets.stages.train.hf_folder import hf_shape
 from marin_assets.stages.train.inputs import check_inputs, expand_snapshots, stage_tokenizer
+from marin_assets.stages.train.levanter_fields import check_paths
 from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, NoMetrics, Row, read_metrics
+from marin_assets.stages.train.model import HuggingFaceModel, Shape, shape_of
+from marin_assets.stages.train.optimizer import NamedOptimizerSpec, check_loop, check_optimizer, sequences_in
+from marin_assets.stages.train.starting_point import StartingPoint, find_start
 from marin_resources.hosts import host_index
 from marin_resources.storage.paths import join
 
@@ -52,15 +58,17 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     """Train, or resume training from the last checkpoint, and export.
 
     Returns steps, parameters, head_dim, tokens_seen, tokens_per_second (median over the steps), loss_start and loss_end
-    (validation loss of the untrained and the trained model, nats a token, on the same batches), loss_ratio (end /
+    (validation loss of the first and the trained model, nats a token, on the same batches), loss_ratio (end /
     start), train_loss_end (mean of the last 10 steps), loss_curve (means of the training loss over 40 equal parts of
-    the steps), model_path, plots, resumed_from_step (the checkpoint's step, or None); on other hosts than the first,
-    nothing. Raises TrainError for an invalid shape, or if the step requests a TPU or GPU and jax finds none; InputError
-    for caches that do not match.
+    the steps), model_path, plots, resumed_from_step (the own checkpoint's step, or None), with a start started_from
+    (path, step, optimizer_state); on other hosts than the first, nothing. Raises TrainError for an invalid shape, a
+    start that does not fit, or if the step requests a TPU or GPU and jax finds none; InputError for caches that do not
+    match.
     """
-    check_shape(config)
+    shape = hf_shape(config.model) if isinstance(config.model, HuggingFaceModel) else shape_of(config.model)
+    check_shape(config, shape)
     config = replace(config, components=expand_snapshots(config.components))
-    check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
+    check_inputs(config.components, config.train_weights, config.tokenizer_path, sequence_length(config, shape))
     from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
     from marin_assets.stages.train.levanter_run.run import run_levanter
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
@@ -77,14 +85,25 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     all_hosts.on_host_0(remove_leftovers)
     done = last_checkpoint_step(checkpoints)
     if done is not None:
-        log.info("resuming from the checkpoint of step %d of %d", done, config.num_train_steps)
+        log.info("resuming from the checkpoint of step %d", done)
+    is_resumed = done is not None
+
+    def find() -> StartingPoint | None:
+        return find_start(config.start, config.output_path, config.tokenizer_path, is_resumed=is_resumed)
+
+    all_hosts.on_host_0(find)  # it chooses for all
+    start = find()
+    first_step = 0 if start is None else start.first_step
+    longer = replace(config, num_train_steps=first_step + config.num_train_steps)
     metrics_path = join(config.output_path, METRICS)
     metrics = MetricsFile(metrics_path, keep_up_to=done) if host_index() == 0 else NoMetrics()
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="marin-train-") as folder:
-            tokenizer = stage_tokenizer(config.tokenizer_path, join(folder, "tokenizer"))
-            parameters = run_levanter(config, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done)
+            tokenizer = stage_tokenizer(config.tokenizer_path, join(folder, "tokenizer"), shape.family)
+            parameters = run_levanter(
+                longer, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done, start=start
+            )
     finally:
         metrics.close()
     log.info("trained and exported in %.1f s", time.monotonic() - started)
@@ -93,22 +112,33 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     remove_unfinished(checkpoints, also_temporary=True)
     rows = read_metrics(metrics_path)
     plot_losses(rows, join(config.output_path, PLOT))
-    return _result(config, rows, parameters, done)
+    begun = {} if start is None else {"started_from": start.describe()}
+    return {**_result(config, shape, rows, parameters, longer.num_train_steps - 1), "resumed_from_step": done, **begun}
 
 
-def check_shape(config: TrainLmConfig) -> None:
+def check_shape(config: TrainLmConfig, shape: Shape) -> None:
     """Raise TrainError for an invalid shape of the model, too few steps, or exports that are no steps apart."""
-    model = config.model
-    if model.num_heads % model.num_kv_heads:
+    if shape.num_heads % shape.num_kv_heads:
         raise TrainError(
-            f"num_heads is {model.num_heads} and num_kv_heads {model.num_kv_heads}, "
+            f"num_heads is {shape.num_heads} and num_kv_heads {shape.num_kv_heads}, "
             "expected num_kv_heads to divide num_heads. Change one of them."
         )
-    if model.hidden_dim % model.num_heads or model.hidden_dim // model.num_heads < MIN_HEAD_DIM:
+    smallest = MIN_HEAD_DIM if isinstance(config.model, LlamaSpec) else 1
+    if shape.head_dim % 1 or shape.head_dim < smallest:
         raise TrainError(
-            f"hidden_dim={model.hidden_dim} with num_heads={model.num_heads} gives a head dimension of "
-            f"{model.hidden_dim / model.num_heads:g}, expected a whole number of at least {MIN_HEAD_DIM} so that vLLM "
+            f"hidden_dim={shape.hidden_dim} with num_heads={shape.num_heads} gives a head dimension of "
+            f"{shape.head_dim:g}, expected a whole number of at least {smallest} so that vLLM "
             "can serve the model. Use fewer heads or a larger hidden_dim."
+        )
+    if isinstance(config.optimizer, NamedOptimizerSpec):
+        check_optimizer(config.optimizer)
+    if config.loop is not None:
+        check_loop(config.loop)
+    check_paths(config.levanter or {})
+    if sequence_length(config, shape) > shape.max_seq_len:
+        raise TrainError(
+            f"train_seq_len is {sequence_length(config, shape)}, and the model takes at most {shape.max_seq_len} "
+            "tokens. Lower it, or raise the model's max_seq_len."
         )
     if config.num_train_steps < 2:
         raise TrainError(
@@ -120,16 +150,23 @@ def check_shape(config: TrainLmConfig) -> None:
         )
 
 
-def _result(config: TrainLmConfig, rows: list[Row], parameters: int, done: int | None) -> dict[str, Any]:
+def sequence_length(config: TrainLmConfig, shape: Shape) -> int:
+    """Tokens of a training sequence."""
+    return (config.loop.train_seq_len if config.loop is not None else None) or shape.max_seq_len
+
+
+def _result(config: TrainLmConfig, shape: Shape, rows: list[Row], parameters: int, last_step: int) -> dict[str, Any]:
     validation = {row["step"]: row["eval/loss"] for row in rows if "eval/loss" in row}
-    start, end = validation[UNTRAINED_STEP], validation[config.num_train_steps - 1]
+    start, end = validation[UNTRAINED_STEP], validation[last_step]
     rates = [row["throughput/tokens_per_second"] for row in rows if "throughput/tokens_per_second" in row]
+    first_step = last_step + 1 - config.num_train_steps
+    sequences = sequences_in(config.train_batch_size, config.loop, first_step, last_step + 1)
     train_losses = [row["train/loss"] for row in rows if "train/loss" in row]
     return {
         "steps": config.num_train_steps,
         "parameters": parameters,
-        "head_dim": config.model.hidden_dim // config.model.num_heads,
-        "tokens_seen": config.num_train_steps * config.train_batch_size * config.model.max_seq_len,
+        "head_dim": int(shape.head_dim),
+        "tokens_seen": sequences * sequence_length(config, shape),
         "tokens_per_second": statistics.median(rates),
         "loss_start": start,
         "loss_end": end,
@@ -138,7 +175,6 @@ def _result(config: TrainLmConfig, rows: list[Row], parameters: int, done: int |
         "model_path": EXPORT,
         "loss_curve": _curve(train_losses),
         "plots": [PLOT],
-        "resumed_from_step": done,
     }
 
 

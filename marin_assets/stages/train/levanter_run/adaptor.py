@@ -1,6 +1,6 @@
 """Levanter's adaptor, which it calls once with the trainer before the first step: hooks are added there.
 
-The untrained model is evaluated, checkpoints are saved, and the trained model is exported to a fixed path at the end.
+The first model is evaluated, checkpoints are saved, and the trained model is exported to a fixed path at the end.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
-import haliax as hax
 import jax
 import levanter.eval
-from haliax.partitioning import named_jit, round_axis_for_partitioning
 from levanter.adaptor import AdaptorConfig, NoAdaptorConfig
 from levanter.main import train_lm
 
@@ -36,7 +34,7 @@ class ExportAndEvaluate(NoAdaptorConfig):
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
         if self.resumed_at is None:
-            _evaluate_untrained(self.config, trainer, tokenizer)
+            _evaluate_first(self.config, trainer, tokenizer)
 
         reports = StepReports(self.resumed_at)
 
@@ -89,23 +87,19 @@ class StepReports:
         return True
 
 
-def _evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any) -> None:
-    """Log the validation loss of the untrained model: Levanter's hooks begin at step 2."""
+def _evaluate_first(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any) -> None:
+    """Log the validation loss of the model before the first step: Levanter's hooks begin at step 2."""
     settings = trainer.config
-    model_key = jax.random.split(jax.random.PRNGKey(settings.seed), 4)[2]  # as train_lm.main splits it
-    Vocab = round_axis_for_partitioning(hax.Axis("vocab", len(tokenizer)), trainer.parameter_axis_mapping)
-    model = named_jit(
-        lambda key: trainer.mp.cast_to_param(config.model.build(Vocab, key=key)),
-        axis_resources=trainer.parameter_axis_mapping,
-    )(model_key)
     batches = settings.max_eval_batches
     evaluate = levanter.eval.cb_tagged_lm_evaluate(
         trainer.EvalBatch,
-        config.data.tagged_eval_sets(config.model.max_Pos),
+        config.data.tagged_eval_sets(config.model.max_Pos.resize(config.train_seq_len or config.model.max_seq_len)),
         tokenizer,
         trainer.device_mesh,
         trainer.compute_axis_mapping,
         batches and batches * settings.eval_batch_size,
         mp=trainer.mp,
     )
-    evaluate(SimpleNamespace(step=UNTRAINED_STEP, model=model, state=SimpleNamespace(model_averaging=None)))
+    state = SimpleNamespace(model_averaging=None)
+    evaluate(SimpleNamespace(step=UNTRAINED_STEP, model=trainer.first_model, state=state))
+    trainer.first_model = None

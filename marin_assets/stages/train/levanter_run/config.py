@@ -10,13 +10,14 @@ import jmp
 from levanter.data.text import DatasetComponent, LmDataConfig
 from levanter.distributed import DistributedConfig
 from levanter.main import train_lm
-from levanter.models.llama import LlamaConfig
-from levanter.optim import AdamConfig
 from levanter.trainer import TrainerConfig
 
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.inputs import count_tokens
 from marin_assets.stages.train.levanter_run.checkpointer import LateCheckpointerConfig
+from marin_assets.stages.train.levanter_run.models import model_config
+from marin_assets.stages.train.levanter_run.optimizers import apply_loop, optimizer_config
+from marin_assets.stages.train.levanter_run.overrides import apply_overrides
 from marin_resources.storage.paths import join
 
 JAX_CONFIG = {
@@ -30,10 +31,9 @@ JAX_CONFIG = {
 
 def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> train_lm.TrainLmConfig:
     """Return Levanter's config. Fields that are not set here keep Levanter's defaults."""
-    model, optimizer = config.model, config.optimizer
     weights = config.train_weights or {n: float(count_tokens(p, "train")) for n, p in config.components.items()}
     cache_dir = config.compilation_cache_dir
-    return train_lm.TrainLmConfig(
+    built = train_lm.TrainLmConfig(
         data=LmDataConfig(
             tokenizer=tokenizer,
             cache_dir=None,
@@ -43,26 +43,8 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
             components={name: DatasetComponent(cache_dir=path) for name, path in config.components.items()},
             train_weights=weights,
         ),
-        model=LlamaConfig(
-            max_seq_len=model.max_seq_len,
-            hidden_dim=model.hidden_dim,
-            intermediate_dim=model.intermediate_dim,
-            num_layers=model.num_layers,
-            num_heads=model.num_heads,
-            num_kv_heads=model.num_kv_heads,
-            tie_word_embeddings=model.tie_word_embeddings,
-            gradient_checkpointing=False,
-            # A local folder: without one, the export loads Llama 2 from the hub.
-            reference_checkpoint=tokenizer,
-            tokenizer=tokenizer,
-        ),
-        optimizer=AdamConfig(
-            learning_rate=optimizer.learning_rate,
-            weight_decay=optimizer.weight_decay,
-            warmup=optimizer.warmup,
-            lr_schedule=optimizer.lr_schedule,
-            min_lr_ratio=optimizer.min_lr_ratio,
-        ),
+        model=model_config(config.model, tokenizer),
+        optimizer=optimizer_config(config.optimizer),
         trainer=TrainerConfig(
             id="train",
             seed=config.seed,
@@ -86,3 +68,6 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
             jax_compilation_cache_dir=os.path.expanduser(cache_dir) if cache_dir else None,
         ),
     )
+    apply_loop(built, config.loop)
+    apply_overrides(built, config.levanter)
+    return built

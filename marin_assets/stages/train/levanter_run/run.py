@@ -12,24 +12,60 @@ from levanter.main import train_lm
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.levanter_run.adaptor import ExportAndEvaluate
 from marin_assets.stages.train.levanter_run.all_hosts import evaluation_on_many_devices
+from marin_assets.stages.train.levanter_run.beginning import beginning_with
 from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.console import logging_preserved
+from marin_assets.stages.train.levanter_run.models import require_room_for_tokens, require_same_model, vocab_size_of
+from marin_assets.stages.train.levanter_run.schedule import begin_schedule_at
 from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, MetricsTrackerConfig
 from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, Progress
+from marin_assets.stages.train.optimizer import sequences_in
+from marin_assets.stages.train.starting_point import StartingPoint
 from marin_resources.storage.paths import BUCKET_SCHEMES
 
 
 def run_levanter(
-    config: TrainLmConfig, metrics: MetricsFile | NoMetrics, *, tokenizer: str, log_dir: str, resumed_at: int | None
+    config: TrainLmConfig,
+    metrics: MetricsFile | NoMetrics,
+    *,
+    tokenizer: str,
+    log_dir: str,
+    resumed_at: int | None,
+    start: StartingPoint | None = None,
 ) -> int:
-    """Train and export. Returns the number of parameters. `resumed_at` is the step of the last checkpoint, or None."""
+    """Train and export. Returns the number of parameters. `resumed_at` is the step of the last checkpoint, or None.
+
+    `config.num_train_steps` counts those of the starting point too, if its optimizer goes on.
+    """
     levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
+    vocab_size = vocab_size_of(config.model)
+    require_room_for_tokens(vocab_size, tokenizer)
+    if start is not None:
+        require_same_model(start, levanter_config.model)
+        begin_schedule_at(levanter_config.optimizer, start.first_step)
+        levanter_config.trainer.initialize_from = start.path if start.optimizer_state else None
     levanter_config.trainer.checkpointer.before_each = metrics.save
-    progress = Progress(config.num_train_steps, config.train_batch_size * config.model.max_seq_len)
+    length = levanter_config.train_seq_len or levanter_config.model.max_seq_len
+    first_step = 0 if start is None else start.first_step
+    sequences = sequences_in(config.train_batch_size, config.loop, first_step, config.num_train_steps)
+    progress = Progress(config.num_train_steps, sequences * length // (config.num_train_steps - first_step))
     tracker = MetricsTracker(metrics, progress, finished=resumed_at == config.num_train_steps - 1)
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
     levanter_config.adapter = ExportAndEvaluate(levanter_config, config, resumed_at=resumed_at)
-    with logging_preserved(), listings_cache_disabled(), evaluation_on_many_devices(), warnings.catch_warnings():
+    beginning = beginning_with(
+        start,
+        model_config=levanter_config.model,
+        vocab_size=vocab_size,
+        is_resumed=resumed_at is not None,
+        folder=log_dir,
+    )
+    with (
+        logging_preserved(),
+        listings_cache_disabled(),
+        evaluation_on_many_devices(),
+        beginning,
+        warnings.catch_warnings(),
+    ):
         # For a second run in one process: Levanter cannot remove the tracker of the first.
         warnings.filterwarnings("ignore", message="Global tracker is already set")
         train_lm.main(levanter_config)
