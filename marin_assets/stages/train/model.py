@@ -6,10 +6,12 @@ shape is that of a Hugging Face folder. Families have Hugging Face's names, sinc
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from marin_assets.stages.train.errors import TrainError
 from marin_assets.step.values import versioned
 
 FAMILIES: Mapping[str, str] = {
@@ -24,6 +26,8 @@ FAMILIES: Mapping[str, str] = {
 }
 """Family -> the class of transformers that an export names. Imported and exported, their logits equal transformers'."""
 MIXTURES_OF_EXPERTS = ("mixtral", "qwen3_moe")
+OWN_HEAD_DIM = ("qwen3", "qwen3_moe")
+"""Families whose export keeps a head dimension other than hidden_dim / num_heads."""
 ROPES = ("default", "llama3")
 
 
@@ -41,7 +45,7 @@ class ModelSpec:
     num_heads: int = versioned(32)
     num_kv_heads: int = versioned(8)
     head_dim: int | None = versioned(None)
-    """None: hidden_dim / num_heads. llama, qwen2, qwen3, olmo3 and qwen3_moe take another one."""
+    """None: hidden_dim / num_heads. qwen3 and qwen3_moe take another one."""
     tie_word_embeddings: bool = versioned(False)
     num_experts: int | None = versioned(None)
     """Experts of each layer, of a mixture of experts."""
@@ -65,6 +69,28 @@ class HuggingFaceModel:
     max_seq_len: int | None = versioned(None)
     """Tokens of a training sequence; None: the longest that the folder's model takes."""
     gradient_checkpointing: bool = True
+
+
+def check_model(model: ModelSpec) -> None:
+    """Raise TrainError for an unknown family, or for a field that the family does not have."""
+    if model.family not in FAMILIES:
+        near = difflib.get_close_matches(model.family, FAMILIES, n=1) or list(FAMILIES)
+        raise TrainError(f"The model's family is {model.family!r}; near it: {', '.join(near)}.")
+    if model.rope not in ROPES:
+        raise TrainError(f"The model's rope is {model.rope!r}, expected one of {', '.join(ROPES)}.")
+    experts = (model.num_experts, model.num_experts_per_tok)
+    if model.family in MIXTURES_OF_EXPERTS and None in experts:
+        raise TrainError(f"A model of family {model.family!r} needs num_experts and num_experts_per_tok. Set both.")
+    if model.family not in MIXTURES_OF_EXPERTS and experts != (None, None):
+        raise TrainError(
+            f"A model of family {model.family!r} has num_experts={experts[0]!r} and num_experts_per_tok="
+            f"{experts[1]!r}, expected None: it has no experts. Those with experts are {', '.join(MIXTURES_OF_EXPERTS)}."
+        )
+    if model.head_dim is not None and model.family not in OWN_HEAD_DIM:
+        raise TrainError(
+            f"A model of family {model.family!r} has head_dim={model.head_dim!r}, which its export would lose. Leave "
+            f"it None, or use one of {', '.join(OWN_HEAD_DIM)}."
+        )
 
 
 def model_from_hf(path: str, *, max_seq_len: int | None = None) -> HuggingFaceModel:

@@ -35,7 +35,7 @@ from marin_assets.stages.train.inputs import check_inputs, expand_snapshots, sta
 from marin_assets.stages.train.levanter_fields import check_paths
 from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, NoMetrics, Row, read_metrics
-from marin_assets.stages.train.model import HuggingFaceModel, Shape, shape_of
+from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, Shape, check_model, shape_of
 from marin_assets.stages.train.optimizer import NamedOptimizerSpec, check_loop, check_optimizer, sequences_in
 from marin_assets.stages.train.starting_point import StartingPoint, find_start
 from marin_resources.hosts import host_index
@@ -118,6 +118,8 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
 
 def check_shape(config: TrainLmConfig, shape: Shape) -> None:
     """Raise TrainError for an invalid shape of the model, too few steps, or exports that are no steps apart."""
+    if isinstance(config.model, ModelSpec):
+        check_model(config.model)
     if shape.num_heads % shape.num_kv_heads:
         raise TrainError(
             f"num_heads is {shape.num_heads} and num_kv_heads {shape.num_kv_heads}, "

@@ -15,7 +15,7 @@ from transformers import AutoConfig
 from marin_assets.stages.train.config import LlamaSpec
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.hf_folder import read_hf_config
-from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec
+from marin_assets.stages.train.model import OWN_HEAD_DIM, HuggingFaceModel, ModelSpec, shape_of
 from marin_assets.stages.train.starting_point import StartingPoint
 
 LEVANTER_NAMES = {"qwen2": "qwen"}
@@ -40,6 +40,8 @@ NOT_OF_THE_RESULT = {
     "tokenizer",
 }
 """Fields of a Levanter config that may differ from those of the weights that a run begins with."""
+VOCABULARY = 1024
+"""Any size: what is compared does not depend on it."""
 OF_THE_RESULT = (
     "hidden_size",
     "intermediate_size",
@@ -140,8 +142,24 @@ def _from_spec(model: ModelSpec, local: dict[str, str]) -> HFCompatConfig:
     of_family = RENAMED.get(model.family, {})
     given = {of_family.get(name, name): value for name, value in vars(model).items() if name not in OWN}
     fields = {name: value for name, value in given.items() if value is not None}
+    if model.family in OWN_HEAD_DIM:  # Levanter's default of some is not that of the shape
+        fields["head_dim"] = int(shape_of(model).head_dim)
     found: HFCompatConfig = config_class(model.family)(**fields, rope=_rope(model), **local)
+    _require_exported(model, found)
     return found
+
+
+def _require_exported(model: ModelSpec, found: Any) -> None:
+    """Raise TrainError if the export of the model would say something else than the spec."""
+    theta, scaling = found.rope.to_hf_config()
+    wanted = {"tie_word_embeddings": model.tie_word_embeddings, "rope_theta": theta, "rope_scaling": scaling}
+    exported = found.to_hf_config(VOCABULARY).to_dict()
+    for name, value in wanted.items():
+        if _plain(exported.get(name)) != _plain(value):
+            raise TrainError(
+                f"A model of family {model.family!r} with {name}={value!r} would be exported with "
+                f"{exported.get(name)!r}. Use another family, or leave this out."
+            )
 
 
 def _rope(model: ModelSpec) -> Any:

@@ -13,7 +13,8 @@ from hugging_face_models import FAMILIES, TOKENS, config_of, write_folder
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.hf_folder import hf_shape
-from marin_assets.stages.train.model import HuggingFaceModel
+from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, check_model
+from marin_assets.step.values import unwrap_versioned_value
 
 pytestmark = pytest.mark.filterwarnings("default")  # warnings of Levanter and its dependencies
 
@@ -115,6 +116,68 @@ def test_what_levanter_would_pass_over_is_refused(tmp_path: Path, config: dict[s
 
     with pytest.raises(TrainError, match=sentence):
         config_of_folder(str(folder_with(tmp_path, **config)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"family": "qwen"}, "family is 'qwen'; near it: qwen"),
+        ({"family": "mixtral"}, "needs num_experts and num_experts_per_tok"),
+        ({"num_experts": 4}, "'llama' has num_experts=4 and num_experts_per_tok=None, expected None"),
+        ({"head_dim": 64}, "head_dim=64, which its export would lose"),
+        ({"rope": "yarn"}, "rope is 'yarn', expected one of default, llama3"),
+    ],
+)
+def test_a_spec_with_what_its_family_does_not_have_is_refused(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(TrainError, match=sentence):
+        check_model(unwrap_versioned_value(ModelSpec(**fields)))
+
+
+@pytest.mark.long
+def test_a_spec_that_its_export_would_change_is_refused() -> None:
+    from marin_assets.stages.train.levanter_run.models import model_config
+
+    experts = {"num_experts": 4, "num_experts_per_tok": 2}
+    with pytest.raises(TrainError, match=r"'mixtral' with rope_scaling=.* would be exported with None"):
+        model_config(unwrap_versioned_value(ModelSpec(family="mixtral", rope="llama3", **experts)), "/nowhere")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_a_mixture_of_experts_is_trained_from_random_weights_and_evaluated(inputs: Any, tmp_path: Path) -> None:
+    from marin_assets.stages.evaluate.jax_model import load_model
+    from marin_assets.stages.evaluate.sample_text import sample_text
+    from marin_assets.stages.train.config import TrainLmConfig
+    from marin_assets.stages.train.train_lm import train_lm
+
+    model = ModelSpec(
+        family="qwen3_moe",
+        max_seq_len=32,
+        hidden_dim=32,
+        intermediate_dim=32,
+        num_layers=2,
+        num_heads=1,
+        num_kv_heads=1,
+        num_experts=4,
+        num_experts_per_tok=2,
+        vocab_size=520,
+        gradient_checkpointing=False,
+    )
+    config = TrainLmConfig(
+        components=inputs.components,
+        tokenizer_path=inputs.tokenizer_path,
+        output_path=str(tmp_path),
+        model=model,
+        num_train_steps=12,
+        train_batch_size=4,
+        max_eval_batches=2,
+        compilation_cache_dir=f"{inputs.tokenizer_path}/../jax",
+    )
+    result = train_lm(unwrap_versioned_value(config))
+    assert result["loss_end"] < result["loss_start"]
+    exported = json.loads((tmp_path / "hf/config.json").read_text())
+    assert (exported["model_type"], exported["num_experts"], exported["vocab_size"]) == ("qwen3_moe", 4, 520)
+    assert list(sample_text(*load_model(f"{tmp_path}/hf"), "The ", max_tokens=2)) is not None
 
 
 def test_a_folder_of_weights_serves_as_the_tokenizer(inputs: Any, tmp_path: Path) -> None:
