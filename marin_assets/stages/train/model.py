@@ -84,7 +84,7 @@ def check_model(model: ModelSpec) -> None:
     if model.family not in MIXTURES_OF_EXPERTS and experts != (None, None):
         raise TrainError(
             f"A model of family {model.family!r} has num_experts={experts[0]!r} and num_experts_per_tok="
-            f"{experts[1]!r}, expected None: it has no experts. Those with experts are {', '.join(MIXTURES_OF_EXPERTS)}."
+            f"{experts[1]!r}, expected None: it has no experts. {' and '.join(MIXTURES_OF_EXPERTS)} have."
         )
     if model.head_dim is not None and model.family not in OWN_HEAD_DIM:
         raise TrainError(

@@ -7,6 +7,7 @@ compute, and leaves random ones in the average.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from marin_assets.stages.train.hf_folder import read_hf_config
 from marin_assets.stages.train.levanter_run.checkpoint_arrays import require_arrays
 from marin_assets.stages.train.starting_point import StartingPoint
 from marin_resources.storage.files import write_json
+
+log = logging.getLogger(__name__)
 
 
 class BeginningTrainer(Trainer):
@@ -79,6 +82,7 @@ class BeginningTrainer(Trainer):
 
     def _load(self, start: StartingPoint, shapes: Any) -> Any:
         """The weights of a starting point, on the devices."""
+        log.info("beginning with the weights of %s", start.path)
         if start.is_hugging_face:
             return load_hf_weights(
                 start.path, self.model_config, self.mp.param_dtype, self.parameter_axis_mapping, self.folder

@@ -33,7 +33,7 @@ def require_arrays(path: str, wanted: Any, *, below: str = "") -> None:
     if not below and any(name.startswith(AVERAGE) for name in found) != any(
         name.startswith(AVERAGE) for name in shapes
     ):
-        has, wants = ("", "no ") if any(name.startswith(AVERAGE) for name in found) else ("no ", "")
+        has, wants = ("", "no ") if any(name.startswith(AVERAGE) for name in found) else ("no ", "an ")
         raise TrainError(
             f"The checkpoint at {path!r} has {has}averaged weights, and this run keeps {wants}average. Set ema_beta as "
             "in that run, or go on from the weights alone with optimizer_state=False."
@@ -54,7 +54,7 @@ def require_arrays(path: str, wanted: Any, *, below: str = "") -> None:
 
 def arrays_in(path: str) -> dict[str, tuple[int, ...]]:
     """Name -> shape of each array in a checkpoint."""
-    store = ts.KvStore.open({"driver": "ocdbt", "base": build_kvstore_spec(path + "/")}).result()
+    store = ts.KvStore.open({"driver": "ocdbt", "base": build_kvstore_spec(path)}).result()
     names = [key.decode() for key in store.list().result() if key.endswith(ARRAY.encode())]
     reads = [(name, store.read(name)) for name in names]
     return {name.removesuffix(ARRAY): tuple(json.loads(read.result().value)["shape"]) for name, read in reads}

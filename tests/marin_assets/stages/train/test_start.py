@@ -16,6 +16,7 @@ import pytest
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics import read_metrics
 from marin_assets.stages.train.model import ModelSpec, model_from_hf
+from marin_assets.stages.train.optimizer import LoopSpec, NamedOptimizerSpec
 from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace, Start
 from marin_assets.stages.train.starting_point import StartingPoint, find_start
 from marin_assets.stages.train.train_lm import LlamaSpec, OptimizerSpec, TrainLmConfig, train_lm
@@ -185,7 +186,12 @@ def test_a_model_that_does_not_fit_the_weights_is_refused_before_it_trains(
     qwen = ModelSpec(family="qwen3", max_seq_len=32, hidden_dim=32, num_layers=1, num_heads=1, num_kv_heads=1)
     with pytest.raises(TrainError, match="has a model of type 'llama', and this run's model is another"):
         train_lm(config_of(inputs, tmp_path / "c", start=export, model=qwen))
-    for run in "abc":
+    cooldown = FromCheckpoint(checkpoints_path=f"{output}/checkpoints", optimizer_state=True)
+    with pytest.raises(TrainError, match="has no averaged weights, and this run keeps an average"):
+        train_lm(config_of(inputs, tmp_path / "d", start=cooldown, loop=LoopSpec(ema_beta=0.9)))
+    with pytest.raises(TrainError, match="its optimizer is another one"):
+        train_lm(config_of(inputs, tmp_path / "e", start=cooldown, optimizer=NamedOptimizerSpec(kind="muon")))
+    for run in "abcde":
         assert not os.path.exists(tmp_path / run / "checkpoints")
 
 
