@@ -161,6 +161,8 @@ def default_anneal(
     the data. `train_config.num_train_steps` are the steps of the cooldown. Its learning rate falls linearly from
     `learning_rate` to 0, unless the config says otherwise. Its optimizer is of the same kind as that of `of`.
     """
+    if not isinstance(of.config, TrainLmConfig):
+        raise ConfigError(f"default_anneal({name!r}) goes on from {of!r}, expected a step that default_train returns.")
     given = train_config
     config = dataclasses.replace(
         given,

@@ -134,6 +134,8 @@ def test_an_anneal_reads_a_checkpoint_of_the_training_and_falls_to_zero() -> Non
     assert unwrap_versioned_value((start.step, start.optimizer_state)) == (4, True)
     assert (optimizer.warmup, optimizer.lr_schedule, optimizer.min_lr_ratio) == (0.0, "linear", 0.0)
     assert [node.step.name for node in build_graph([anneal])][-1] == "checkpoints/a-cool"
+    with pytest.raises(ConfigError, match="expected a step that default_train returns"):
+        default_anneal("b", TOKENS, TOKENS, SIMPLE)
     assert version_of(anneal) != version_of(default_anneal("a-cool", training, TOKENS, SIMPLE, at_step=5))
 
 
