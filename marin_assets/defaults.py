@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
 from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
@@ -23,7 +23,10 @@ from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.health import TRAINING_CHECKS
-from marin_assets.stages.train.start import StartFromHf
+from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec
+from marin_assets.stages.train.simple import SimpleTrainConfig, to_train_lm_config
+from marin_assets.stages.train.sizes import require_fit
+from marin_assets.stages.train.start import FromHuggingFace
 from marin_assets.stages.train.trackers import env_of
 from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
@@ -31,7 +34,15 @@ from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.reads import partitions_folder
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
-from marin_assets.step.values import KEY, InputName, PartitionName, output_path_of, versioned
+from marin_assets.step.values import (
+    KEY,
+    ConfigError,
+    InputName,
+    PartitionName,
+    ensure_versioned,
+    output_path_of,
+    versioned,
+)
 from marin_resources.hardware import Resources, cpu
 
 
@@ -92,8 +103,8 @@ def default_snapshot(name: str, of: Step, partitions: Partitions) -> Step:
 def default_train(
     name: str,
     tokenized: Step | InputName | Mapping[str, Step | InputName],
-    model_config: LlamaSpec,
-    train_config: TrainLmConfig,
+    model_config: LlamaSpec | ModelSpec | HuggingFaceModel,
+    train_config: TrainLmConfig | SimpleTrainConfig,
     *,
     resources: Resources | None = None,
     tags: Mapping[str, str] | None = None,
@@ -101,23 +112,32 @@ def default_train(
     expectations: Sequence[Expectation] = (),
     partitions: Partitions | None = None,
 ) -> Step:
-    """Return the step "checkpoints/<name>", which trains a Llama on one tokenized set, or on a mixture by name.
+    """Return the step "checkpoints/<name>", which trains a model on one tokenized set, or on a mixture by name.
 
     A snapshot of a tokenized set is one too: its partitions are trained on. It needs the snapshot's `partitions`.
 
     `train_config` has the number of steps, batch size, optimizer, weights of the mixture and the tokenizer's path. Its
-    components and model are replaced by `tokenized` and `model_config`. Its checks are TRAINING_CHECKS, which warn, and
-    `expectations`.
+    components and model are replaced by `tokenized` and `model_config`. A SimpleTrainConfig has Marin's names, and the
+    resources. Its checks are TRAINING_CHECKS, which warn, and `expectations`. Raises TrainError for a model that cannot
+    fit the resources.
     """
     sets = tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
     components: dict[str, str] = {label: output_path_of(step) for label, step in sets.items()}
+    if isinstance(train_config, SimpleTrainConfig):
+        tokenizer = train_config.tokenizer_path or _tokenizer_of(name, sets)
+        resources = resources or train_config.resources
+        config = to_train_lm_config(train_config, components=components, model=model_config, tokenizer_path=tokenizer)
+    else:
+        levanter = None if train_config.levanter is None else ensure_versioned(train_config.levanter)
+        config = dataclasses.replace(train_config, components=components, model=model_config, levanter=levanter)
+    require_fit(config, resources, f"checkpoints/{name}")
     return Step(
         name=f"checkpoints/{name}",
         fn=train_lm,
-        config=dataclasses.replace(train_config, components=components, model=model_config),
+        config=config,
         resources=resources or cpu(),
         extras=_extras_on(resources, "train"),
-        env=env_of(train_config.trackers),
+        env=env_of(config.trackers),
         resumable=True,
         tags=tags or {},
         override_output_path=override_output_path,
@@ -247,6 +267,39 @@ def default_dpo(
     )
 
 
+def default_anneal(
+    name: str,
+    of: Step,
+    tokenized: Step | InputName | Mapping[str, Step | InputName],
+    train_config: SimpleTrainConfig,
+    *,
+    at_step: int | None = None,
+    resources: Resources | None = None,
+    tags: Mapping[str, str] | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "checkpoints/<name>": a cooldown of the training `of`, on another mixture.
+
+    It goes on from the checkpoint of step `at_step`, the last one if None, with the optimizer's state and the place in
+    the data. `train_config.num_train_steps` are the steps of the cooldown. Its learning rate falls linearly from
+    `learning_rate` to 0, unless the config says otherwise. Its optimizer is of the same kind as that of `of`.
+    """
+    if not isinstance(of.config, TrainLmConfig):
+        raise ConfigError(f"default_anneal({name!r}) goes on from {of!r}, expected a step that default_train returns.")
+    given = train_config
+    config = dataclasses.replace(
+        given,
+        initialize_from_checkpoint_path=output_path_of(of, "checkpoints"),
+        initialize_from_step=at_step,
+        reset_data_loader_on_init=False,
+        warmup=0.0 if given.warmup is None else given.warmup,
+        lr_schedule="linear" if given.lr_schedule is None else given.lr_schedule,
+        min_lr_ratio=0.0 if given.min_lr_ratio is None else given.min_lr_ratio,
+    )
+    model = of.config.model
+    return default_train(name, tokenized, model, config, resources=resources, tags=tags, expectations=expectations)
+
+
 def default_eval(
     step: Step | InputName,
     evals: Sequence[str] | None = None,
@@ -341,15 +394,27 @@ def _tokenized(
     )
 
 
-def _start_from(step: Step | InputName) -> StartFromHf:
+def _start_from(step: Step | InputName) -> FromHuggingFace:
     """The model that a step exports, or the folder that is given."""
-    return StartFromHf(path=output_path_of(step, "hf") if isinstance(step, Step) else step)
+    return FromHuggingFace(path=output_path_of(step, "hf") if isinstance(step, Step) else step)
 
 
 def _partitions_of(step: Step | InputName) -> Partitions | None:
     of = step.step if isinstance(step, InputName) else step
     read_whole = isinstance(step, InputName) and step.key is not None
     return None if of is None or read_whole else of.partitions
+
+
+def _tokenizer_of(name: str, sets: Mapping[str, Step | InputName]) -> str:
+    """The tokenizer that the sets were tokenized with."""
+    for found in sets.values():
+        step = found.step if isinstance(found, InputName) else found
+        path = getattr(getattr(step, "config", None), "tokenizer_path", None)
+        if path is not None:
+            return cast(str, path)
+    raise ConfigError(
+        f"The training {name!r} reads no set of default_tokenize, so its tokenizer is not known. Set tokenizer_path."
+    )
 
 
 def _extras_on(resources: Resources | None, *extras: str) -> tuple[str, ...]:

@@ -56,6 +56,11 @@ def find_slice_type(kind: str) -> SliceType | None:
     return _slice_types().get(kind)
 
 
+def slice_types() -> list[SliceType]:
+    """All types, each once, by generation and then by the number of chips."""
+    return list({each.kind: each for each in _slice_types().values()}.values())
+
+
 def find_gpu_type(kind: str) -> GpuType | None:
     """The model of that name; None if it is not in the catalogue."""
     return _gpu_types().get(kind)

@@ -17,7 +17,7 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.models.utils import normalize_gen_kwargs
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
-from marin_assets.stages.evaluate.jax_model import ModelError, logits_at
+from marin_assets.stages.evaluate.jax_model import ModelError, logits_at, mesh_for
 
 SHORTEST_BUCKET = 32
 DEFAULT_GENERATED_TOKENS = 256
@@ -100,7 +100,8 @@ class JaxLM(TemplateLM):
                 tokens[place, :inputs] = rows[i][:-1]
                 positions[place, :count] = range(inputs - count, inputs)
                 targets[place, :count] = rows[i][len(rows[i]) - count :]
-            arrays = self._score(self._model, *self._put(tokens, positions, targets))
+            with mesh_for(self._model):
+                arrays = self._score(self._model, *self._put(tokens, positions, targets))
             logprobs, greedy = (np.asarray(array) for array in arrays)
             for place, i in enumerate(batch):
                 key, count = requests[i][0], len(requests[i][2])
@@ -173,7 +174,8 @@ class JaxLM(TemplateLM):
             last = np.zeros(self._rows, np.int32)
             for place, row in enumerate(rows):
                 tokens[place, : len(row)], last[place] = row, len(row) - 1
-            predicted = np.asarray(self._predict(self._model, *self._put(tokens, last)))
+            with mesh_for(self._model):
+                predicted = np.asarray(self._predict(self._model, *self._put(tokens, last)))
             for place in sorted(running):
                 context, stops, count = prompts[place]
                 token = int(predicted[place])

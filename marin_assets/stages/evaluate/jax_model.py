@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 LEVANTER_NAMES = {"qwen2": "qwen"}
 """Hugging Face's name of an architecture -> Levanter's, where they differ."""
+WRONG = ("gemma2", "gemma3", "gemma3_text")
+"""Architectures whose logits Levanter computes otherwise than transformers: by 2.5 where a sliding window ends."""
 
 
 class ModelError(ValueError):
@@ -27,15 +31,35 @@ def load_model(folder: str) -> tuple[Any, Any]:
         if not (Path(folder) / name).exists():
             raise ModelError(f"{folder!r} has no {name!r}, expected the folder of a Hugging Face export. Pass one.")
     kind = json.loads((Path(folder) / "config.json").read_text())["model_type"]
+    if kind in WRONG:
+        raise ModelError(
+            f"{folder!r} has a model of type {kind!r}, whose logits Levanter computes wrongly beyond the sliding "
+            "window. Evaluate a model of another architecture."
+        )
     known = LmConfig.get_known_choices()
     if LEVANTER_NAMES.get(kind, kind) not in known:
         raise ModelError(f"{folder!r} has a model of type {kind!r}, expected one that Levanter has: {sorted(known)}.")
     config_class = known[LEVANTER_NAMES.get(kind, kind)]
     tokenizer = load_tokenizer(folder)
-    config = config_class(reference_checkpoint=folder, tokenizer=folder)
+    # the folder, since some architectures have no such fields and ask the hub without it
+    converter = config_class().hf_checkpoint_converter(folder).replaced(tokenizer=tokenizer)
     with local_cpu_mesh():
-        model = config.hf_checkpoint_converter().replaced(tokenizer=tokenizer).load_pretrained(config_class, ref=folder)
+        model = converter.load_pretrained(config_class, ref=folder)
     return model, tokenizer
+
+
+@contextmanager
+def mesh_for(model: Any) -> Iterator[None]:
+    """The mesh of this host's devices, while the block runs, for a mixture of experts. Other models need none."""
+    if not hasattr(model.config, "num_experts_per_tok"):
+        yield
+        return
+    import haliax as hax
+    import jax
+    import numpy as np
+
+    with hax.partitioning.set_mesh(jax.sharding.Mesh(np.array(jax.local_devices()), ("data",))):
+        yield
 
 
 def logits_at(model: Any, tokens: Any, positions: Any) -> Any:

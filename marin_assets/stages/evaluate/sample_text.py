@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from marin_assets.stages.evaluate.jax_model import ModelError, logits_at
+from marin_assets.stages.evaluate.jax_model import ModelError, logits_at, mesh_for
 
 SHORTEST_WINDOW = 32
 INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
@@ -40,7 +40,8 @@ def sample_text(
     for _ in range(max_tokens):
         tokens, context = np.zeros((1, window), np.int32), ids[-window:]
         tokens[0, : len(context)] = context
-        logits = np.asarray(predict(model, tokens, np.array([len(context) - 1], np.int32)))[0]
+        with mesh_for(model):
+            logits = np.asarray(predict(model, tokens, np.array([len(context) - 1], np.int32)))[0]
         token = _choose(logits, temperature, random)
         if token == tokenizer.eos_token_id:
             break

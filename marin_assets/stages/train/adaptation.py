@@ -4,40 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from marin_assets.stages.train.config import LlamaSpec, TrainLmConfig
+from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.formats import metadata_of
-from marin_assets.stages.train.lora import check_lora
-from marin_assets.stages.train.start import StartFromHf
-from marin_resources.storage.files import exists, read_json
-from marin_resources.storage.paths import join
+from marin_assets.stages.train.hf_folder import read_hf_config
+from marin_assets.stages.train.lora import check_factors
+from marin_assets.stages.train.model import HuggingFaceModel, shape_of
+from marin_assets.stages.train.start import FromHuggingFace
 
 
 def check_adaptation(config: TrainLmConfig) -> None:
-    """Raise TrainError for a start of another shape, or a LoRA that trains nothing."""
+    """Raise TrainError for a LoRA that trains nothing, or a start whose model is of another shape."""
     if config.lora is not None:
-        check_lora(config.lora, has_start=config.start is not None)
-    if config.start is not None:
+        check_factors(config.lora)
+        if not isinstance(config.start, FromHuggingFace):
+            raise TrainError(
+                f"lora adapts the model of a Hugging Face folder, and start is {config.start!r}. Pass "
+                "start=FromHuggingFace(path=…) with the model."
+            )
+    if isinstance(config.start, FromHuggingFace):
         check_start(config.start, config)
 
 
-def check_start(start: StartFromHf, config: TrainLmConfig) -> None:
+def check_start(start: FromHuggingFace, config: TrainLmConfig) -> None:
     """Raise TrainError unless the folder has a model of the config's shape, with the tokens of its tokenizer."""
-    vocab_size = metadata_of(next(iter(config.components.values())))["vocab_size"]
-    _check_start(start, config.model, vocab_size)
-
-
-def _check_start(start: StartFromHf, model: LlamaSpec, vocab_size: int) -> None:
-    """Raise TrainError unless the folder has a model of this shape, with this many tokens."""
-    path = join(start.path, "config.json")
-    if not exists(path):
-        raise TrainError(
-            f"{start.path!r} has no 'config.json', expected the folder of a Hugging Face export. Pass for example 'hf' "
-            "below a training step's output."
-        )
-    found = read_json(path)
+    found = read_hf_config(start.path)
+    model = config.model
+    if isinstance(model, HuggingFaceModel):  # its shape is that of a folder
+        return
+    tokens = metadata_of(next(iter(config.components.values()))).get("vocab_size")
     wanted = {
-        "vocab_size": vocab_size,
+        "model_type": shape_of(model).family,
+        "vocab_size": getattr(model, "vocab_size", None) or tokens,
         "hidden_size": model.hidden_dim,
         "intermediate_size": model.intermediate_dim,
         "num_hidden_layers": model.num_layers,

@@ -25,6 +25,12 @@ def last_checkpoint_step(path: str) -> int | None:
     return max((metadata["step"] for metadata in _complete(path, _names_below(path)).values()), default=None)
 
 
+def permanent_steps(path: str) -> list[int]:
+    """Return the steps of the complete checkpoints below `path` that the run which writes them keeps, ascending."""
+    complete = _complete(path, _names_below(path)).values()
+    return sorted({metadata["step"] for metadata in complete if not metadata.get("is_temporary")})
+
+
 def remove_unfinished(path: str, *, also_temporary: bool = False) -> list[str]:
     """Remove incomplete checkpoints below `path`. Returns the names of their folders.
 

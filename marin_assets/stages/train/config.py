@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.lora import LoraSpec
-from marin_assets.stages.train.start import StartFromHf
+from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec
+from marin_assets.stages.train.optimizer import LoopSpec, NamedOptimizerSpec
+from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace
 from marin_assets.stages.train.trackers import Tracker
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 
@@ -45,10 +48,14 @@ class TrainLmConfig:
     output_path: str = THIS_OUTPUT_PATH
     train_weights: dict[str, float] | None = versioned(None)
     """Name -> share of the training sequences; None weights each component by its number of tokens."""
-    model: LlamaSpec = field(default_factory=LlamaSpec)
-    optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
-    start: StartFromHf | None = None
-    """The model to begin with; None: random parameters."""
+    model: LlamaSpec | ModelSpec | HuggingFaceModel = field(default_factory=LlamaSpec)
+    optimizer: OptimizerSpec | NamedOptimizerSpec = field(default_factory=OptimizerSpec)
+    loop: LoopSpec | None = None
+    """Schedule of batches, average of the weights, z-loss and the like; None: Levanter's defaults."""
+    levanter: dict[str, Any] | None = None
+    """Any further field of Levanter's config, by its path: versioned({"trainer.crash_on_inf": False})."""
+    start: FromCheckpoint | FromHuggingFace | None = None
+    """What the training goes on from; None: random weights."""
     chat: ChatSpec | None = None
     """How the components that are chats are trained on; None if there are none."""
     lora: LoraSpec | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.start import StartFromHf
+from marin_assets.stages.train.start import FromHuggingFace
 from marin_assets.step.values import versioned
 
 
@@ -15,5 +15,5 @@ class TrainDpoConfig(TrainLmConfig):
 
     beta: float = versioned(0.1)
     """How strongly the model is held to the reference; Rafailov et al. 2023."""
-    reference: StartFromHf | None = None
+    reference: FromHuggingFace | None = None
     """The model whose preferences are the zero; None: the one that is trained, as it was at the start."""

@@ -10,6 +10,7 @@ from typing import Any
 from marin_assets.stages.train.curve import curve_of
 from marin_assets.stages.train.health import health_of
 from marin_assets.stages.train.metrics import ParameterCounts, Row
+from marin_assets.stages.train.starting_point import StartingPoint
 
 EXPORT, PLOT, CURVES_PLOT = "hf", "plots/loss.png", "plots/curves.png"
 CURVES = {
@@ -27,15 +28,22 @@ class FinishedRun:
     parameters: ParameterCounts
     resumed_from_step: int | None
     """The checkpoint's step, if this attempt began with one."""
+    start: StartingPoint | None
+    """What it went on from."""
     links: Mapping[str, str]
     """Tracker -> where a person finds the run."""
+
+    @property
+    def first_step(self) -> int:
+        """Number of the first step that was trained; above 0 if an optimizer went on."""
+        return 0 if self.start is None else self.start.first_step
 
 
 def result_of(run: FinishedRun) -> dict[str, Any]:
     """Return tokens_per_second (median over the steps), train_loss_end (mean of the last 10 steps), CURVES (means over
     40 equal parts of the steps), model_path, plots, links (of the trackers), flops (of the whole training, by
     Levanter's count of the model), mfu (median share of the devices' peak, where that is known), the numbers of
-    `health_of`, and resumed_from_step.
+    `health_of`, resumed_from_step, and with a start started_from (path, step, optimizer_state).
     """
     return {
         "tokens_per_second": statistics.median(_values(run.rows, "throughput/tokens_per_second")),
@@ -47,6 +55,7 @@ def result_of(run: FinishedRun) -> dict[str, Any]:
         **_flops(run.rows),
         **health_of(run.rows),
         "resumed_from_step": run.resumed_from_step,
+        **({} if run.start is None else {"started_from": run.start.describe()}),
     }
 
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.documents.snapshots import is_snapshot, read_unchanged_snapshot
+from marin_assets.stages.train.model import FAMILIES
 from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json
 from marin_resources.storage.paths import join
 
 LEDGER = "shard_ledger.json"
 SPLITS = ("train", "validation")
-LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
+WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin", ".pt", ".pth", ".gguf")
 
 
 class InputError(ValueError):
@@ -63,15 +64,13 @@ def count_tokens(path: str, split: str) -> int:
     return read_json(join(path, split, LEDGER))["field_counts"]["input_ids"]
 
 
-def stage_tokenizer(path: str, folder: str) -> str:
+def stage_tokenizer(path: str, folder: str, family: str = "llama") -> str:
     """Copy a tokenizer folder to the local `folder`, with the config.json that Levanter's export reads. Returns it."""
     os.makedirs(folder)
-    for file in list_files(path):
+    for file in tokenizer_files(path):
         with open(os.path.join(folder, os.path.basename(file)), "wb") as copy:
             copy.write(read_bytes(file))
-    config = os.path.join(folder, "config.json")
-    if not exists(config):
-        write_json(config, LLAMA)
+    write_json(os.path.join(folder, "config.json"), {"model_type": family, "architectures": [FAMILIES[family]]})
     return folder
 
 
@@ -79,6 +78,11 @@ def set_chat_template(folder: str, chat_template: str) -> None:
     """Give the tokenizer in a local folder its chat template, with which an exported model can chat."""
     path = join(folder, "tokenizer_config.json")
     write_json(path, {**read_json(path), "chat_template": chat_template})
+
+
+def tokenizer_files(path: str) -> list[str]:
+    """The files of a tokenizer. Its folder may be a model's, with weights."""
+    return [file for file in list_files(path) if not file.endswith(WEIGHTS) and os.path.basename(file) != "config.json"]
 
 
 def _check_weights(components: Mapping[str, str], weights: Mapping[str, float]) -> None:

@@ -23,10 +23,8 @@ class LoraSpec:
     """The factor that is zero at the start, so that the model begins as its base: "a" or "b". The other is random."""
 
 
-def check_lora(lora: LoraSpec, *, has_start: bool) -> None:
-    """Raise TrainError for a LoRA that trains nothing, or that has no model to adapt."""
-    if not has_start:
-        raise TrainError("lora adapts a model, and start is None. Pass start=StartFromHf(path=…) with the model.")
+def check_factors(lora: LoraSpec) -> None:
+    """Raise TrainError for a LoRA that trains nothing."""
     if lora.rank < 1:
         raise TrainError(f"rank of LoRA is {lora.rank}, expected at least 1.")
     if not 0 <= lora.dropout < 1:

@@ -10,6 +10,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
 from marin_assets.stages.train.config import TrainLmConfig
@@ -19,6 +20,7 @@ from marin_assets.stages.train.finished import CURVES_PLOT, PLOT, FinishedRun
 from marin_assets.stages.train.inputs import set_chat_template, stage_tokenizer
 from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, ParameterCounts, read_metrics
+from marin_assets.stages.train.starting_point import StartingPoint, find_start
 from marin_assets.stages.train.trackers import TrackerLog, open_trackers
 from marin_resources.hosts import host_index
 from marin_resources.storage.paths import join
@@ -32,12 +34,13 @@ def run_resumably(
     config: TrainLmConfig,
     run_levanter: Callable[..., ParameterCounts],
     *,
+    family: str,
     chat_template: str | None = None,
     validation_loss: str = "eval/loss",
 ) -> FinishedRun | None:
     """Train and export with `run_levanter` of `levanter_run`, on this host; None on other hosts than the first.
 
-    The exported tokenizer has the `chat_template`. `validation_loss` is the metric in the plot.
+    `family` is the model's. The exported tokenizer has the `chat_template`. `validation_loss` is the plot's metric.
     """
     from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
 
@@ -51,7 +54,15 @@ def run_resumably(
     all_hosts.on_host_0(remove_leftovers)
     done = last_checkpoint_step(checkpoints)
     if done is not None:
-        log.info("resuming from the checkpoint of step %d of %d", done, config.num_train_steps)
+        log.info("resuming from the checkpoint of step %d", done)
+
+    def find() -> StartingPoint | None:
+        return find_start(config.start, config.output_path, config.tokenizer_path, is_resumed=done is not None)
+
+    all_hosts.on_host_0(find)  # it chooses for all
+    start = find()
+    first_step = 0 if start is None else start.first_step
+    longer = replace(config, num_train_steps=first_step + config.num_train_steps)
     metrics_path = join(config.output_path, METRICS)
     metrics = MetricsFile(metrics_path, keep_up_to=done) if host_index() == 0 else NoMetrics()
     trackers: list[TrackerLog] = []
@@ -61,10 +72,12 @@ def run_resumably(
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="marin-train-") as folder:
-            tokenizer = stage_tokenizer(config.tokenizer_path, join(folder, "tokenizer"))
+            tokenizer = stage_tokenizer(config.tokenizer_path, join(folder, "tokenizer"), family)
             if chat_template is not None:
                 set_chat_template(tokenizer, chat_template)
-            parameters = run_levanter(config, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done)
+            parameters = run_levanter(
+                longer, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done, start=start
+            )
     finally:
         metrics.close()
     log.info("trained and exported in %.1f s", time.monotonic() - started)
@@ -75,4 +88,4 @@ def run_resumably(
     plot_losses(rows, join(config.output_path, PLOT), validation_loss=validation_loss)
     plot_curves(rows, join(config.output_path, CURVES_PLOT))
     links = dict(each.link for each in trackers)
-    return FinishedRun(rows=rows, parameters=parameters, resumed_from_step=done, links=links)
+    return FinishedRun(rows=rows, parameters=parameters, resumed_from_step=done, links=links, start=start)

@@ -23,9 +23,11 @@ from marin_assets.stages.train.finished import FinishedRun, result_of
 from marin_assets.stages.train.formats import chat_format, check_preferences
 from marin_assets.stages.train.inputs import InputError, check_tokenizer
 from marin_assets.stages.train.metrics import UNTRAINED_STEP
+from marin_assets.stages.train.model import Shape
 from marin_assets.stages.train.resumable import run_resumably
+from marin_assets.stages.train.start import FromHuggingFace
 from marin_assets.stages.train.trackers import check_trackers
-from marin_assets.stages.train.train_lm import check_shape
+from marin_assets.stages.train.train_lm import check_shape, shape_in
 
 KINDS = ("levanter", "jax")
 
@@ -39,7 +41,8 @@ def train_dpo(config: TrainDpoConfig) -> dict[str, Any]:
     loss_curve, model_path, plots, resumed_from_step; on other hosts than the first, nothing. Raises TrainError for an
     invalid config, InputError for a cache that does not match.
     """
-    _check(config)
+    shape = shape_in(config)
+    _check(config, shape)
     from marin_assets.stages.train.levanter_run.dpo import run_levanter_dpo  # jax and Levanter take 3 s to import
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
 
@@ -47,13 +50,17 @@ def train_dpo(config: TrainDpoConfig) -> dict[str, Any]:
     config = replace(config, components={name: local_path_of(path)})
     chats = chat_format(config.components)
     run = run_resumably(
-        config, run_levanter_dpo, chat_template=chats.template if chats else None, validation_loss=f"eval/{name}/loss"
+        config,
+        run_levanter_dpo,
+        family=shape.family,
+        chat_template=chats.template if chats else None,
+        validation_loss=f"eval/{name}/loss",
     )
     return {} if run is None else _result(config, name, run)
 
 
-def _check(config: TrainDpoConfig) -> None:
-    check_shape(config)
+def _check(config: TrainDpoConfig, shape: Shape) -> None:
+    check_shape(config, shape)
     check_trackers(config.trackers)
     if len(config.components) != 1:
         raise InputError(
@@ -64,14 +71,19 @@ def _check(config: TrainDpoConfig) -> None:
         raise InputError(
             "train_weights and chat are of train_lm, and DPO trains on one cache of pairs. Leave them None."
         )
-    if config.start is None:
-        raise TrainError("start is None, and DPO has a model to begin with. Pass start=StartFromHf(path=…).")
+    if not isinstance(config.start, FromHuggingFace):
+        raise TrainError(
+            f"start is {config.start!r}, and DPO begins with the model of a Hugging Face folder. Pass "
+            "start=FromHuggingFace(path=…)."
+        )
+    if config.loop is not None and (config.loop.train_seq_len or config.loop.z_loss_weight):
+        raise TrainError("loop has train_seq_len or z_loss_weight, which are of train_lm. Leave them None for DPO.")
     if config.lora is not None and config.reference is not None:
         raise TrainError("With lora the reference is the model below the factors. Pass reference=None, or no lora.")
     if not config.beta > 0:
         raise TrainError(f"beta is {config.beta!r}, expected a number above 0, such as 0.1.")
     [(name, path)] = config.components.items()
-    check_preferences(name, path, config.model.max_seq_len, config.train_batch_size)
+    check_preferences(name, path, shape.max_seq_len, config.train_batch_size)
     check_tokenizer(name, path, config.tokenizer_path)
     check_adaptation(config)
     if config.reference is not None:

@@ -1,11 +1,13 @@
-"""Train a Llama with Levanter: from scratch, or on from an exported model, on documents or on chats.
+"""Train a language model with Levanter, from random weights or from another model's, on documents or on chats.
 
-In:  token caches (outputs of tokenize or tokenize_chats) and their tokenizer.
+In:  token caches (outputs of tokenize or tokenize_chats) and their tokenizer; a checkpoint or a Hugging Face folder
+     (`start.py`).
 Out, below the output path:
      hf/             the trained model as a Hugging Face folder with the tokenizer, for evaluation and serving
      checkpoints/    step-N: model and optimizer after step N; the last and every `steps_per_checkpoint`th are kept
      exports/        with `steps_per_hf_export`: the model in training as such folders (`exports.py`)
      peft/           with `lora`: the trained factors alone, as PEFT reads them
+     start.json      the checkpoint that the run began with (`starting_point.py`)
      metrics.jsonl   one row a step (`metrics.py`)
      plots/loss.png  train and validation loss
 
@@ -26,21 +28,25 @@ from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmCo
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.finished import FinishedRun, result_of
 from marin_assets.stages.train.formats import ChatSpec, chat_format, check_formats
+from marin_assets.stages.train.hf_folder import hf_shape
 from marin_assets.stages.train.inputs import check_inputs, expand_snapshots
+from marin_assets.stages.train.levanter_fields import check_paths
 from marin_assets.stages.train.lora import LoraSpec
 from marin_assets.stages.train.metrics import UNTRAINED_STEP
+from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, Shape, check_model, shape_of
+from marin_assets.stages.train.optimizer import NamedOptimizerSpec, check_loop, check_optimizer, sequences_in
 from marin_assets.stages.train.resumable import run_resumably
-from marin_assets.stages.train.start import StartFromHf
+from marin_assets.stages.train.start import FromHuggingFace
 from marin_assets.stages.train.trackers import check_trackers
 
 KINDS = ("levanter", "jax")
 
 __all__ = [
     "ChatSpec",
+    "FromHuggingFace",
     "LlamaSpec",
     "LoraSpec",
     "OptimizerSpec",
-    "StartFromHf",
     "TrainError",
     "TrainLmConfig",
     "check_shape",
@@ -55,19 +61,22 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     """Train, or resume training from the last checkpoint, and export.
 
     Returns steps, parameters, head_dim, tokens_seen, tokens_per_second (median over the steps), loss_start and loss_end
-    (validation loss of the untrained and the trained model, nats a token, on the same batches), loss_ratio (end /
+    (validation loss of the first and the trained model, nats a token, on the same batches), loss_ratio (end /
     start), train_loss_end (mean of the last 10 steps), loss_curve (means of the training loss over 40 equal parts of
     the steps) and the same of CURVES, model_path, plots, links (of the trackers), flops (of the whole training, by
     Levanter's count of the model), mfu (median share of the devices' peak, where that is known), the numbers of
-    `health_of`, resumed_from_step (the checkpoint's step, or None); on other hosts than the first, nothing. Raises
-    TrainError for an invalid shape or tracker, a loss that is not finite, or if the step requests a TPU or GPU and jax
-    finds none; InputError for caches that do not match.
+    `health_of`, resumed_from_step (the own checkpoint's step, or None), with a start started_from (path, step,
+    optimizer_state); on other hosts than the first, nothing. Raises TrainError for an invalid shape or tracker, a start
+    that does not fit, a loss that is not finite, or if the step requests a TPU or GPU and jax finds none; InputError
+    for caches that do not match.
     """
-    check_shape(config)
+    shape = shape_in(config)
+    check_shape(config, shape)
     check_trackers(config.trackers)
     config = replace(config, components=expand_snapshots(config.components))
-    check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
-    check_formats(config.components, config.chat, config.model.max_seq_len)
+    length = sequence_length(config, shape)
+    check_inputs(config.components, config.train_weights, config.tokenizer_path, length)
+    check_formats(config.components, config.chat, length)
     check_adaptation(config)
     from marin_assets.stages.train.levanter_run.run import run_levanter  # jax and Levanter take 3 s to import
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
@@ -75,23 +84,40 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     # TensorStore reads plain paths only. Caches in another region are copied to this one, within the step's budget.
     config = replace(config, components={name: local_path_of(path) for name, path in config.components.items()})
     chats = chat_format(config.components)
-    run = run_resumably(config, run_levanter, chat_template=chats.template if chats else None)
-    return {} if run is None else _result(config, run)
+    run = run_resumably(config, run_levanter, family=shape.family, chat_template=chats.template if chats else None)
+    return {} if run is None else _result(config, shape, run)
 
 
-def check_shape(config: TrainLmConfig) -> None:
+def shape_in(config: TrainLmConfig) -> Shape:
+    """The shape of the model. Raises TrainError for a folder without one."""
+    return hf_shape(config.model) if isinstance(config.model, HuggingFaceModel) else shape_of(config.model)
+
+
+def check_shape(config: TrainLmConfig, shape: Shape) -> None:
     """Raise TrainError for an invalid shape of the model, too few steps, or exports that are no steps apart."""
-    model = config.model
-    if model.num_heads % model.num_kv_heads:
+    if isinstance(config.model, ModelSpec):
+        check_model(config.model)
+    if shape.num_heads % shape.num_kv_heads:
         raise TrainError(
-            f"num_heads is {model.num_heads} and num_kv_heads {model.num_kv_heads}, "
+            f"num_heads is {shape.num_heads} and num_kv_heads {shape.num_kv_heads}, "
             "expected num_kv_heads to divide num_heads. Change one of them."
         )
-    if model.hidden_dim % model.num_heads or model.hidden_dim // model.num_heads < MIN_HEAD_DIM:
+    smallest = MIN_HEAD_DIM if isinstance(config.model, LlamaSpec) else 1
+    if shape.head_dim % 1 or shape.head_dim < smallest:
         raise TrainError(
-            f"hidden_dim={model.hidden_dim} with num_heads={model.num_heads} gives a head dimension of "
-            f"{model.hidden_dim / model.num_heads:g}, expected a whole number of at least {MIN_HEAD_DIM} so that vLLM "
+            f"hidden_dim={shape.hidden_dim} with num_heads={shape.num_heads} gives a head dimension of "
+            f"{shape.head_dim:g}, expected a whole number of at least {smallest} so that vLLM "
             "can serve the model. Use fewer heads or a larger hidden_dim."
+        )
+    if isinstance(config.optimizer, NamedOptimizerSpec):
+        check_optimizer(config.optimizer)
+    if config.loop is not None:
+        check_loop(config.loop)
+    check_paths(config.levanter or {})
+    if sequence_length(config, shape) > shape.max_seq_len:
+        raise TrainError(
+            f"train_seq_len is {sequence_length(config, shape)}, and the model takes at most {shape.max_seq_len} "
+            "tokens. Lower it, or raise the model's max_seq_len."
         )
     if config.num_train_steps < 2:
         raise TrainError(
@@ -111,15 +137,22 @@ def check_shape(config: TrainLmConfig) -> None:
         )
 
 
-def _result(config: TrainLmConfig, run: FinishedRun) -> dict[str, Any]:
+def sequence_length(config: TrainLmConfig, shape: Shape) -> int:
+    """Tokens of a training sequence."""
+    return (config.loop.train_seq_len if config.loop is not None else None) or shape.max_seq_len
+
+
+def _result(config: TrainLmConfig, shape: Shape, run: FinishedRun) -> dict[str, Any]:
+    last = run.first_step + config.num_train_steps
     validation = {row["step"]: row["eval/loss"] for row in run.rows if "eval/loss" in row}
-    start, end = validation[UNTRAINED_STEP], validation[config.num_train_steps - 1]
+    start, end = validation[UNTRAINED_STEP], validation[last - 1]
+    sequences = sequences_in(config.train_batch_size, config.loop, run.first_step, last)
     return {
         "steps": config.num_train_steps,
         "parameters": run.parameters.total,
         **({"trained_parameters": run.parameters.trained} if config.lora else {}),
-        "head_dim": config.model.hidden_dim // config.model.num_heads,
-        "tokens_seen": config.num_train_steps * config.train_batch_size * config.model.max_seq_len,
+        "head_dim": int(shape.head_dim),
+        "tokens_seen": sequences * sequence_length(config, shape),
         "loss_start": start,
         "loss_end": end,
         "loss_ratio": end / start,

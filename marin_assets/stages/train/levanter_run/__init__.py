@@ -3,10 +3,16 @@
 run            a run of Levanter's: that of `train_lm`, from our config to the exported model
 dpo            that of `train_dpo`, on preferences
 config         our config as Levanter's: its data, model, optimizer and trainer
+models         our model specs as Levanter's configs
+optimizers     our specs of optimizer and loop as Levanter's
+overrides      fields of Levanter's config by their dotted paths
+beginning      the first state: random weights, or those of a starting point
+schedule       the learning rate, when the optimizer's count goes on
+checkpoint_arrays  the names and shapes in a checkpoint
 tracker        Levanter's metrics go to our file, and to the log
 checkpointer   a checkpoint begins after the evaluation of its step, and after the metrics are saved
 chats          caches of documents and of chats as components of its data
-start          the model that a training begins with
+start          the model that LoRA adapts, or DPO trains, where Levanter reads it
 lora           factors beside the model's parameters, trained and exported
 adaptor        hooks of the training: the checkpoints, the exports, the evaluation of the untrained model
 all_hosts      one training on all hosts of a slice

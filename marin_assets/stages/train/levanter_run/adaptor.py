@@ -1,6 +1,6 @@
 """Levanter's adaptor, which it calls once with the trainer before the first step: hooks are added there.
 
-The untrained model is evaluated, checkpoints are saved, and the trained model is exported to a fixed path at the end.
+The first model is evaluated, checkpoints are saved, and the trained model is exported to a fixed path at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.exports import export_path, is_complete, mark_complete
 from marin_assets.stages.train.levanter_run.checkpointer import due_now
-from marin_assets.stages.train.levanter_run.start import first_model
 from marin_assets.stages.train.metrics import UNTRAINED_STEP
 from marin_resources.progress import checkpoint_requested, report_resumed, report_step
 from marin_resources.storage.paths import join
@@ -38,7 +37,8 @@ class ExportAndEvaluate(NoAdaptorConfig):
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
         if self.resumed_at is None:
-            evaluate_untrained(self.config, trainer, tokenizer, converter)
+            evaluate_first(self.config, trainer, tokenizer, trainer.first_model)
+            trainer.first_model = None
 
         def save(info: Any, path: str) -> None:
             converter.save_pretrained(info.eval_model, path, generation_config=export.generation_config)
@@ -119,18 +119,18 @@ class StepReports:
         return True
 
 
-def evaluate_untrained(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any, converter: Any) -> None:
-    """Log the validation loss of the untrained model: Levanter's hooks begin at step 2."""
+def evaluate_first(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any, model: Any) -> None:
+    """Log the validation loss of the model before the first step: Levanter's hooks begin at step 2."""
     settings = trainer.config
-    model = first_model(config, trainer, tokenizer, converter)
     batches = settings.max_eval_batches
     evaluate = levanter.eval.cb_tagged_lm_evaluate(
         trainer.EvalBatch,
-        config.data.tagged_eval_sets(config.model.max_Pos),
+        config.data.tagged_eval_sets(config.model.max_Pos.resize(config.train_seq_len or config.model.max_seq_len)),
         tokenizer,
         trainer.device_mesh,
         trainer.compute_axis_mapping,
         batches and batches * settings.eval_batch_size,
         mp=trainer.mp,
     )
-    evaluate(SimpleNamespace(step=UNTRAINED_STEP, model=model, state=SimpleNamespace(model_averaging=None)))
+    state = SimpleNamespace(model_averaging=None)
+    evaluate(SimpleNamespace(step=UNTRAINED_STEP, model=model, state=state))

@@ -11,15 +11,15 @@ from levanter.callbacks.watch import WatchConfig
 from levanter.data.text import LmDataConfig
 from levanter.distributed import DistributedConfig
 from levanter.main import train_lm
-from levanter.models.llama import LlamaConfig
-from levanter.optim import AdamConfig
 from levanter.trainer import TrainerConfig
 
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.inputs import count_tokens
 from marin_assets.stages.train.levanter_run.chats import component_of, stop_token_ids
 from marin_assets.stages.train.levanter_run.checkpointer import LateCheckpointerConfig
-from marin_assets.stages.train.levanter_run.start import local_start
+from marin_assets.stages.train.levanter_run.models import model_config
+from marin_assets.stages.train.levanter_run.optimizers import apply_loop, optimizer_config
+from marin_assets.stages.train.levanter_run.overrides import apply_overrides
 from marin_resources.storage.paths import join
 
 JAX_CONFIG = {
@@ -33,11 +33,9 @@ JAX_CONFIG = {
 
 def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> train_lm.TrainLmConfig:
     """Return Levanter's config. Fields that are not set here keep Levanter's defaults."""
-    model, optimizer = config.model, config.optimizer
     weights = config.train_weights or {n: float(count_tokens(p, "train")) for n, p in config.components.items()}
     cache_dir = config.compilation_cache_dir
-    return train_lm.TrainLmConfig(
-        initialize_from_hf=local_start(config.start, log_dir) if config.start else False,
+    built = train_lm.TrainLmConfig(
         hf_generation_eos_token_ids=stop_token_ids(config.components),
         data=LmDataConfig(
             tokenizer=tokenizer,
@@ -48,26 +46,8 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
             components={name: component_of(path, config.chat) for name, path in config.components.items()},
             train_weights=weights,
         ),
-        model=LlamaConfig(
-            max_seq_len=model.max_seq_len,
-            hidden_dim=model.hidden_dim,
-            intermediate_dim=model.intermediate_dim,
-            num_layers=model.num_layers,
-            num_heads=model.num_heads,
-            num_kv_heads=model.num_kv_heads,
-            tie_word_embeddings=model.tie_word_embeddings,
-            gradient_checkpointing=False,
-            # A local folder: without one, the export loads Llama 2 from the hub.
-            reference_checkpoint=tokenizer,
-            tokenizer=tokenizer,
-        ),
-        optimizer=AdamConfig(
-            learning_rate=optimizer.learning_rate,
-            weight_decay=optimizer.weight_decay,
-            warmup=optimizer.warmup,
-            lr_schedule=optimizer.lr_schedule,
-            min_lr_ratio=optimizer.min_lr_ratio,
-        ),
+        model=model_config(config.model, tokenizer),
+        optimizer=optimizer_config(config.optimizer),
         trainer=TrainerConfig(
             id="train",
             seed=config.seed,
@@ -96,3 +76,6 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
             jax_compilation_cache_dir=os.path.expanduser(cache_dir) if cache_dir else None,
         ),
     )
+    apply_loop(built, config.loop)
+    apply_overrides(built, config.levanter)
+    return built

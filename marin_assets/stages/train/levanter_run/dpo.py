@@ -18,11 +18,19 @@ from marin_assets.stages.train.levanter_run.lora import TrainFactors, policy_of
 from marin_assets.stages.train.levanter_run.run import run_main
 from marin_assets.stages.train.levanter_run.start import local_start
 from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, ParameterCounts
+from marin_assets.stages.train.start import FromHuggingFace
+from marin_assets.stages.train.starting_point import StartingPoint
 from marin_resources.storage.paths import join
 
 
 def run_levanter_dpo(
-    config: TrainDpoConfig, metrics: MetricsFile | NoMetrics, *, tokenizer: str, log_dir: str, resumed_at: int | None
+    config: TrainDpoConfig,
+    metrics: MetricsFile | NoMetrics,
+    *,
+    tokenizer: str,
+    log_dir: str,
+    resumed_at: int | None,
+    start: StartingPoint | None,
 ) -> ParameterCounts:
     """Train and export. Returns the numbers of parameters. `resumed_at` is the step of the last checkpoint, or None."""
     levanter_config = build_dpo_config(config, tokenizer=tokenizer, log_dir=log_dir)
@@ -34,6 +42,8 @@ def run_levanter_dpo(
 def build_dpo_config(config: TrainDpoConfig, *, tokenizer: str, log_dir: str) -> train_dpo.TrainDpoConfig:
     """Return Levanter's config: model, optimizer and trainer as those of `train_lm`, with preferences and reference."""
     [(name, path)] = config.components.items()
+    assert isinstance(config.start, FromHuggingFace), "train_dpo has looked"
+    base = local_start(config.start.path, log_dir)
     common = build_config(replace(config, train_weights={name: 1.0}), tokenizer=tokenizer, log_dir=log_dir)
     # Levanter pads the last batch with empty pairs, which it counts as wrong. An evaluation has the training's batches.
     batches = rows_in(path, "validation") // config.train_batch_size
@@ -42,10 +52,10 @@ def build_dpo_config(config: TrainDpoConfig, *, tokenizer: str, log_dir: str) ->
     if config.lora:
         reference = train_dpo.AdapterBaseReferenceConfig()
     elif config.reference is None:
-        reference = train_dpo.SeparateReferenceConfig(model_path=str(common.initialize_from_hf))
+        reference = train_dpo.SeparateReferenceConfig(model_path=base)
     else:
         reference = train_dpo.SeparateReferenceConfig(
-            model_path=local_start(config.reference, join(log_dir, "reference"))
+            model_path=local_start(config.reference.path, join(log_dir, "reference"))
         )
     return train_dpo.TrainDpoConfig(
         data=PreferenceLmDataConfig(
@@ -60,7 +70,7 @@ def build_dpo_config(config: TrainDpoConfig, *, tokenizer: str, log_dir: str) ->
         model=common.model,
         optimizer=common.optimizer,
         trainer=common.trainer,
-        initialize_from_hf=common.initialize_from_hf,
+        initialize_from_hf=base,
         hf_generation_eos_token_ids=common.hf_generation_eos_token_ids,
         beta=config.beta,
         reference=reference,

@@ -13,8 +13,10 @@ from levanter.utils.jax_utils import parameter_count
 
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.levanter_run.adaptor import add_hooks, evaluate_untrained
+from marin_assets.stages.train.levanter_run.adaptor import add_hooks, evaluate_first
+from marin_assets.stages.train.levanter_run.start import first_model
 from marin_assets.stages.train.lora import LoraSpec
+from marin_assets.stages.train.start import FromHuggingFace
 from marin_resources.hosts import host_index
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.paths import join
@@ -55,7 +57,7 @@ class TrainFactors(LoraAdaptorConfig):
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
         if self.resumed_at is None and not self.main_evaluates:
-            evaluate_untrained(self.config, trainer, tokenizer, converter)
+            evaluate_first(self.config, trainer, tokenizer, first_model(self.config, trainer, converter))
 
         def save(info: Any, path: str) -> None:
             merged = merge_lora_modules(policy_of(info.eval_model))
@@ -70,7 +72,7 @@ class TrainFactors(LoraAdaptorConfig):
 
     def _save_factors(self, model: Any, tokenizer: Any) -> None:
         """Write PEFT's folder. Levanter writes it to a disk only, so it is copied from there."""
-        start = self.own.start.path if self.own.start else None
+        start = self.own.start.path if isinstance(self.own.start, FromHuggingFace) else None
         with tempfile.TemporaryDirectory(prefix="marin-peft-") as folder:
             save_peft_pretrained(model, self, start, folder, tokenizer)  # on all hosts, which have parts of the factors
             if host_index() == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import fsspec
@@ -13,22 +13,57 @@ from levanter.main import train_lm
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.levanter_run.adaptor import ExportAndEvaluate
 from marin_assets.stages.train.levanter_run.all_hosts import evaluation_on_many_devices
+from marin_assets.stages.train.levanter_run.beginning import beginning_with
 from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.console import logging_preserved
 from marin_assets.stages.train.levanter_run.lora import TrainFactors
+from marin_assets.stages.train.levanter_run.models import require_room_for_tokens, require_same_model, vocab_size_of
+from marin_assets.stages.train.levanter_run.schedule import begin_schedule_at
+from marin_assets.stages.train.levanter_run.start import local_start
 from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, MetricsTrackerConfig
 from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, ParameterCounts, Progress
+from marin_assets.stages.train.optimizer import sequences_in
+from marin_assets.stages.train.starting_point import StartingPoint
 from marin_resources.storage.paths import BUCKET_SCHEMES
 
 
 def run_levanter(
-    config: TrainLmConfig, metrics: MetricsFile | NoMetrics, *, tokenizer: str, log_dir: str, resumed_at: int | None
+    config: TrainLmConfig,
+    metrics: MetricsFile | NoMetrics,
+    *,
+    tokenizer: str,
+    log_dir: str,
+    resumed_at: int | None,
+    start: StartingPoint | None = None,
 ) -> ParameterCounts:
-    """Train and export. Returns the numbers of parameters. `resumed_at` is the step of the last checkpoint, or None."""
+    """Train and export. Returns the numbers of parameters. `resumed_at` is the step of the last checkpoint, or None.
+
+    `config.num_train_steps` counts those of the starting point too, if its optimizer goes on.
+    """
     levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
-    adaptor = TrainFactors if config.lora else ExportAndEvaluate
-    levanter_config.adapter = adaptor(levanter_config, config, resumed_at=resumed_at)
-    return run_main(train_lm.main, levanter_config, config, metrics, resumed_at=resumed_at)
+    vocab_size = vocab_size_of(config.model)
+    require_room_for_tokens(vocab_size, tokenizer)
+    if start is not None:
+        require_same_model(start, levanter_config.model)
+        begin_schedule_at(levanter_config.optimizer, start.first_step)
+        levanter_config.trainer.initialize_from = start.path if start.optimizer_state else None
+    beginning: AbstractContextManager[None] = nullcontext()
+    if config.lora and start is not None:
+        # Levanter reads the base of the factors again when it resumes
+        levanter_config.initialize_from_hf = local_start(start.path, log_dir)
+        levanter_config.adapter = TrainFactors(levanter_config, config, resumed_at=resumed_at)
+    else:
+        levanter_config.adapter = ExportAndEvaluate(levanter_config, config, resumed_at=resumed_at)
+        beginning = beginning_with(
+            start,
+            model_config=levanter_config.model,
+            vocab_size=vocab_size,
+            is_resumed=resumed_at is not None,
+            folder=log_dir,
+        )
+    first_step = 0 if start is None else start.first_step
+    with beginning:
+        return run_main(train_lm.main, levanter_config, config, metrics, resumed_at=resumed_at, first_step=first_step)
 
 
 def run_main(
@@ -38,6 +73,7 @@ def run_main(
     metrics: MetricsFile | NoMetrics,
     *,
     resumed_at: int | None,
+    first_step: int = 0,
     initial_evaluation_at: int | None = None,
 ) -> ParameterCounts:
     """Run a `main` of Levanter's with our tracker and checkpointer, and wait for the last checkpoint.
@@ -45,7 +81,9 @@ def run_main(
     `initial_evaluation_at`: the step at which `main` logs its evaluation of the untrained model.
     """
     levanter_config.trainer.checkpointer.before_each = metrics.save
-    progress = Progress(config.num_train_steps, config.train_batch_size * config.model.max_seq_len)
+    length = getattr(levanter_config, "train_seq_len", None) or levanter_config.model.max_seq_len
+    sequences = sequences_in(config.train_batch_size, config.loop, first_step, config.num_train_steps)
+    progress = Progress(config.num_train_steps, sequences * length // (config.num_train_steps - first_step))
     tracker = MetricsTracker(
         metrics,
         progress,

@@ -1,24 +1,20 @@
-"""The model that a training begins with."""
+"""The model that LoRA adapts, or DPO trains, in a folder where Levanter reads it."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-import haliax as hax
-import jax
-from haliax.partitioning import named_jit, round_axis_for_partitioning
-from levanter.main import train_lm
+from haliax.partitioning import named_jit
 
-from marin_assets.stages.train.start import StartFromHf
 from marin_resources.storage.files import list_files, open_to_read
 from marin_resources.storage.mirror import local_path_of
 from marin_resources.storage.paths import absolute, is_local, join
 
 
-def local_start(start: StartFromHf, folder: str) -> str:
+def local_start(path: str, folder: str) -> str:
     """Return a local folder with the model: its own on a disk, a copy below `folder` otherwise."""
-    path = local_path_of(start.path)
+    path = local_path_of(path)
     if is_local(path):
         return absolute(path)
     local = join(folder, "start", os.path.basename(path.rstrip("/")))
@@ -30,17 +26,10 @@ def local_start(start: StartFromHf, folder: str) -> str:
     return local
 
 
-def first_model(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any, converter: Any) -> Any:
-    """Return the model before its first step, as `train_lm.main` makes it."""
+def first_model(config: Any, trainer: Any, converter: Any) -> Any:
+    """Return the model before its first step, as `train_lm.main` reads it from `initialize_from_hf`."""
     mapping = trainer.parameter_axis_mapping
-    if config.initialize_from_hf:
-        model = converter.load_pretrained(
-            config.model.model_type, config=config.model, axis_mapping=mapping, dtype=trainer.mp.compute_dtype
-        )
-        return named_jit(trainer.mp.cast_to_param, mapping)(model)
-    model_key = jax.random.split(jax.random.PRNGKey(trainer.config.seed), 4)[2]  # as train_lm.main splits it
-    Vocab = round_axis_for_partitioning(hax.Axis("vocab", len(tokenizer)), mapping)
-    return named_jit(
-        lambda key: trainer.mp.cast_to_param(config.model.build(Vocab, key=key)),
-        axis_resources=mapping,
-    )(model_key)
+    model = converter.load_pretrained(
+        config.model.model_type, config=config.model, axis_mapping=mapping, dtype=trainer.mp.compute_dtype
+    )
+    return named_jit(trainer.mp.cast_to_param, mapping)(model)

@@ -15,6 +15,7 @@ import object_stores
 import pytest
 
 from marin_assets.stages.train.metrics import read_metrics
+from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import read_bytes, remove, stored_files, write_bytes
@@ -98,6 +99,16 @@ def test_a_run_killed_in_a_bucket_resumes_to_the_numbers_of_a_run_on_a_disk(
     assert weights_of(config.output_path) == weights_of(str(tmp_path / "straight"))
     assert rows_of(config.output_path) == rows_of(str(tmp_path / "straight"))
     assert files_of(config.output_path) == files_of(str(tmp_path / "straight"))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_a_training_goes_on_from_a_checkpoint_and_an_export_in_a_bucket(inputs: Any, gcs_prefix: str) -> None:
+    first = train_lm(config_of(inputs, join(gcs_prefix, "first")))
+    checkpoints = FromCheckpoint(checkpoints_path=join(gcs_prefix, "first/checkpoints"), optimizer_state=True)
+    for name, start in (("cooled", checkpoints), ("further", FromHuggingFace(path=join(gcs_prefix, "first/hf")))):
+        result = train_lm(config_of(inputs, join(gcs_prefix, name), start=start, num_train_steps=3))
+        assert result["loss_start"] == pytest.approx(first["loss_end"], rel=1e-5)
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from sum_chats import doubles, preferences, successors, write_lines
 from marin_assets.stages.tokenize.chat.templates import TEMPLATES
 from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig, tokenize_chats
 from marin_assets.stages.tokenize.chat.tokenize_preferences import TokenizePreferencesConfig, tokenize_preferences
-from marin_assets.stages.train.train_lm import ChatSpec, StartFromHf, TrainLmConfig, train_lm
+from marin_assets.stages.train.train_lm import ChatSpec, FromHuggingFace, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 
 
@@ -71,7 +71,7 @@ def tuned(
         output,
         5e-3,
         components={"chats": caches.chats_path},
-        start=StartFromHf(path=base_path),
+        start=FromHuggingFace(path=base_path),
         chat=ChatSpec(),
         num_train_steps=150,
     )

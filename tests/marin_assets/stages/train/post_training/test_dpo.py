@@ -12,7 +12,7 @@ from nano_training import kill_at, losses_of, nano_config, weights_of
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.lora import LoraSpec
 from marin_assets.stages.train.metrics import read_metrics
-from marin_assets.stages.train.start import StartFromHf
+from marin_assets.stages.train.start import FromHuggingFace
 from marin_assets.stages.train.train_dpo import train_dpo
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]  # warnings of Levanter and its dependencies
@@ -23,7 +23,7 @@ STEPS = 60
 def dpo_config(inputs: Any, caches: Any, start: Path, output: Path, **changes: Any) -> TrainDpoConfig:
     settings: dict[str, Any] = {
         "components": {"preferences": caches.preferences_path},
-        "start": StartFromHf(path=f"{start}/hf"),
+        "start": FromHuggingFace(path=f"{start}/hf"),
         "num_train_steps": STEPS,
         "steps_per_eval": 20,
         **changes,

@@ -11,7 +11,7 @@ import pytest
 from nano_training import answers_of, kill_at, nano_config, weights_of
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.train_lm import ChatSpec, LoraSpec, StartFromHf, TrainLmConfig, train_lm
+from marin_assets.stages.train.train_lm import ChatSpec, FromHuggingFace, LoraSpec, TrainLmConfig, train_lm
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]  # warnings of Levanter and its dependencies
 
@@ -26,7 +26,7 @@ def lora_config(inputs: Any, caches: Any, start_path: str, output: Path, **chang
         output,
         1e-2,
         components={"chats": caches.successors_path},
-        start=StartFromHf(path=start_path),
+        start=FromHuggingFace(path=start_path),
         chat=ChatSpec(),
         **settings,
     )

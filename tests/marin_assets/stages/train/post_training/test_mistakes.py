@@ -14,7 +14,7 @@ from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig
 from marin_assets.stages.train.config import LlamaSpec
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.train_dpo import train_dpo
-from marin_assets.stages.train.train_lm import ChatSpec, LoraSpec, StartFromHf, TrainLmConfig, train_lm
+from marin_assets.stages.train.train_lm import ChatSpec, FromHuggingFace, LoraSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import write_json
 
@@ -24,6 +24,7 @@ def start_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder that says it has the model."""
     folder = tmp_path_factory.mktemp("start")
     shape = {
+        "model_type": "llama",
         "vocab_size": 512,
         "hidden_size": 64,
         "intermediate_size": 192,
@@ -47,12 +48,12 @@ SMALL = LlamaSpec(max_seq_len=32)
         ({"chat": ChatSpec(chats_per_sequence=0)}, "chats_per_sequence is 0, expected at least 1"),
         ({"components": "preferences"}, "has preferences, which train_lm cannot train on. Use default_dpo"),
         ({"components": "documents"}, r"chat is given, and none of the components \['most'\] has chats"),
-        ({"start": None, "lora": LoraSpec()}, "lora adapts a model, and start is None"),
+        ({"start": None, "lora": LoraSpec()}, "lora adapts the model of a Hugging Face folder, and start is None"),
         ({"lora": LoraSpec(rank=0)}, "rank of LoRA is 0, expected at least 1"),
         ({"lora": LoraSpec(dropout=1.0)}, "dropout of LoRA is 1.0, expected a share"),
         ({"lora": LoraSpec(zero_factor="both")}, "zero_factor of LoRA is 'both', expected 'a' or 'b'. If both"),
         ({"lora": LoraSpec(target_modules=())}, r"target_modules of LoRA is \(\), expected names"),
-        ({"start": StartFromHf(path="/nowhere")}, "'/nowhere' has no 'config.json', expected the folder"),
+        ({"start": FromHuggingFace(path="/nowhere")}, "'/nowhere' has no config.json, expected a Hugging Face folder"),
         (
             {"model": LlamaSpec(max_seq_len=64, num_layers=3)},
             "has num_hidden_layers=2, and the training num_hidden_layers=3",
@@ -67,7 +68,7 @@ def test_of_chats(
         "preferences": {"chats": caches.chats_path, "preferences": caches.preferences_path},
         "documents": {"most": inputs.components["most"]},
     }
-    start = {"components": "chats", "start": StartFromHf(path=start_path), "chat": ChatSpec(), **changes}
+    start = {"components": "chats", "start": FromHuggingFace(path=start_path), "chat": ChatSpec(), **changes}
     start["components"] = components[start["components"]]
     with pytest.raises(ValueError, match=sentence):
         train_lm(nano_config(TrainLmConfig, inputs, tmp_path, 1e-3, **start))
@@ -80,12 +81,12 @@ def test_of_chats(
         ({"components": "two"}, r"components names \['a', 'b'\], expected one cache of preferences"),
         ({"components": "none"}, "Component 'a' has no cache at '/nowhere/train'"),
         ({"train_batch_size": 500}, "preferences on its validation side, expected at least one batch of 500"),
-        ({"start": None}, "start is None, and DPO has a model to begin with"),
+        ({"start": None}, "start is None, and DPO begins with the model of a Hugging Face folder"),
         ({"beta": 0.0}, "beta is 0.0, expected a number above 0"),
         ({"chat": ChatSpec()}, "train_weights and chat are of train_lm"),
         ({"model": SMALL}, "rows of up to 64 tokens, and the model a max_seq_len of 32"),
         ({"lora": LoraSpec(), "reference": "start"}, "With lora the reference is the model below the factors"),
-        ({"reference": "nowhere"}, "'/nowhere' has no 'config.json'"),
+        ({"reference": "nowhere"}, "'/nowhere' has no config.json"),
     ],
 )
 def test_of_preferences(
@@ -97,10 +98,10 @@ def test_of_preferences(
         "two": {"a": caches.preferences_path, "b": caches.preferences_path},
         "none": {"a": "/nowhere"},
     }
-    start = {"components": "preferences", "start": StartFromHf(path=start_path), **changes}
+    start = {"components": "preferences", "start": FromHuggingFace(path=start_path), **changes}
     start["components"] = components[start["components"]]
     if "reference" in start:
-        start["reference"] = StartFromHf(path={"start": start_path, "nowhere": "/nowhere"}[start["reference"]])
+        start["reference"] = FromHuggingFace(path={"start": start_path, "nowhere": "/nowhere"}[start["reference"]])
     with pytest.raises(ValueError, match=sentence):
         train_dpo(nano_config(TrainDpoConfig, inputs, tmp_path, 1e-3, **start))
 

@@ -10,7 +10,7 @@ import pytest
 from nano_training import answers_of, kill_at, losses_of, nano_config, weights_of
 
 from marin_assets.stages.train.metrics import read_metrics
-from marin_assets.stages.train.train_lm import ChatSpec, StartFromHf, TrainLmConfig, train_lm
+from marin_assets.stages.train.train_lm import ChatSpec, FromHuggingFace, TrainLmConfig, train_lm
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]  # warnings of Levanter and its dependencies
 
@@ -35,7 +35,7 @@ def test_it_begins_with_the_model_of_the_earlier_step(
         tmp_path,
         0.0,
         components={"chats": caches.chats_path},
-        start=StartFromHf(path=base_path),
+        start=FromHuggingFace(path=base_path),
         chat=ChatSpec(chats_per_sequence=1),
         num_train_steps=2,
     )
@@ -94,7 +94,7 @@ def test_a_killed_run_gives_the_same_weights(
         tmp_path,
         5e-3,
         components={"chats": caches.chats_path},
-        start=StartFromHf(path=base_path),
+        start=FromHuggingFace(path=base_path),
         chat=ChatSpec(),
         num_train_steps=150,
         steps_per_checkpoint=40,

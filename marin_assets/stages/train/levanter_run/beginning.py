@@ -1,0 +1,126 @@
+"""The first state of a training: random weights, or those of a starting point. `train_lm` makes it by its `Trainer`.
+
+Levanter's own ways are not used: `initialize_from_checkpoint_path` keeps the count of the old optimizer, so that the
+new schedule is past its end and nothing is learnt; `initialize_from_hf` reads the weights in the precision of the
+compute, and leaves random ones in the average.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import equinox as eqx
+import haliax as hax
+import jax
+from haliax.partitioning import named_jit, round_axis_for_partitioning
+from levanter.checkpoint import load_checkpoint
+from levanter.main import train_lm
+from levanter.tokenizers import load_tokenizer
+from levanter.trainer import Trainer
+from levanter.trainer_state import TrainerState
+
+from marin_assets.stages.train.hf_folder import read_hf_config
+from marin_assets.stages.train.levanter_run.checkpoint_arrays import require_arrays
+from marin_assets.stages.train.starting_point import StartingPoint
+from marin_resources.storage.files import write_json
+
+log = logging.getLogger(__name__)
+
+
+class BeginningTrainer(Trainer):
+    """Levanter's trainer, whose first state is that of a starting point.
+
+    It keeps the first model for its evaluation.
+    """
+
+    model_config: Any
+    start: StartingPoint | None
+    vocab_size: int | None
+    """Rows of the embedding; None: those of the tokenizer."""
+    is_resumed: bool
+    folder: str
+    """For temporary files."""
+    first_model: Any = None
+
+    def initial_state(
+        self,
+        training_key: Any,
+        model: Any = None,
+        model_init: Callable[[], Any] | None = None,
+        *,
+        is_trainable: Any = True,
+    ) -> Any:
+        build = self._with_vocabulary() or model_init or (lambda: model)
+
+        def begin(model: Any, key: Any) -> Any:
+            return TrainerState.init(
+                self.optimizer,
+                model,
+                key=key,
+                is_trainable=is_trainable,
+                mp=self.mp,
+                quantization=self.config.quantization,
+                model_averaging=self.config.model_averaging,
+            )
+
+        start = None if self.is_resumed else self.start
+        if start is None:
+            state = super().initial_state(training_key, model_init=build, is_trainable=is_trainable)
+        elif start.optimizer_state:
+            require_arrays(start.path, eqx.filter_eval_shape(lambda key: begin(build(), key), training_key))
+            state = super().initial_state(training_key, model_init=build, is_trainable=is_trainable)
+        else:
+            mapping = self.parameter_axis_mapping
+            make = named_jit(begin, axis_resources=mapping, out_axis_resources=mapping, donate_args=(True, False))
+            state = make(self._load(start, eqx.filter_eval_shape(build)), training_key)
+        self.first_model = None if self.is_resumed else state.model
+        return state
+
+    def _load(self, start: StartingPoint, shapes: Any) -> Any:
+        """The weights of a starting point, on the devices."""
+        log.info("beginning with the weights of %s", start.path)
+        if start.is_hugging_face:
+            return load_hf_weights(
+                start.path, self.model_config, self.mp.param_dtype, self.parameter_axis_mapping, self.folder
+            )
+        require_arrays(start.path, shapes, below="model/")
+        mapping, mesh = self.parameter_axis_mapping, self.device_mesh
+        return load_checkpoint(shapes, start.path, subpath="model", axis_mapping=mapping, mesh=mesh)
+
+    def _with_vocabulary(self) -> Callable[[], Any] | None:
+        if self.vocab_size is None:
+            return None
+        model_key = jax.random.split(jax.random.PRNGKey(self.config.seed), 4)[2]  # as train_lm.main splits it
+        Vocab = round_axis_for_partitioning(hax.Axis("vocab", self.vocab_size), self.parameter_axis_mapping)
+        return lambda: self.model_config.build(Vocab, key=model_key)
+
+
+@contextmanager
+def beginning_with(start: StartingPoint | None, **settings: Any) -> Iterator[None]:
+    """Let `train_lm` begin with a starting point, while the block runs. `settings`: fields of BeginningTrainer."""
+    original = train_lm.Trainer
+    train_lm.Trainer = type("Trainer", (BeginningTrainer,), {"start": start, **settings})
+    try:
+        yield
+    finally:
+        train_lm.Trainer = original
+
+
+def load_hf_weights(path: str, model_config: Any, dtype: Any, mapping: Any, folder: str) -> Any:
+    """The weights of a Hugging Face folder, on a disk or in a bucket, in this precision."""
+    theirs = os.path.join(folder, "start")
+    os.makedirs(theirs)
+    # without the names of code in the folder, which transformers would run
+    write_json(os.path.join(theirs, "config.json"), {k: v for k, v in read_hf_config(path).items() if k != "auto_map"})
+    tokenizer = load_tokenizer(model_config.tokenizer)
+    converter = model_config.hf_checkpoint_converter().replaced(reference_checkpoint=theirs, tokenizer=tokenizer)
+    read = converter.load_state_dict
+    where = path if "://" in path else os.path.abspath(path)
+    object.__setattr__(converter, "load_state_dict", lambda _ref, dtype: read(where, dtype))
+    return converter.load_pretrained(
+        model_config.model_type, ref=theirs, config=model_config, axis_mapping=mapping, dtype=dtype
+    )
