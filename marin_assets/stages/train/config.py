@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from marin_assets.stages.train.mixture import Mixture
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 
 
@@ -41,6 +42,8 @@ class TrainLmConfig:
     output_path: str = THIS_OUTPUT_PATH
     train_weights: dict[str, float] | None = versioned(None)
     """Name -> share of the training sequences; None weights each component by its number of tokens."""
+    mixture: Mixture | None = None
+    """In place of `components` and `train_weights`: weights that vary by step, validation-only members, slices."""
     model: LlamaSpec = field(default_factory=LlamaSpec)
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
     num_train_steps: int = versioned(400)

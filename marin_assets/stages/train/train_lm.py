@@ -32,6 +32,7 @@ from marin_assets.stages.train.exports import remove_unfinished_exports
 from marin_assets.stages.train.inputs import check_inputs, expand_snapshots, stage_tokenizer
 from marin_assets.stages.train.loss_plot import plot_losses
 from marin_assets.stages.train.metrics import UNTRAINED_STEP, MetricsFile, NoMetrics, Row, read_metrics
+from marin_assets.stages.train.mixture_inputs import at_paths, checked_mixture, mixture_table
 from marin_resources.hosts import host_index
 from marin_resources.storage.paths import join
 
@@ -59,14 +60,19 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     for caches that do not match.
     """
     check_shape(config)
-    config = replace(config, components=expand_snapshots(config.components))
-    check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
+    if config.mixture is not None:
+        config = replace(config, mixture=checked_mixture(config, config.mixture))
+    else:
+        config = replace(config, components=expand_snapshots(config.components))
+        check_inputs(config.components, config.train_weights, config.tokenizer_path, config.model.max_seq_len)
     from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
     from marin_assets.stages.train.levanter_run.run import run_levanter
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
 
     # TensorStore reads plain paths only. Caches in another region are copied to this one, within the step's budget.
     config = replace(config, components={name: local_path_of(path) for name, path in config.components.items()})
+    if config.mixture is not None:
+        config = replace(config, mixture=at_paths(config.mixture, local_path_of))
     checkpoints = join(config.output_path, CHECKPOINTS)
     all_hosts.join_hosts()
 
@@ -93,7 +99,8 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     remove_unfinished(checkpoints, also_temporary=True)
     rows = read_metrics(metrics_path)
     plot_losses(rows, join(config.output_path, PLOT))
-    return _result(config, rows, parameters, done)
+    drawn = {} if config.mixture is None else {"mixture": mixture_table(config, config.mixture)}
+    return _result(config, rows, parameters, done) | drawn
 
 
 def check_shape(config: TrainLmConfig) -> None:

@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import jmp
-from levanter.data.text import DatasetComponent, LmDataConfig
 from levanter.distributed import DistributedConfig
 from levanter.main import train_lm
 from levanter.models.llama import LlamaConfig
@@ -15,8 +14,8 @@ from levanter.optim import AdamConfig
 from levanter.trainer import TrainerConfig
 
 from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.inputs import count_tokens
 from marin_assets.stages.train.levanter_run.checkpointer import LateCheckpointerConfig
+from marin_assets.stages.train.levanter_run.data import build_data
 from marin_resources.storage.paths import join
 
 JAX_CONFIG = {
@@ -31,18 +30,9 @@ JAX_CONFIG = {
 def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> train_lm.TrainLmConfig:
     """Return Levanter's config. Fields that are not set here keep Levanter's defaults."""
     model, optimizer = config.model, config.optimizer
-    weights = config.train_weights or {n: float(count_tokens(p, "train")) for n, p in config.components.items()}
     cache_dir = config.compilation_cache_dir
     return train_lm.TrainLmConfig(
-        data=LmDataConfig(
-            tokenizer=tokenizer,
-            cache_dir=None,
-            auto_build_caches=False,
-            shuffle=True,
-            permutation_type="feistel",
-            components={name: DatasetComponent(cache_dir=path) for name, path in config.components.items()},
-            train_weights=weights,
-        ),
+        data=build_data(config, tokenizer=tokenizer),
         model=LlamaConfig(
             max_seq_len=model.max_seq_len,
             hidden_dim=model.hidden_dim,

@@ -16,6 +16,7 @@ from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.console import logging_preserved
 from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, MetricsTrackerConfig
 from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, Progress
+from marin_assets.stages.train.mixture_metrics import mixture_metrics
 from marin_resources.storage.paths import BUCKET_SCHEMES
 
 
@@ -26,7 +27,9 @@ def run_levanter(
     levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
     levanter_config.trainer.checkpointer.before_each = metrics.save
     progress = Progress(config.num_train_steps, config.train_batch_size * config.model.max_seq_len)
-    tracker = MetricsTracker(metrics, progress, finished=resumed_at == config.num_train_steps - 1)
+    tracker = MetricsTracker(
+        metrics, progress, finished=resumed_at == config.num_train_steps - 1, of_step=mixture_metrics(config.mixture)
+    )
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
     levanter_config.adapter = ExportAndEvaluate(levanter_config, config, resumed_at=resumed_at)
     with logging_preserved(), listings_cache_disabled(), evaluation_on_many_devices(), warnings.catch_warnings():

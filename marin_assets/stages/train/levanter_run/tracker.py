@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,16 @@ class MetricsTracker(Tracker):
 
     name = "marin"
 
-    def __init__(self, metrics: MetricsFile | NoMetrics, progress: Progress, *, finished: bool) -> None:
-        self.metrics, self.progress, self.finished = metrics, progress, finished
+    def __init__(
+        self,
+        metrics: MetricsFile | NoMetrics,
+        progress: Progress,
+        *,
+        finished: bool,
+        of_step: Callable[[int], Mapping[str, float]] = lambda step: {},
+    ) -> None:
+        """`of_step` gives further metrics of a step, which are written with its loss."""
+        self.metrics, self.progress, self.finished, self.of_step = metrics, progress, finished, of_step
         self.parameters = 0
 
     def log(self, metrics: Mapping[str, Any], *, step: int | None, commit: bool | None = None) -> None:
@@ -31,6 +39,8 @@ class MetricsTracker(Tracker):
             kept = {name: value for name, value in kept.items() if not name.startswith(TRAIN_ONLY)}
         if step is None or not kept:
             return
+        if "train/loss" in kept:
+            kept |= self.of_step(int(step))
         self.metrics.add(int(step), kept)
         if "train/loss" in kept:
             self.progress.advance(int(step), kept["train/loss"])
