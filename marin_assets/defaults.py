@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
 from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
+from marin_assets.stages.train.mixture import Mixture, versioned_mixture
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.reads import partitions_folder
@@ -90,7 +92,7 @@ def default_snapshot(name: str, of: Step, partitions: Partitions) -> Step:
 
 def default_train(
     name: str,
-    tokenized: Step | InputName | Mapping[str, Step | InputName],
+    tokenized: Step | InputName | Mapping[str, Step | InputName] | Mixture,
     model_config: LlamaSpec,
     train_config: TrainLmConfig,
     *,
@@ -100,19 +102,18 @@ def default_train(
     expectations: Sequence[Expectation] = (),
     partitions: Partitions | None = None,
 ) -> Step:
-    """Return the step "checkpoints/<name>", which trains a Llama on one tokenized set, or on a mixture by name.
+    """Return the step "checkpoints/<name>", which trains a Llama on one tokenized set, on several by name, or on a
+    Mixture (`marin_assets.mixtures`).
 
     A snapshot of a tokenized set is one too: its partitions are trained on. It needs the snapshot's `partitions`.
 
-    `train_config` has the number of steps, batch size, optimizer, weights of the mixture and the tokenizer's path. Its
-    components and model are replaced by `tokenized` and `model_config`.
+    `train_config` has the number of steps, batch size, optimizer, weights of sets by name and the tokenizer's path. Its
+    components, mixture and model are replaced by `tokenized` and `model_config`.
     """
-    sets = tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
-    components: dict[str, str] = {label: output_path_of(step) for label, step in sets.items()}
     return Step(
         name=f"checkpoints/{name}",
         fn=train_lm,
-        config=dataclasses.replace(train_config, components=components, model=model_config),
+        config=dataclasses.replace(train_config, model=model_config, **_data(tokenized)),
         resources=resources or cpu(),
         extras=_extras_on(resources, "train"),
         resumable=True,
@@ -178,6 +179,13 @@ def default_checkpoint_evals(
         extras=_extras_on(resources, "train", "evaluate"),
         partitions=partitions,
     )
+
+
+def _data(tokenized: Step | InputName | Mapping[str, Step | InputName] | Mixture) -> dict[str, Any]:
+    if isinstance(tokenized, Mixture):
+        return {"components": {}, "mixture": versioned_mixture(tokenized)}
+    sets = tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
+    return {"components": {label: output_path_of(step) for label, step in sets.items()}, "mixture": None}
 
 
 def _lm_eval(

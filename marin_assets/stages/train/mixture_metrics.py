@@ -1,4 +1,4 @@
-"""The weights of a mixture in the metrics of each step. Levanter logs none, as it does not recognize its own mixture."""
+"""The weights of a mixture in the metrics of each step. Levanter does not recognize its own mixture, and logs none."""
 
 from __future__ import annotations
 
