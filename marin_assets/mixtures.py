@@ -17,11 +17,11 @@ from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.mixture import (
     BlockShuffle,
     Mixture,
-    Slice,
+    Subset,
     Weights,
     is_varying,
-    stage_at,
-    stages_of,
+    phase_at,
+    phases_of,
     versioned_mixture,
 )
 from marin_assets.stages.train.mixture_checks import check_recipe
@@ -40,7 +40,7 @@ def lm_data_config(
     *,
     validation_sets: Mapping[str, Component] | None = None,
     shuffle: bool | BlockShuffle = True,
-    slices: Mapping[str, Slice] | None = None,
+    subsets: Mapping[str, Subset] | None = None,
 ) -> Mixture:
     """One training set, named by the last segment of its step's name, with sets that are only validated on."""
     of = training_set.step if isinstance(training_set, InputName) else training_set
@@ -50,7 +50,7 @@ def lm_data_config(
         {name: 1.0},
         permutation_type,
         shuffle=shuffle,
-        slices=slices,
+        subsets=subsets,
     )
 
 
@@ -62,7 +62,7 @@ def lm_mixture_data_config(
     shuffle: bool | BlockShuffle = True,
     missing_weights_are_validation: bool = True,
     mixture_block_size: int = BLOCK_SIZE,
-    slices: Mapping[str, Slice] | None = None,
+    subsets: Mapping[str, Subset] | None = None,
     stop_strategy: str = "restart",
 ) -> Mixture:
     """Sets by name, with the share of each. A set without a weight is validated on, and not trained on.
@@ -76,7 +76,7 @@ def lm_mixture_data_config(
         permutation_type=permutation_type,
         shuffle=shuffle,
         block_size=mixture_block_size,
-        slices=slices,
+        subsets=subsets,
         stop_strategy=stop_strategy,
     )
 
@@ -89,13 +89,13 @@ def lm_varying_mixture_data_config(
     shuffle: bool | BlockShuffle = True,
     missing_weights_are_validation: bool = True,
     mixture_block_size: int = BLOCK_SIZE,
-    slices: Mapping[str, Slice] | None = None,
+    subsets: Mapping[str, Subset] | None = None,
     stop_strategy: str = "restart",
 ) -> Mixture:
-    """Sets by name, with stages: (first step, weights), in order. Steps are training steps.
+    """Sets by name, with phases: (first step, weights), in order. Steps are training steps.
 
-    A stage begins with a block: its first step times the batch size is a multiple of `mixture_block_size`. A member
-    goes on where it stood at the end of the stage before. Raises InputError.
+    A phase begins with a block: its first step times the batch size is a multiple of `mixture_block_size`. A member
+    goes on where it stood at the end of the phase before. Raises InputError.
     """
     return _mixture(
         components,
@@ -104,7 +104,7 @@ def lm_varying_mixture_data_config(
         permutation_type=permutation_type,
         shuffle=shuffle,
         block_size=mixture_block_size,
-        slices=slices,
+        subsets=subsets,
         stop_strategy=stop_strategy,
     )
 
@@ -129,7 +129,7 @@ def mixture_for_evaluation(inputs: Mapping[str, Component]) -> Mixture:
 def interpolate_mixture_configs(mixtures: Sequence[Mixture], weights: Sequence[float]) -> Mixture:
     """The mixture in which each of `mixtures` has the share that `weights` gives it; the shares sum to 1.
 
-    Their other fields are the same. Stages begin where any of the mixtures has one. Raises InputError.
+    Their other fields are the same. Phases begin where any of the mixtures has one. Raises InputError.
     """
     if not mixtures:
         raise InputError("interpolate_mixture_configs got no mixture, expected at least one.")
@@ -148,10 +148,10 @@ def interpolate_mixture_configs(mixtures: Sequence[Mixture], weights: Sequence[f
                     f"{getattr(fixed, field.name)!r}, expected the same. Set it with dataclasses.replace()."
                 )
     _require_one_tokenizer(components)
-    stages = [stages_of(mixture.weights) for mixture in plain]
-    starts = sorted({stage.first_step for each in stages for stage in each})
+    phases = [phases_of(mixture.weights) for mixture in plain]
+    starts = sorted({phase.first_step for each in phases for phase in each})
     at_starts = [
-        (start, interpolate_mixture_weights([stage_at(each, start).weights for each in stages], weights))
+        (start, interpolate_mixture_weights([phase_at(each, start).weights for each in phases], weights))
         for start in starts
     ]
     combined = at_starts if any(is_varying(mixture.weights) for mixture in plain) else at_starts[0][1]
@@ -205,8 +205,8 @@ def _mixture(components: Mapping[str, Component], weights: Any, *, all_weighed: 
     check_recipe(mixture)
     _require_one_tokenizer(paths)
     weights = mixture.weights
-    for of_stage in [stage for _, stage in weights] if is_varying(weights) else [weights]:
-        if all_weighed and (missing := sorted(set(paths) - set(of_stage))):
+    for of_phase in [phase for _, phase in weights] if is_varying(weights) else [weights]:
+        if all_weighed and (missing := sorted(set(paths) - set(of_phase))):
             raise InputError(
                 f"The mixture's weights do not name {missing}, and missing_weights_are_validation is False. Give each "
                 "a weight, 0 for a set to validate on."

@@ -20,7 +20,7 @@ from marin_assets.mixtures import (
 )
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.mixture import Mixture, Slice
+from marin_assets.stages.train.mixture import Mixture, Subset
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
@@ -66,11 +66,11 @@ def test_the_steps_and_the_order_of_writing_decide_the_version_as_the_mixture_sa
     assert hash_of(train(MIXTURE)) == hash_of(
         train(Mixture(components=MIXTURE.components, weights={"web": 3, "code": 1}))
     )
-    staged = lm_varying_mixture_data_config({"web": WEB, "code": CODE}, [(0, {"web": 3, "code": 1})])
+    varying = lm_varying_mixture_data_config({"web": WEB, "code": CODE}, [(0, {"web": 3, "code": 1})])
     changed = [
-        staged,
+        varying,
         lm_mixture_data_config({"web": WEB, "code": CODE}, {"web": 3, "code": 1}, mixture_block_size=64),
-        lm_mixture_data_config({"web": WEB, "code": CODE}, {"web": 3, "code": 1}, slices={"web": Slice(tokens=9999)}),
+        lm_mixture_data_config({"web": WEB, "code": CODE}, {"web": 3, "code": 1}, subsets={"web": Subset(tokens=9999)}),
         add_validation_sets_to_mixture(MIXTURE, {"held_out": HELD_OUT}),
     ]
     assert len({hash_of(train(mixture)) for mixture in [MIXTURE, *changed]}) == 5
@@ -101,11 +101,11 @@ def test_interpolated_weights_sum_to_1_whatever_their_units() -> None:
     assert found == {"books": 0.25, "code": 0.375, "web": 0.375}
 
 
-def test_mixtures_are_interpolated_with_their_stages() -> None:
-    staged = lm_varying_mixture_data_config(
+def test_mixtures_are_interpolated_with_their_phases() -> None:
+    varying = lm_varying_mixture_data_config(
         {"web": WEB, "code": CODE, "held_out": HELD_OUT}, [(0, {"web": 1}), (128, {"code": 1})]
     )
-    found = interpolate_mixture_configs([MIXTURE, staged], [0.75, 0.25])
+    found = interpolate_mixture_configs([MIXTURE, varying], [0.75, 0.25])
     assert list(found.components) == ["code", "held_out", "web"]
     assert weights_of(found) == [(0, {"code": 0.1875, "web": 0.8125}), (128, {"code": 0.4375, "web": 0.5625})]
     assert weights_of(interpolate_mixture_configs([MIXTURE], [1.0])) == {"code": 0.25, "web": 0.75}

@@ -2,7 +2,7 @@
 
 python recorded_training.py <config as JSON> <folder of the records>     the result is the last line
 
-With KILL_AT_STEP, the process kills itself with SIGKILL when that step's data have arrived and a checkpoint is complete.
+With KILL_AT_STEP, the process kills itself with SIGKILL when that step's data are there and a checkpoint is complete.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any
 def main() -> None:
     import numpy as np
     from levanter.trainer import Trainer
-
     from running import wait_until
 
     from marin_assets.stages.train.checkpoints import last_checkpoint_step

@@ -43,7 +43,7 @@ class TrainLmConfig:
     train_weights: dict[str, float] | None = versioned(None)
     """Name -> share of the training sequences; None weights each component by its number of tokens."""
     mixture: Mixture | None = None
-    """In place of `components` and `train_weights`: weights that vary by step, validation-only members, slices."""
+    """In place of `components` and `train_weights`: weights that vary by step, validation-only members, subsets."""
     model: LlamaSpec = field(default_factory=LlamaSpec)
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
     num_train_steps: int = versioned(400)

@@ -5,9 +5,9 @@
         weights=versioned([(0, {"web": 0.9, "code": 0.1}), (1024, {"web": 0.4, "code": 0.6})]),
     )
 
-Everything that decides the order of the data is versioned: names, weights, block, shuffle, slices, budgets. Members are
-sorted by name, in this file and in their weights, as Levanter's order of data depends on the order of the names: so the
-order in which an author writes them changes neither the version nor the data.
+Everything that decides the order of the data is versioned: names, weights, block, shuffle, subsets, budgets. Levanter's
+order of the data depends on the order of the names, so members and weights are sorted by name: the order in which an
+author writes them changes neither the version nor the data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_BLOCK_SIZE = 2**16 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slice:
+class Subset:
     """A part of the train side of a member, in whole sequences. Exactly one of `tokens` and `sequences` is given."""
 
     tokens: int | None = None
@@ -35,7 +35,7 @@ class Slice:
     sequences: int | None = None
     seed: int | None = None
     """None takes the first sequences, in the order of the cache. A seed draws them without replacement, whatever the
-    seed of the training; a smaller slice is a part of a larger one with the same seed."""
+    seed of the training; a smaller subset is a part of a larger one with the same seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,11 @@ class Mixture:
     """Name of a member -> path of a tokenized output, or of a snapshot of one. A member may be several outputs by name:
     they are joined, each in the share of its size. A member without a weight is validated on, and never trained on."""
     weights: Weights | Sequence[tuple[int, Weights]]
-    """Name -> share of the sequences, in any unit; or stages, (first step, weights) in order, the first at step 0."""
-    slices: Mapping[str, Slice] | None = versioned(None)
+    """Name -> share of the sequences, in any unit; or phases, (first step, weights) in order, the first at step 0."""
+    subsets: Mapping[str, Subset] | None = versioned(None)
     """Name -> the part of the member that is trained on."""
     block_size: int = versioned(2048)
-    """In each block of so many sequences a member has the same number of them. A stage begins with a block."""
+    """In each block of so many sequences a member has the same number of them. A phase begins with a block."""
     shuffle: bool | BlockShuffle = versioned(True)
     """Whether each member is shuffled, by the seed of the training. False keeps its order up to the block: which place
     in a block is whose is drawn in any case."""
@@ -79,7 +79,7 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Stage:
+class Phase:
     """Weights from a step on."""
 
     first_step: int
@@ -94,31 +94,31 @@ def versioned_mixture(mixture: Mixture) -> Mixture:
 
 
 def is_varying(weights: Any) -> bool:
-    """Whether weights are in stages."""
+    """Whether weights are in phases."""
     return isinstance(weights, Sequence) and not isinstance(weights, str)
 
 
-def stages_of(weights: Weights | Sequence[tuple[int, Weights]]) -> list[Stage]:
-    """The stages with weights that sum to 1; one stage for weights that do not vary."""
+def phases_of(weights: Weights | Sequence[tuple[int, Weights]]) -> list[Phase]:
+    """The phases with weights that sum to 1; one phase for weights that do not vary."""
     if isinstance(weights, Mapping):
-        return [Stage(0, _normalized(weights))]
-    return [Stage(step, _normalized(stage)) for step, stage in weights]
+        return [Phase(0, _normalized(weights))]
+    return [Phase(step, _normalized(phase)) for step, phase in weights]
 
 
-def stage_at(stages: Sequence[Stage], step: int) -> Stage:
-    """The stage of a step."""
-    return next(stage for stage in reversed(stages) if stage.first_step <= step)
+def phase_at(phases: Sequence[Phase], step: int) -> Phase:
+    """The phase of a step."""
+    return next(phase for phase in reversed(phases) if phase.first_step <= step)
 
 
-def drawn_members(stages: Sequence[Stage]) -> list[str]:
+def drawn_members(phases: Sequence[Phase]) -> list[str]:
     """The members that are trained on, in the order of the data."""
-    return sorted(set(itertools.chain.from_iterable(stage.weights for stage in stages)))
+    return sorted(set(itertools.chain.from_iterable(phase.weights for phase in phases)))
 
 
-def sequences_in_a_block(stage: Stage, members: Sequence[str], block_size: int) -> dict[str, int]:
+def sequences_in_a_block(phase: Phase, members: Sequence[str], block_size: int) -> dict[str, int]:
     """The sequences of each of the drawn members in a block, as Levanter counts them: cut down to a whole number, and
     what is left goes to the member with the most."""
-    counts = {name: int(stage.weights.get(name, 0.0) * block_size) for name in members}
+    counts = {name: int(phase.weights.get(name, 0.0) * block_size) for name in members}
     counts[max(counts, key=lambda name: counts[name])] += block_size - sum(counts.values())
     return counts
 
@@ -130,13 +130,13 @@ def sequences_before(step: int, batch_size: int) -> int:
 
 def expected_draws(mixture: Mixture, steps: int, batch_size: int) -> dict[str, float]:
     """The sequences of each drawn member that a training takes; of a last block that is cut, the expected ones."""
-    stages = stages_of(mixture.weights)
-    members = drawn_members(stages)
-    ends = [*(stage.first_step for stage in stages[1:]), steps]
+    phases = phases_of(mixture.weights)
+    members = drawn_members(phases)
+    ends = [*(phase.first_step for phase in phases[1:]), steps]
     draws = dict.fromkeys(members, 0.0)
-    for stage, end in zip(stages, ends, strict=True):
-        length = sequences_before(end, batch_size) - sequences_before(stage.first_step, batch_size)
-        for name, count in sequences_in_a_block(stage, members, mixture.block_size).items():
+    for phase, end in zip(phases, ends, strict=True):
+        length = sequences_before(end, batch_size) - sequences_before(phase.first_step, batch_size)
+        for name, count in sequences_in_a_block(phase, members, mixture.block_size).items():
             draws[name] += count * length / mixture.block_size
     return draws
 

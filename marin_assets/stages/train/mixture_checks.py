@@ -17,26 +17,26 @@ from marin_assets.stages.train.mixture import (
     BlockShuffle,
     Mixture,
     PermutationTypes,
-    Slice,
-    Stage,
+    Phase,
     StopStrategies,
+    Subset,
     drawn_members,
     is_varying,
+    phases_of,
     sequences_before,
     sequences_in_a_block,
-    stages_of,
 )
 
 
 def check_mixture(mixture: Mixture, *, steps: int, batch_size: int, sequence_length: int) -> None:
     """Raise InputError for a mixture that could not be drawn as it is written, in a training of this shape."""
     check_recipe(mixture)
-    stages = stages_of(mixture.weights)
-    _check_borders(stages, mixture.block_size, steps, batch_size)
-    for name, part in (mixture.slices or {}).items():
+    phases = phases_of(mixture.weights)
+    _check_borders(phases, mixture.block_size, steps, batch_size)
+    for name, part in (mixture.subsets or {}).items():
         if part.tokens is not None and part.tokens < sequence_length:
             raise InputError(
-                f"The slice of {name!r} has tokens={part.tokens}, expected at least one sequence of {sequence_length}."
+                f"The subset of {name!r} has tokens={part.tokens}, expected at least one sequence of {sequence_length}."
             )
 
 
@@ -50,19 +50,19 @@ def check_recipe(mixture: Mixture) -> None:
     for name, member in mixture.components.items():
         if isinstance(member, Mapping) and not member:
             raise InputError(f"Member {name!r} of the mixture is empty, expected at least one tokenized output.")
-    _check_stages(mixture.weights, list(mixture.components))
+    _check_phases(mixture.weights, list(mixture.components))
     _check_choices(mixture)
-    stages = stages_of(mixture.weights)
-    _check_every_member_is_drawn(stages, mixture.block_size)
-    for name, part in (mixture.slices or {}).items():
-        _check_slice(name, part, drawn_members(stages))
+    phases = phases_of(mixture.weights)
+    _check_every_member_is_drawn(phases, mixture.block_size)
+    for name, part in (mixture.subsets or {}).items():
+        _check_subset(name, part, drawn_members(phases))
     _check_budgets(mixture)
 
 
 def check_weights(weights: Any, members: Sequence[str], where: str = "The mixture's weights") -> None:
     """Raise InputError unless these are weights of members, numbers of 0 or more, one of them above 0."""
     if not isinstance(weights, Mapping):
-        raise InputError(f"{where} are {weights!r}, expected a dict of name to number, or stages [(0, {{…}}), …].")
+        raise InputError(f"{where} are {weights!r}, expected a dict of name to number, or phases [(0, {{…}}), …].")
     for name, weight in weights.items():
         if name not in members:
             near = difflib.get_close_matches(str(name), members, n=1)
@@ -78,25 +78,25 @@ def check_weights(weights: Any, members: Sequence[str], where: str = "The mixtur
         )
 
 
-def _check_stages(weights: Any, members: Sequence[str]) -> None:
+def _check_phases(weights: Any, members: Sequence[str]) -> None:
     if not is_varying(weights):
         check_weights(weights, members)
         return
     if not weights:
-        raise InputError("The mixture's weights are an empty list, expected a dict, or stages [(0, {…}), …].")
-    for stage in weights:
-        if not isinstance(stage, Sequence) or isinstance(stage, str) or len(stage) != 2:
-            raise InputError(f"The mixture has the stage {stage!r}, expected (first step, weights).")
-        step, of_stage = stage
+        raise InputError("The mixture's weights are an empty list, expected a dict, or phases [(0, {…}), …].")
+    for phase in weights:
+        if not isinstance(phase, Sequence) or isinstance(phase, str) or len(phase) != 2:
+            raise InputError(f"The mixture has the phase {phase!r}, expected (first step, weights).")
+        step, of_phase = phase
         if not isinstance(step, int) or isinstance(step, bool) or step < 0:
-            raise InputError(f"The mixture has a stage from step {step!r}, expected a whole number of 0 or more.")
-        check_weights(of_stage, members, f"The weights from step {step}")
+            raise InputError(f"The mixture has a phase from step {step!r}, expected a whole number of 0 or more.")
+        check_weights(of_phase, members, f"The weights from step {step}")
     starts = [step for step, _ in weights]
     if starts[0] != 0:
-        raise InputError(f"The mixture's first stage begins at step {starts[0]}, expected 0.")
+        raise InputError(f"The mixture's first phase begins at step {starts[0]}, expected 0.")
     for before, after in itertools.pairwise(starts):
         if after <= before:
-            raise InputError(f"The mixture's stages begin at the steps {starts}, expected each after the one before.")
+            raise InputError(f"The mixture's phases begin at the steps {starts}, expected each after the one before.")
 
 
 def _check_choices(mixture: Mixture) -> None:
@@ -120,28 +120,28 @@ def _check_choices(mixture: Mixture) -> None:
         )
 
 
-def _check_every_member_is_drawn(stages: Sequence[Stage], block_size: int) -> None:
-    members = drawn_members(stages)
-    for stage in stages:
-        counts = sequences_in_a_block(stage, members, block_size)
-        for name, weight in stage.weights.items():
+def _check_every_member_is_drawn(phases: Sequence[Phase], block_size: int) -> None:
+    members = drawn_members(phases)
+    for phase in phases:
+        counts = sequences_in_a_block(phase, members, block_size)
+        for name, weight in phase.weights.items():
             if counts[name]:
                 continue
             needed = next(size for size in itertools.count(math.floor(1 / weight)) if int(weight * size) >= 1)
             remedy = f"Set block_size to at least {needed}" if needed <= MAX_BLOCK_SIZE else "Give it a larger weight"
             raise InputError(
-                f"Member {name!r} has a share of {weight:.3g} from step {stage.first_step} on, which is less than one "
+                f"Member {name!r} has a share of {weight:.3g} from step {phase.first_step} on, which is less than one "
                 f"of the {block_size} sequences of a block, so it would never be drawn. {remedy}, or give it no weight."
             )
 
 
-def _check_borders(stages: Sequence[Stage], block_size: int, steps: int, batch_size: int) -> None:
-    """Levanter asserts that a stage begins with a block; a stage after the last step would never be seen."""
-    starts = [stage.first_step for stage in stages]
+def _check_borders(phases: Sequence[Phase], block_size: int, steps: int, batch_size: int) -> None:
+    """Levanter asserts that a phase begins with a block; a phase after the last step would never be seen."""
+    starts = [phase.first_step for phase in phases]
     for start in starts:
         if start >= steps:
             raise InputError(
-                f"The mixture has a stage from step {start}, after the last of the {steps} steps. Leave it out, or "
+                f"The mixture has a phase from step {start}, after the last of the {steps} steps. Leave it out, or "
                 "train for longer."
             )
         before = sequences_before(start, batch_size)
@@ -150,21 +150,21 @@ def _check_borders(stages: Sequence[Stage], block_size: int, steps: int, batch_s
             borders = math.gcd(*(sequences_before(each, batch_size) for each in starts))
             fitting = next(size for size in range(min(block_size, borders), 0, -1) if borders % size == 0)
             raise InputError(
-                f"The mixture has a stage from step {start}, after {before} sequences, which is within a block of "
-                f"{block_size}. With {batch_size} sequences a step, begin stages at multiples of {apart} steps, or "
+                f"The mixture has a phase from step {start}, after {before} sequences, which is within a block of "
+                f"{block_size}. With {batch_size} sequences a step, begin phases at multiples of {apart} steps, or "
                 f"set block_size to {fitting}."
             )
 
 
-def _check_slice(name: str, part: Any, drawn: Sequence[str]) -> None:
+def _check_subset(name: str, part: Any, drawn: Sequence[str]) -> None:
     if name not in drawn:
-        raise InputError(f"The mixture has a slice of {name!r}, expected one of the members with a weight, {drawn}.")
-    if not isinstance(part, Slice) or (part.tokens is None) == (part.sequences is None):
-        raise InputError(f"The slice of {name!r} is {part!r}, expected a Slice with either tokens or sequences.")
+        raise InputError(f"The mixture has a subset of {name!r}, expected one of the members with a weight, {drawn}.")
+    if not isinstance(part, Subset) or (part.tokens is None) == (part.sequences is None):
+        raise InputError(f"The subset of {name!r} is {part!r}, expected a Subset with either tokens or sequences.")
     if not _is_count(part.tokens if part.sequences is None else part.sequences):
-        raise InputError(f"The slice of {name!r} is {part!r}, expected a whole number of 1 or more.")
+        raise InputError(f"The subset of {name!r} is {part!r}, expected a whole number of 1 or more.")
     if part.seed is not None and (not isinstance(part.seed, int) or part.seed < 0):
-        raise InputError(f"The slice of {name!r} has the seed {part.seed!r}, expected None or a number of 0 or more.")
+        raise InputError(f"The subset of {name!r} has the seed {part.seed!r}, expected None or a number of 0 or more.")
 
 
 def _check_budgets(mixture: Mixture) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.inputs import LEDGER, check_cache, count_tokens, expand_snapshots, tokenizer_digest
-from marin_assets.stages.train.mixture import Mixture, drawn_members, expected_draws, stages_of
+from marin_assets.stages.train.mixture import Mixture, drawn_members, expected_draws, phases_of
 from marin_assets.stages.train.mixture_checks import check_mixture
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
@@ -41,11 +41,16 @@ def checked_mixture(config: TrainLmConfig, mixture: Mixture) -> Mixture:
     mixture = _expanded(mixture)
     digest = tokenizer_digest(config.tokenizer_path)
     length = config.model.max_seq_len
-    drawn = drawn_members(stages_of(mixture.weights))
+    drawn = drawn_members(phases_of(mixture.weights))
     for member, name, path in caches_of(mixture):
         if member in drawn:
             check_cache(name, join(path, "train"), digest, config.tokenizer_path, length)
-        if member not in drawn or has_validation(path):
+        if member not in drawn and not has_validation(path):
+            raise InputError(
+                f"Member {name!r} has no weight, so it is only validated on, and {path!r} has no validation side. Give "
+                "it a weight, leave it out, or tokenize it with a validation_fraction above 0."
+            )
+        if has_validation(path):
             check_cache(name, join(path, "validation"), digest, config.tokenizer_path, length)
     for name in drawn:
         _check_length(mixture, name, length)
@@ -81,19 +86,19 @@ def mixture_table(config: TrainLmConfig, mixture: Mixture) -> dict[str, dict[str
 
 
 def sequences_of(mixture: Mixture, name: str, sequence_length: int) -> int:
-    """The sequences of a member that are drawn from: those of its slice, cut to the simulated budget."""
-    part = (mixture.slices or {}).get(name)
+    """The sequences of a member that are drawn from: those of its subset, cut to the simulated budget."""
+    part = (mixture.subsets or {}).get(name)
     if part is None:
         found = _sequences_in(mixture, name, sequence_length)
     else:
-        found = slice_length(part.tokens, part.sequences, sequence_length)
+        found = subset_length(part.tokens, part.sequences, sequence_length)
     if mixture.experiment_budget_tokens is None or mixture.target_budget_tokens is None:
         return found
     return int(found * (mixture.experiment_budget_tokens / mixture.target_budget_tokens))  # as Levanter cuts it
 
 
-def slice_length(tokens: int | None, sequences: int | None, sequence_length: int) -> int:
-    """The whole sequences of a slice."""
+def subset_length(tokens: int | None, sequences: int | None, sequence_length: int) -> int:
+    """The whole sequences of a subset."""
     return sequences if sequences is not None else (tokens or 0) // sequence_length
 
 
@@ -139,11 +144,11 @@ def _sequences_in(mixture: Mixture, name: str, sequence_length: int) -> int:
 
 
 def _check_length(mixture: Mixture, name: str, sequence_length: int) -> None:
-    part, found = (mixture.slices or {}).get(name), _sequences_in(mixture, name, sequence_length)
-    if part is not None and slice_length(part.tokens, part.sequences, sequence_length) > found:
+    part, found = (mixture.subsets or {}).get(name), _sequences_in(mixture, name, sequence_length)
+    if part is not None and subset_length(part.tokens, part.sequences, sequence_length) > found:
         raise InputError(
-            f"The slice of {name!r} is {part!r}, and its train side has only {found} sequences of {sequence_length} "
-            f"tokens. Take at most sequences={found}, or leave the slice out."
+            f"The subset of {name!r} is {part!r}, and its train side has only {found} sequences of {sequence_length} "
+            f"tokens. Take at most sequences={found}, or leave the subset out."
         )
     if not sequences_of(mixture, name, sequence_length):
         ratio = f"{mixture.experiment_budget_tokens} / {mixture.target_budget_tokens}"

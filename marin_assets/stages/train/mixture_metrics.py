@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from marin_assets.stages.train.mixture import Mixture, drawn_members, stage_at, stages_of
+from marin_assets.stages.train.mixture import Mixture, drawn_members, phase_at, phases_of
 
 
 def mixture_metrics(mixture: Mixture | None) -> Callable[[int], Mapping[str, float]]:
-    """Return what gives the metrics of a step: its stage, and the weight of each member, which sum to 1."""
+    """Return what gives the metrics of a step: its phase, and the weight of each member, which sum to 1."""
     if mixture is None:
         return lambda step: {}
-    stages = stages_of(mixture.weights)
-    members = drawn_members(stages)
+    phases = phases_of(mixture.weights)
+    members = drawn_members(phases)
     rows = {
-        stage.first_step: {
-            **{f"mixture/weight/{name}": stage.weights.get(name, 0.0) for name in members},
-            "mixture/stage": float(number),
+        phase.first_step: {
+            **{f"mixture/weight/{name}": phase.weights.get(name, 0.0) for name in members},
+            "mixture/phase": float(number),
         }
-        for number, stage in enumerate(stages)
+        for number, phase in enumerate(phases)
     }
-    return lambda step: rows[stage_at(stages, step).first_step]
+    return lambda step: rows[phase_at(phases, step).first_step]

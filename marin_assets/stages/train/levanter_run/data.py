@@ -18,8 +18,8 @@ from levanter.data.text import (
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.inputs import count_tokens
-from marin_assets.stages.train.mixture import BlockShuffle, Mixture, Slice, sequences_before, stages_of
-from marin_assets.stages.train.mixture_inputs import has_validation, slice_length
+from marin_assets.stages.train.mixture import BlockShuffle, Mixture, Subset, phases_of, sequences_before
+from marin_assets.stages.train.mixture_inputs import has_validation, subset_length
 from marin_resources.storage.paths import join
 
 
@@ -41,16 +41,16 @@ def build_data(config: TrainLmConfig, *, tokenizer: str) -> LmDataConfig:
 
 @dataclass(frozen=True)
 class MixtureData(LmDataConfig):
-    """Levanter's mixture, with slices of its members, and long enough for the training."""
+    """Levanter's mixture, with subsets of its members, and long enough for the training."""
 
-    slices: Mapping[str, Slice] | None = None
+    subsets: Mapping[str, Subset] | None = None
     sequences_needed: int = 0
 
     def build_token_datasets(self, caches: Any, Pos: Any, *, split: str) -> dict[str, AsyncDataset[Any]]:
-        """Before members are shuffled: so a slice does not depend on the seed of the training."""
+        """Before members are shuffled: so a subset does not depend on the seed of the training."""
         datasets = super().build_token_datasets(caches, Pos, split=split)
         if split == "train":
-            datasets |= {name: _sliced(datasets[name], part, Pos.size) for name, part in (self.slices or {}).items()}
+            datasets |= {name: _cut(datasets[name], part, Pos.size) for name, part in (self.subsets or {}).items()}
         return datasets
 
     def train_set(self, Pos: Any, batch_schedule: Any, *, key: Any) -> AsyncDataset[Any]:
@@ -74,12 +74,12 @@ def _mixture(config: TrainLmConfig, mixture: Mixture, tokenizer: str) -> Mixture
         else shuffle,
         permutation_type=mixture.permutation_type,
         components={name: _component(member) for name, member in mixture.components.items()},
-        train_weights=[(stage.first_step, stage.weights) for stage in stages_of(mixture.weights)],
+        train_weights=[(phase.first_step, phase.weights) for phase in phases_of(mixture.weights)],
         stop_strategy=mixture.stop_strategy,
         mixture_block_size=mixture.block_size,
         experiment_budget=mixture.experiment_budget_tokens,
         target_budget=mixture.target_budget_tokens,
-        slices=mixture.slices,
+        subsets=mixture.subsets,
         sequences_needed=sequences_before(config.num_train_steps, config.train_batch_size),
     )
 
@@ -97,7 +97,7 @@ def _cache(path: str) -> DatasetComponent:
     return DatasetComponent(cache_dir=join(path, "train"), flat_cache=True)
 
 
-def _sliced(dataset: AsyncDataset[Any], part: Slice, sequence_length: int) -> AsyncDataset[Any]:
+def _cut(dataset: AsyncDataset[Any], part: Subset, sequence_length: int) -> AsyncDataset[Any]:
     if part.seed is not None:
         dataset = dataset.shuffle(jax.random.PRNGKey(part.seed), perm_type="feistel")
-    return dataset.slice_dataset(end_index=slice_length(part.tokens, part.sequences, sequence_length))
+    return dataset.slice_dataset(end_index=subset_length(part.tokens, part.sequences, sequence_length))

@@ -14,10 +14,10 @@ from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.mixture import (
     BlockShuffle,
     Mixture,
-    Slice,
+    Subset,
     expected_draws,
+    phases_of,
     sequences_in_a_block,
-    stages_of,
     versioned_mixture,
 )
 from marin_assets.stages.train.mixture_checks import check_mixture
@@ -55,9 +55,9 @@ def version(**fields: Any) -> str:
         {"weights": [(0, WEIGHTS)]},
         {"weights": [(0, WEIGHTS), (128, {"a": 1.0})]},
         {"weights": [(0, WEIGHTS), (256, {"a": 1.0})]},
-        {"slices": {"a": Slice(tokens=1000)}},
-        {"slices": {"a": Slice(sequences=1000)}},
-        {"slices": {"a": Slice(sequences=1000, seed=1)}},
+        {"subsets": {"a": Subset(tokens=1000)}},
+        {"subsets": {"a": Subset(sequences=1000)}},
+        {"subsets": {"a": Subset(sequences=1000, seed=1)}},
         {"block_size": 1024},
         {"shuffle": False},
         {"shuffle": BlockShuffle()},
@@ -89,8 +89,8 @@ def test_a_config_without_a_mixture_has_the_version_that_it_had() -> None:
 
 
 def test_a_block_has_whole_sequences_and_the_rest_goes_to_the_largest_member() -> None:
-    (stage,) = stages_of({"a": 7, "b": 3})
-    assert sequences_in_a_block(stage, ["a", "b"], 64) == {"a": 45, "b": 19}
+    (phase,) = phases_of({"a": 7, "b": 3})
+    assert sequences_in_a_block(phase, ["a", "b"], 64) == {"a": 45, "b": 19}
 
 
 def test_what_a_training_draws_is_counted_over_the_stages() -> None:
@@ -100,12 +100,12 @@ def test_what_a_training_draws_is_counted_over_the_stages() -> None:
 
 def test_the_metrics_of_a_step_have_the_weights_in_force() -> None:
     of_step = mixture_metrics(plain(weights=[(0, {"a": 3, "b": 1}), (8, {"b": 5})]))
-    assert of_step(7) == {"mixture/weight/a": 0.75, "mixture/weight/b": 0.25, "mixture/stage": 0}
-    assert of_step(8) == {"mixture/weight/a": 0.0, "mixture/weight/b": 1.0, "mixture/stage": 1}
+    assert of_step(7) == {"mixture/weight/a": 0.75, "mixture/weight/b": 0.25, "mixture/phase": 0}
+    assert of_step(8) == {"mixture/weight/a": 0.0, "mixture/weight/b": 1.0, "mixture/phase": 1}
     assert mixture_metrics(None)(8) == {}
 
 
-STAGES = [(0, WEIGHTS), (64, {"a": 1.0})]
+PHASES = [(0, WEIGHTS), (64, {"a": 1.0})]
 
 
 @pytest.mark.parametrize(
@@ -122,19 +122,19 @@ STAGES = [(0, WEIGHTS), (64, {"a": 1.0})]
         ({"weights": {"a": 1, "b": True}}, "give 'b' True, expected a finite number"),
         ({"weights": {"a": 0, "b": 0}}, "expected at least one above 0"),
         ({"weights": {}}, "expected at least one above 0"),
-        ({"weights": 1.0}, "weights are 1.0, expected a dict of name to number, or stages"),
-        ({"weights": []}, "weights are an empty list, expected a dict, or stages"),
-        ({"weights": [WEIGHTS]}, "has the stage {'a': 0.75, 'b': 0.25}, expected .first step, weights."),
+        ({"weights": 1.0}, "weights are 1.0, expected a dict of name to number, or phases"),
+        ({"weights": []}, "weights are an empty list, expected a dict, or phases"),
+        ({"weights": [WEIGHTS]}, "has the phase {'a': 0.75, 'b': 0.25}, expected .first step, weights."),
         ({"weights": [(0, WEIGHTS), (64, {"a": 0})]}, "The weights from step 64 are {'a': 0}, expected at least one"),
-        ({"weights": [(64, WEIGHTS)]}, "first stage begins at step 64, expected 0"),
-        ({"weights": [(0.0, WEIGHTS)]}, "a stage from step 0.0, expected a whole number"),
-        ({"weights": [(0, WEIGHTS), (-1, WEIGHTS)]}, "a stage from step -1, expected a whole number of 0 or more"),
-        ({"weights": [*STAGES, (64, WEIGHTS)]}, r"begin at the steps \[0, 64, 64\], expected each after"),
+        ({"weights": [(64, WEIGHTS)]}, "first phase begins at step 64, expected 0"),
+        ({"weights": [(0.0, WEIGHTS)]}, "a phase from step 0.0, expected a whole number"),
+        ({"weights": [(0, WEIGHTS), (-1, WEIGHTS)]}, "a phase from step -1, expected a whole number of 0 or more"),
+        ({"weights": [*PHASES, (64, WEIGHTS)]}, r"begin at the steps \[0, 64, 64\], expected each after"),
         ({"weights": [(0, WEIGHTS), (100, WEIGHTS)]}, "after the last of the 100 steps"),
         (
             {"weights": [(0, WEIGHTS), (60, WEIGHTS)]},
             "from step 60, after 960 sequences, which is within a block of 1024. With 16 sequences a step, begin "
-            "stages at multiples of 64 steps, or set block_size to 960",
+            "phases at multiples of 64 steps, or set block_size to 960",
         ),
         ({"block_size": 0}, "block_size is 0, expected 1 to 65535"),
         ({"block_size": 2**16}, "block_size is 65536, expected 1 to 65535"),
@@ -148,14 +148,17 @@ STAGES = [(0, WEIGHTS), (64, {"a": 1.0})]
         ({"permutation_type": "random"}, "permutation_type is 'random', expected one of"),
         ({"shuffle": 1000}, "shuffle is 1000, expected True, False or BlockShuffle"),
         ({"shuffle": BlockShuffle(window_blocks=0)}, "expected whole numbers of 1 or more"),
-        ({"slices": {"c": Slice(sequences=1)}}, "slice of 'c', expected one of the members with a weight"),
-        ({"slices": {"b": Slice(sequences=1)}, "weights": {"a": 1}}, "slice of 'b', expected one of the members with"),
-        ({"slices": {"a": Slice()}}, "expected a Slice with either tokens or sequences"),
-        ({"slices": {"a": Slice(sequences=1, tokens=1)}}, "expected a Slice with either tokens or sequences"),
-        ({"slices": {"a": 100}}, "The slice of 'a' is 100, expected a Slice"),
-        ({"slices": {"a": Slice(sequences=0)}}, "expected a whole number of 1 or more"),
-        ({"slices": {"a": Slice(sequences=1, seed=-1)}}, "has the seed -1, expected None or a number of 0 or more"),
-        ({"slices": {"a": Slice(tokens=31)}}, "has tokens=31, expected at least one sequence of 32"),
+        ({"subsets": {"c": Subset(sequences=1)}}, "subset of 'c', expected one of the members with a weight"),
+        (
+            {"subsets": {"b": Subset(sequences=1)}, "weights": {"a": 1}},
+            "subset of 'b', expected one of the members with",
+        ),
+        ({"subsets": {"a": Subset()}}, "expected a Subset with either tokens or sequences"),
+        ({"subsets": {"a": Subset(sequences=1, tokens=1)}}, "expected a Subset with either tokens or sequences"),
+        ({"subsets": {"a": 100}}, "The subset of 'a' is 100, expected a Subset"),
+        ({"subsets": {"a": Subset(sequences=0)}}, "expected a whole number of 1 or more"),
+        ({"subsets": {"a": Subset(sequences=1, seed=-1)}}, "has the seed -1, expected None or a number of 0 or more"),
+        ({"subsets": {"a": Subset(tokens=31)}}, "has tokens=31, expected at least one sequence of 32"),
         ({"experiment_budget_tokens": 10}, "expected two numbers of tokens of 1 or more, or neither"),
         ({"experiment_budget_tokens": 20, "target_budget_tokens": 10}, "above target_budget_tokens=10, expected at"),
     ],
@@ -168,7 +171,7 @@ def test_a_mistake_is_one_sentence(fields: dict[str, Any], sentence: str) -> Non
 
 
 def test_a_right_mixture_passes() -> None:
-    for fields in ({}, {"weights": STAGES}, {"shuffle": BlockShuffle()}, {"slices": {"a": Slice(tokens=32, seed=0)}}):
+    for fields in ({}, {"weights": PHASES}, {"shuffle": BlockShuffle()}, {"subsets": {"a": Subset(tokens=32, seed=0)}}):
         check_mixture(plain(block_size=1024, **fields), steps=100, batch_size=16, sequence_length=32)  # type: ignore[arg-type]
 
 
@@ -204,14 +207,13 @@ def refused(folder: Path, components: dict[str, Any], **fields: Any) -> str:
 def test_caches_that_do_not_fit_are_one_sentence(tmp_path: Path) -> None:
     found = caches(tmp_path, a={"train": 1280, "validation": 128}, b={"train": 1280}, c={"train": 127}, d={})
     a, b, c = found["a"], found["b"], found["c"]
-    assert "Member" not in refused(tmp_path, {"a": f"{tmp_path}/no"})
     assert refused(tmp_path, {"a": f"{tmp_path}/no"}).startswith(f"Component 'a' has no cache at '{tmp_path}/no/train'")
-    assert "Component 'b' has no cache at" in refused(tmp_path, {"a": a, "b": b}), "it is validated on"
+    assert "Member 'b' has no weight, so it is only validated on, and" in refused(tmp_path, {"a": a, "b": b})
     assert "None of the mixture's members ['a'] has a validation side" in refused(tmp_path, {"a": b})
     assert "has 127 tokens" in refused(tmp_path, {"a": c, "b": a})
     assert "Component 'a/y' has no cache" in refused(tmp_path, {"a": {"x": a, "y": f"{tmp_path}/no"}})
     assert "only 10 sequences of 128 tokens. Take at most sequences=10" in refused(
-        tmp_path, {"a": a}, slices={"a": Slice(sequences=11)}
+        tmp_path, {"a": a}, subsets={"a": Subset(sequences=11)}
     )
     budgets = {"experiment_budget_tokens": 1, "target_budget_tokens": 100}
     assert "Member 'a' would have no sequence left" in refused(tmp_path, {"a": a}, **budgets)
@@ -240,9 +242,9 @@ def test_our_counts_are_levanters() -> None:
         names = sorted(f"m{i}" for i in range(draw.randint(1, 8)))
         weights = {name: draw.random() ** draw.randint(1, 6) for name in names}
         block = draw.randint(1, 4096)
-        (stage,) = stages_of(weights)
+        (phase,) = phases_of(weights)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             data = {name: ListAsyncDataset([0]) for name in names}
-            theirs = MixtureDataset(data, stage.weights, block, key=0)._counts_per_block_per_stage[0]
-        assert list(sequences_in_a_block(stage, names, block).values()) == theirs.tolist()
+            theirs = MixtureDataset(data, phase.weights, block, key=0)._counts_per_block_per_stage[0]
+        assert list(sequences_in_a_block(phase, names, block).values()) == theirs.tolist()

@@ -15,7 +15,7 @@ from recorded_training import results, sequences_by_step, start_recorded, start_
 from marin_assets.stages.train.config import LlamaSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.metrics import read_metrics
-from marin_assets.stages.train.mixture import BlockShuffle, Mixture, Slice
+from marin_assets.stages.train.mixture import BlockShuffle, Mixture, Subset
 from marin_assets.stages.train.mixture_inputs import checked_mixture
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.wire.config_json import encode
@@ -65,9 +65,14 @@ def encoded(config: TrainLmConfig) -> str:
     return json.dumps(encode(config))
 
 
-def staged(caches: dict[str, str], **changes: Any) -> Mixture:
-    stages = [(0, {"web": 0.75, "code": 0.25}), (12, {"web": 0.25, "code": 0.5, "books": 0.25})]
-    return Mixture(**{"components": caches, "weights": stages, "block_size": 16, **changes})
+def varying(caches: dict[str, str], **changes: Any) -> Mixture:
+    phases = [(0, {"web": 0.75, "code": 0.25}), (12, {"web": 0.25, "code": 0.5, "books": 0.25})]
+    return Mixture(**{"components": caches, "weights": phases, "block_size": 16, **changes})
+
+
+def halves(caches: dict[str, str], *names: str, **changes: Any) -> Mixture:
+    components = {name: caches[name] for name in names}
+    return Mixture(components=components, weights=dict.fromkeys(names, 1.0), block_size=16, **changes)
 
 
 def losses(output: Path) -> dict[int, float]:
@@ -78,7 +83,7 @@ def losses(output: Path) -> dict[int, float]:
 def whole(inputs: Any, caches: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A training that nothing disturbs."""
     folder = tmp_path_factory.mktemp("whole")
-    (result,) = results([start_recorded(encoded(config_of(inputs, folder / "out", staged(caches))), folder / "drawn")])
+    (result,) = results([start_recorded(encoded(config_of(inputs, folder / "out", varying(caches))), folder / "drawn")])
     return folder, result
 
 
@@ -113,21 +118,21 @@ def test_the_result_and_the_metrics_have_the_weights_in_force(whole: tuple[Path,
     names = [f"mixture/weight/{name}" for name in ("web", "code", "books")]
     assert [rows[11][name] for name in names] == [0.75, 0.25, 0.0]
     assert [rows[12][name] for name in names] == [0.25, 0.5, 0.25]
-    assert all("mixture/stage" in row for step, row in rows.items() if step >= 2)
+    assert all("mixture/phase" in row for step, row in rows.items() if step >= 2)
 
 
 def test_a_training_takes_what_its_data_have_in_their_order(
     inputs: Any, caches: dict[str, str], whole: tuple[Path, Any]
 ) -> None:
     drawn = [token for tokens in sequences_by_step(whole[0] / "drawn").values() for token in tokens]
-    assert drawn == draw(config_of(inputs, whole[0] / "out", staged(caches)))
+    assert drawn == draw(config_of(inputs, whole[0] / "out", varying(caches)))
 
 
-@pytest.mark.parametrize("killed_at", [7, 14])  # before and after the border of the stages
+@pytest.mark.parametrize("killed_at", [7, 14])  # before and after the border of the phases
 def test_a_killed_training_draws_the_same_sequences(
     inputs: Any, caches: dict[str, str], whole: tuple[Path, Any], tmp_path: Path, killed_at: int
 ) -> None:
-    config = encoded(config_of(inputs, tmp_path / "out", staged(caches)))
+    config = encoded(config_of(inputs, tmp_path / "out", varying(caches)))
     killed = start_recorded(config, tmp_path / "drawn", KILL_AT_STEP=str(killed_at))
     output, _ = killed.communicate(timeout=600)
     assert killed.returncode == -9, output
@@ -141,7 +146,7 @@ def test_a_killed_training_draws_the_same_sequences(
 def test_two_hosts_draw_the_same_sequences_also_after_a_kill(
     inputs: Any, caches: dict[str, str], whole: tuple[Path, Any], tmp_path: Path
 ) -> None:
-    config = encoded(config_of(inputs, tmp_path / "out", staged(caches)))
+    config = encoded(config_of(inputs, tmp_path / "out", varying(caches)))
     for host in start_two_hosts(config, tmp_path / "drawn", KILL_AT_STEP="13"):
         host.communicate(timeout=600)
         assert host.returncode != 0
@@ -169,27 +174,29 @@ def draw(config: TrainLmConfig) -> list[int]:
 
 
 def test_the_order_in_which_members_are_written_does_not_matter(inputs: Any, caches: dict[str, str]) -> None:
-    stages = [(0, {"code": 0.25, "web": 0.75}), (12, {"books": 0.25, "code": 0.5, "web": 0.25})]
-    backwards = Mixture(components=dict(reversed(caches.items())), weights=stages, block_size=16)
-    one, other = (draw(config_of(inputs, Path("x"), mixture)) for mixture in (staged(caches), backwards))
+    phases = [(0, {"code": 0.25, "web": 0.75}), (12, {"books": 0.25, "code": 0.5, "web": 0.25})]
+    backwards = Mixture(components=dict(reversed(caches.items())), weights=phases, block_size=16)
+    one, other = (draw(config_of(inputs, Path("x"), mixture)) for mixture in (varying(caches), backwards))
     assert one == other
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"weights": [(0, {"web": 0.75, "code": 0.25}), (16, {"web": 1.0})]},
+        {"weights": [(0, {"web": 0.75, "code": 0.25}), (16, {"web": 0.5, "books": 0.5})]},
         {"block_size": 48},
         {"shuffle": False},
         {"shuffle": BlockShuffle(io_block_size=4, window_blocks=2)},
         {"permutation_type": "linear"},
-        {"slices": {"web": Slice(sequences=90)}},
-        {"experiment_budget_tokens": 50, "target_budget_tokens": 60},
+        {"subsets": {"web": Subset(sequences=90)}},
+        {"experiment_budget_tokens": 10, "target_budget_tokens": 60},
     ],
     ids=str,
 )
 def test_what_is_in_the_version_decides_the_data(inputs: Any, caches: dict[str, str], change: dict[str, Any]) -> None:
-    one, other = (draw(config_of(inputs, Path("x"), mixture)) for mixture in (staged(caches), staged(caches, **change)))
+    one, other = (
+        draw(config_of(inputs, Path("x"), mixture)) for mixture in (varying(caches), varying(caches, **change))
+    )
     assert one != other
 
 
@@ -197,8 +204,8 @@ def test_a_slice_is_the_first_tokens_or_a_drawn_part_that_no_seed_of_a_training_
     inputs: Any, caches: dict[str, str]
 ) -> None:
     def drawn(sequences: int, **changes: Any) -> list[int]:
-        slices = {"web": Slice(tokens=20 * SEQUENCE + 31), "code": Slice(sequences=sequences, seed=7)}
-        mixture = Mixture(components=caches, weights={"web": 0.5, "code": 0.5}, block_size=16, slices=slices)
+        subsets = {"web": Subset(tokens=20 * SEQUENCE + 31), "code": Subset(sequences=sequences, seed=7)}
+        mixture = halves(caches, "web", "code", subsets=subsets)
         return draw(config_of(inputs, Path("x"), mixture, **changes))
 
     one, other = drawn(10), drawn(10, seed=1)
@@ -212,13 +219,7 @@ def test_a_slice_is_the_first_tokens_or_a_drawn_part_that_no_seed_of_a_training_
 
 
 def test_simulated_epochs_repeat_each_member_as_the_longer_training_would(inputs: Any, caches: dict[str, str]) -> None:
-    mixture = Mixture(
-        components=caches,
-        weights={"web": 0.5, "code": 0.5},
-        block_size=16,
-        experiment_budget_tokens=1000,
-        target_budget_tokens=10_000,
-    )
+    mixture = halves(caches, "web", "code", experiment_budget_tokens=1000, target_budget_tokens=10_000)
     drawn = Counter(draw(config_of(inputs, Path("x"), mixture)))
     assert len([token for token in drawn if token in WEB]) == 10
     assert {drawn[token] for token in drawn if token in CODE} == {STEPS * BATCH // 2 // 6}
@@ -232,10 +233,8 @@ def test_outputs_that_are_one_member_are_drawn_by_their_sizes(inputs: Any, cache
 
 
 def test_a_mixture_that_ends_before_the_training_is_refused(inputs: Any, caches: dict[str, str]) -> None:
-    ending = Mixture(
-        components=caches, weights={"web": 0.5, "books": 0.5}, block_size=16, stop_strategy="first_exhausted"
-    )
+    ending = halves(caches, "web", "books", stop_strategy="first_exhausted")
     assert len(draw(config_of(inputs, Path("x"), ending, num_train_steps=18))) == 72
-    with pytest.raises(InputError, match="ends after 8[0-9] sequences by stop_strategy='first_exhausted', and the"):
+    with pytest.raises(InputError, match=r"ends after [78][0-9] sequences by stop_strategy='first_exhausted', and the"):
         draw(config_of(inputs, Path("x"), ending))
     assert len(draw(config_of(inputs, Path("x"), replace(ending, stop_strategy="all_exhausted")))) == STEPS * BATCH
