@@ -78,7 +78,7 @@ def start_two_hosts(config: str, folder: Path, **environ: str) -> list[subproces
 
 def results(processes: Sequence[subprocess.Popen[str]]) -> list[Any]:
     """What the hosts of one training returned, when all have ended well."""
-    outputs = [process.communicate(timeout=600)[0] for process in processes]
+    outputs = [process.communicate(timeout=1200)[0] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes), outputs
     return [json.loads(text.rpartition("RESULT ")[2].splitlines()[0]) for text in outputs]
 
