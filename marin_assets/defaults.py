@@ -16,13 +16,14 @@ from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_
 from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
-from marin_assets.stages.train.mixture import Mixture, versioned_mixture
+from marin_assets.stages.train.mixture import Mixture, plain_mixture, versioned_mixture
+from marin_assets.stages.train.mixture_checks import check_mixture
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.reads import partitions_folder
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
-from marin_assets.step.values import KEY, InputName, PartitionName, output_path_of, versioned
+from marin_assets.step.values import KEY, InputName, PartitionName, output_path_of, unwrap_versioned_value, versioned
 from marin_resources.hardware import Resources, cpu
 
 
@@ -108,12 +109,16 @@ def default_train(
     A snapshot of a tokenized set is one too: its partitions are trained on. It needs the snapshot's `partitions`.
 
     `train_config` has the number of steps, batch size, optimizer, weights of sets by name and the tokenizer's path. Its
-    components, mixture and model are replaced by `tokenized` and `model_config`.
+    components, mixture and model are replaced by `tokenized` and `model_config`. Raises InputError for a mixture that
+    this training could not draw.
     """
+    config = dataclasses.replace(train_config, model=model_config, **_data(tokenized))
+    if isinstance(tokenized, Mixture):
+        _check_mixture(config, tokenized)
     return Step(
         name=f"checkpoints/{name}",
         fn=train_lm,
-        config=dataclasses.replace(train_config, model=model_config, **_data(tokenized)),
+        config=config,
         resources=resources or cpu(),
         extras=_extras_on(resources, "train"),
         resumable=True,
@@ -186,6 +191,13 @@ def _data(tokenized: Step | InputName | Mapping[str, Step | InputName] | Mixture
         return {"components": {}, "mixture": versioned_mixture(tokenized)}
     sets = tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
     return {"components": {label: output_path_of(step) for label, step in sets.items()}, "mixture": None}
+
+
+def _check_mixture(config: TrainLmConfig, mixture: Mixture) -> None:
+    steps, batch_size, length = map(
+        unwrap_versioned_value, (config.num_train_steps, config.train_batch_size, config.model.max_seq_len)
+    )
+    check_mixture(plain_mixture(mixture), steps=steps, batch_size=batch_size, sequence_length=length)
 
 
 def _lm_eval(

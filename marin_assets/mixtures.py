@@ -22,6 +22,7 @@ from marin_assets.stages.train.mixture import (
     is_varying,
     phase_at,
     phases_of,
+    plain_mixture,
     versioned_mixture,
 )
 from marin_assets.stages.train.mixture_checks import check_recipe
@@ -134,7 +135,7 @@ def interpolate_mixture_configs(mixtures: Sequence[Mixture], weights: Sequence[f
     if not mixtures:
         raise InputError("interpolate_mixture_configs got no mixture, expected at least one.")
     _check_shares(weights, len(mixtures))
-    plain = [_plain(mixture) for mixture in mixtures]
+    plain = [plain_mixture(mixture) for mixture in mixtures]
     components: Mapping[str, Any] = {}
     for mixture, fixed in zip(mixtures, plain, strict=True):
         check_recipe(replace(fixed, components=dict.fromkeys(fixed.components, "")))
@@ -195,13 +196,13 @@ def simulated_epoching_train(
         experiment_budget_tokens=versioned(steps * batch_size * length),
         target_budget_tokens=versioned(target_budget),
     )
-    check_recipe(_plain(simulated))
+    check_recipe(plain_mixture(simulated))
     return default_train(name, simulated, model_config, train_config, **settings)
 
 
 def _mixture(components: Mapping[str, Component], weights: Any, *, all_weighed: bool, **settings: Any) -> Mixture:
     paths = _components(components)
-    mixture = _plain(Mixture(components=paths, weights=weights, **settings))
+    mixture = plain_mixture(Mixture(components=paths, weights=weights, **settings))
     check_recipe(mixture)
     _require_one_tokenizer(paths)
     weights = mixture.weights
@@ -224,12 +225,6 @@ def _components(components: Mapping[str, Component]) -> dict[str, Any]:
 
 def _path(member: Step | InputName | str) -> str:
     return output_path_of(member) if isinstance(member, Step | InputName) else member
-
-
-def _plain(mixture: Mixture) -> Mixture:
-    """The mixture without versioned(), with its placeholders for paths."""
-    own = {field.name for field in fields(Mixture)} - {"components"}
-    return replace(mixture, **{name: unwrap_versioned_value(getattr(mixture, name)) for name in own})
 
 
 def _joined(components: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:

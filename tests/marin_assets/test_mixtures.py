@@ -128,6 +128,10 @@ def test_mistakes_are_told_when_the_mixture_is_created() -> None:
         lm_mixture_data_config({"web": WEB, "code": CODE}, {"web": 1}, missing_weights_are_validation=False)
     with pytest.raises(InputError, match="'web' and 'code' are tokenized with other tokenizers, 'tokenizers/t-"):
         lm_mixture_data_config({"web": WEB, "code": tokenized("code", 1024)}, {"web": 1, "code": 1})
+    with pytest.raises(
+        InputError, match=r"within a block of 2048\. With 16 sequences a step, begin phases at multiples"
+    ):
+        train(lm_varying_mixture_data_config({"web": WEB}, [(0, {"web": 1}), (100, {"web": 1})]))
     with pytest.raises(InputError, match=r"which sum to 0\.9, expected 1"):
         interpolate_mixture_weights([{"a": 1}, {"b": 1}], [0.5, 0.4])
     with pytest.raises(InputError, match="There are 1 mixtures and 2 shares"):

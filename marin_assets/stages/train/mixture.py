@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from marin_assets.step.values import ensure_versioned, versioned
+from marin_assets.step.values import ensure_versioned, unwrap_versioned_value, versioned
 
 Weights = Mapping[str, float]
 StopStrategies = ("restart", "first_exhausted", "all_exhausted")
@@ -89,8 +89,12 @@ class Phase:
 
 def versioned_mixture(mixture: Mixture) -> Mixture:
     """The mixture with every field versioned, whether its author wrote versioned() or not."""
-    own = {field.name for field in fields(mixture)} - {"components"}
-    return replace(mixture, **{name: ensure_versioned(getattr(mixture, name)) for name in own})
+    return replace(mixture, **{name: ensure_versioned(getattr(mixture, name)) for name in _own_fields()})
+
+
+def plain_mixture(mixture: Mixture) -> Mixture:
+    """The mixture without versioned(), with its placeholders for paths."""
+    return replace(mixture, **{name: unwrap_versioned_value(getattr(mixture, name)) for name in _own_fields()})
 
 
 def is_varying(weights: Any) -> bool:
@@ -139,6 +143,10 @@ def expected_draws(mixture: Mixture, steps: int, batch_size: int) -> dict[str, f
         for name, count in sequences_in_a_block(phase, members, mixture.block_size).items():
             draws[name] += count * length / mixture.block_size
     return draws
+
+
+def _own_fields() -> list[str]:
+    return [field.name for field in fields(Mixture) if field.name != "components"]
 
 
 def _sorted_members(components: Mapping[str, Any]) -> dict[str, Any]:
