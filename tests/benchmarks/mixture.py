@@ -30,7 +30,7 @@ from marin_assets.stages.train.train_lm import TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 
 LIMIT = 0.97
-PARTS = (False, True, True, False, False, True, True, False)
+PARTS = (False, True, True, False)
 """Whether a part takes the mixture."""
 PART_STEPS, LEFT_OUT_STEPS = 320, 160
 """Levanter prepares 128 batches ahead."""
@@ -55,8 +55,12 @@ def make_inputs(folder: str) -> TrainLmConfig:
     settings = TrainTokenizerConfig(documents_path=f"{folder}/documents", output_path=tokenizer, vocab_size=4096)
     train_tokenizer(unwrap_versioned_value(settings))
     for i, path in enumerate(caches.values()):
-        cache = TokenizeConfig(documents_path=f"{folder}/documents/{i}", tokenizer_path=tokenizer, output_path=path)
-        tokenize(unwrap_versioned_value(cache))
+        documents = f"{folder}/documents/{i}"
+        tokenize(
+            TokenizeConfig(
+                documents_path=documents, tokenizer_path=tokenizer, output_path=path, validation_fraction=0.2
+            )
+        )
     steps = len(PARTS) * PART_STEPS
     by_name = dict(zip(caches, WEIGHTS, strict=True))
     turned = dict(zip(caches, reversed(WEIGHTS), strict=True))
