@@ -7,6 +7,7 @@ from typing import Any
 
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.lora import LoraSpec
+from marin_assets.stages.train.mixture import Mixture
 from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec
 from marin_assets.stages.train.optimizer import LoopSpec, NamedOptimizerSpec
 from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace
@@ -48,6 +49,8 @@ class TrainLmConfig:
     output_path: str = THIS_OUTPUT_PATH
     train_weights: dict[str, float] | None = versioned(None)
     """Name -> share of the training sequences; None weights each component by its number of tokens."""
+    mixture: Mixture | None = None
+    """In place of `components` and `train_weights`: weights that vary by step, validation-only members, subsets."""
     model: LlamaSpec | ModelSpec | HuggingFaceModel = field(default_factory=LlamaSpec)
     optimizer: OptimizerSpec | NamedOptimizerSpec = field(default_factory=OptimizerSpec)
     loop: LoopSpec | None = None

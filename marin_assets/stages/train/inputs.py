@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.documents.snapshots import is_snapshot, read_unchanged_snapshot
+from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.model import FAMILIES
 from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json
 from marin_resources.storage.paths import join
@@ -18,10 +19,6 @@ from marin_resources.storage.paths import join
 LEDGER = "shard_ledger.json"
 SPLITS = ("train", "validation")
 WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin", ".pt", ".pth", ".gguf")
-
-
-class InputError(ValueError):
-    """Caches, weights and tokenizer do not match."""
 
 
 def expand_snapshots(components: Mapping[str, str]) -> dict[str, str]:
@@ -46,15 +43,23 @@ def check_inputs(
         raise InputError("components is empty, expected at least one name with the path of a tokenized output.")
     if weights is not None:
         _check_weights(components, weights)
-    digest = _digest_of(tokenizer_path)
+    digest = tokenizer_digest(tokenizer_path)
     for name, path in components.items():
         for split in SPLITS:
-            _check_cache(name, join(path, split), digest, tokenizer_path, sequence_length)
+            check_cache(name, join(path, split), digest, tokenizer_path, sequence_length)
+
+
+def tokenizer_digest(tokenizer_path: str) -> str:
+    """Return the SHA-256 of the folder's tokenizer.json, in hex. Raises InputError if it has none."""
+    tokenizer = join(tokenizer_path, "tokenizer.json")
+    if not exists(tokenizer):
+        raise InputError(f"No tokenizer.json exists at {tokenizer_path!r}. Pass the folder of a tokenizer.")
+    return hashlib.sha256(read_bytes(tokenizer)).hexdigest()
 
 
 def check_tokenizer(name: str, path: str, tokenizer_path: str) -> None:
     """Raise InputError unless both caches of a component were tokenized with this tokenizer."""
-    digest = _digest_of(tokenizer_path)
+    digest = tokenizer_digest(tokenizer_path)
     for split in SPLITS:
         _check_digest(name, join(path, split), read_json(join(path, split, LEDGER)), digest, tokenizer_path)
 
@@ -94,14 +99,8 @@ def _check_weights(components: Mapping[str, str], weights: Mapping[str, float]) 
         raise InputError(f"train_weights is {dict(weights)!r}, expected numbers of 0 or more, one of them above 0.")
 
 
-def _digest_of(tokenizer_path: str) -> str:
-    tokenizer = join(tokenizer_path, "tokenizer.json")
-    if not exists(tokenizer):
-        raise InputError(f"No tokenizer.json exists at {tokenizer_path!r}. Pass the folder of a tokenizer.")
-    return hashlib.sha256(read_bytes(tokenizer)).hexdigest()
-
-
-def _check_cache(name: str, path: str, digest: str, tokenizer_path: str, sequence_length: int) -> None:
+def check_cache(name: str, path: str, digest: str, tokenizer_path: str, sequence_length: int) -> None:
+    """Raise InputError unless a cache of at least one sequence is there, tokenized with this tokenizer."""
     if not exists(join(path, LEDGER)):
         raise InputError(f"Component {name!r} has no cache at {path!r}. Pass the output of a tokenized step.")
     ledger = read_json(join(path, LEDGER))

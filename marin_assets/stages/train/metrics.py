@@ -1,6 +1,7 @@
 """The metrics of a training run: one JSON object a step, in a file that a resumed run continues.
 
     {"step": 12, "train/loss": 5.1, "optim/learning_rate": 0.007, "throughput/tokens_per_second": 33000.0, …}
+    {"step": 14, …, "mixture/weight/<member>": 0.3, "mixture/phase": 0}      with a mixture
     {"step": 100, …, "eval/loss": 4.6, "eval/<component>/loss": 4.4}
 
 Names and steps are Levanter's: `step` counts from 0, and checkpoint `step-12` is the state after it. Step -1 is the

@@ -122,3 +122,8 @@ def shape_of(model: Any) -> Shape:
         num_kv_heads=model.num_kv_heads,
         head_dim=head_dim,
     )
+
+
+def sequence_length(config: Any, shape: Shape) -> int:
+    """Tokens of a training sequence, of a TrainLmConfig."""
+    return (config.loop.train_seq_len if config.loop is not None else None) or shape.max_seq_len

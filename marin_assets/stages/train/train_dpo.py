@@ -18,10 +18,10 @@ from typing import Any
 
 from marin_assets.stages.train.adaptation import check_adaptation, check_start
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
-from marin_assets.stages.train.errors import TrainError
+from marin_assets.stages.train.errors import InputError, TrainError
 from marin_assets.stages.train.finished import FinishedRun, result_of
 from marin_assets.stages.train.formats import chat_format, check_preferences
-from marin_assets.stages.train.inputs import InputError, check_tokenizer
+from marin_assets.stages.train.inputs import check_tokenizer
 from marin_assets.stages.train.metrics import UNTRAINED_STEP
 from marin_assets.stages.train.model import Shape
 from marin_assets.stages.train.resumable import run_resumably

@@ -33,7 +33,8 @@ from marin_assets.stages.train.inputs import check_inputs, expand_snapshots
 from marin_assets.stages.train.levanter_fields import check_paths
 from marin_assets.stages.train.lora import LoraSpec
 from marin_assets.stages.train.metrics import UNTRAINED_STEP
-from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, Shape, check_model, shape_of
+from marin_assets.stages.train.mixture_inputs import at_paths, caches_in, checked_mixture, mixture_table
+from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, Shape, check_model, sequence_length, shape_of
 from marin_assets.stages.train.optimizer import NamedOptimizerSpec, check_loop, check_optimizer, sequences_in
 from marin_assets.stages.train.resumable import run_resumably
 from marin_assets.stages.train.start import FromHuggingFace
@@ -73,17 +74,22 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     shape = shape_in(config)
     check_shape(config, shape)
     check_trackers(config.trackers)
-    config = replace(config, components=expand_snapshots(config.components))
     length = sequence_length(config, shape)
-    check_inputs(config.components, config.train_weights, config.tokenizer_path, length)
-    check_formats(config.components, config.chat, length)
+    if config.mixture is not None:
+        config = replace(config, mixture=checked_mixture(config, config.mixture, length))
+    else:
+        config = replace(config, components=expand_snapshots(config.components))
+        check_inputs(config.components, config.train_weights, config.tokenizer_path, length)
+    check_formats(caches_in(config), config.chat, length)
     check_adaptation(config)
     from marin_assets.stages.train.levanter_run.run import run_levanter  # jax and Levanter take 3 s to import
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
 
     # TensorStore reads plain paths only. Caches in another region are copied to this one, within the step's budget.
     config = replace(config, components={name: local_path_of(path) for name, path in config.components.items()})
-    chats = chat_format(config.components)
+    if config.mixture is not None:
+        config = replace(config, mixture=at_paths(config.mixture, local_path_of))
+    chats = chat_format(caches_in(config))
     run = run_resumably(config, run_levanter, family=shape.family, chat_template=chats.template if chats else None)
     return {} if run is None else _result(config, shape, run)
 
@@ -137,24 +143,21 @@ def check_shape(config: TrainLmConfig, shape: Shape) -> None:
         )
 
 
-def sequence_length(config: TrainLmConfig, shape: Shape) -> int:
-    """Tokens of a training sequence."""
-    return (config.loop.train_seq_len if config.loop is not None else None) or shape.max_seq_len
-
-
 def _result(config: TrainLmConfig, shape: Shape, run: FinishedRun) -> dict[str, Any]:
     last = run.first_step + config.num_train_steps
     validation = {row["step"]: row["eval/loss"] for row in run.rows if "eval/loss" in row}
     start, end = validation[UNTRAINED_STEP], validation[last - 1]
     sequences = sequences_in(config.train_batch_size, config.loop, run.first_step, last)
+    length = sequence_length(config, shape)
     return {
         "steps": config.num_train_steps,
         "parameters": run.parameters.total,
         **({"trained_parameters": run.parameters.trained} if config.lora else {}),
         "head_dim": int(shape.head_dim),
-        "tokens_seen": sequences * sequence_length(config, shape),
+        "tokens_seen": sequences * length,
         "loss_start": start,
         "loss_end": end,
         "loss_ratio": end / start,
         **result_of(run),
+        **({} if config.mixture is None else {"mixture": mixture_table(config, config.mixture, length)}),
     }

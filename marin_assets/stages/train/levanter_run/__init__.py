@@ -2,7 +2,8 @@
 
 run            a run of Levanter's: that of `train_lm`, from our config to the exported model
 dpo            that of `train_dpo`, on preferences
-config         our config as Levanter's: its data, model, optimizer and trainer
+config         our config as Levanter's: its model, optimizer and trainer
+data           its data: components by weight, or a mixture
 models         our model specs as Levanter's configs
 optimizers     our specs of optimizer and loop as Levanter's
 overrides      fields of Levanter's config by their dotted paths

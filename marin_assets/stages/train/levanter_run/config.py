@@ -8,18 +8,18 @@ from pathlib import Path
 
 import jmp
 from levanter.callbacks.watch import WatchConfig
-from levanter.data.text import LmDataConfig
 from levanter.distributed import DistributedConfig
 from levanter.main import train_lm
 from levanter.trainer import TrainerConfig
 
 from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.inputs import count_tokens
-from marin_assets.stages.train.levanter_run.chats import component_of, stop_token_ids
+from marin_assets.stages.train.levanter_run.chats import stop_token_ids
 from marin_assets.stages.train.levanter_run.checkpointer import LateCheckpointerConfig
+from marin_assets.stages.train.levanter_run.data import build_data
 from marin_assets.stages.train.levanter_run.models import model_config
 from marin_assets.stages.train.levanter_run.optimizers import apply_loop, optimizer_config
 from marin_assets.stages.train.levanter_run.overrides import apply_overrides
+from marin_assets.stages.train.mixture_inputs import caches_in
 from marin_resources.storage.paths import join
 
 JAX_CONFIG = {
@@ -33,19 +33,10 @@ JAX_CONFIG = {
 
 def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> train_lm.TrainLmConfig:
     """Return Levanter's config. Fields that are not set here keep Levanter's defaults."""
-    weights = config.train_weights or {n: float(count_tokens(p, "train")) for n, p in config.components.items()}
     cache_dir = config.compilation_cache_dir
     built = train_lm.TrainLmConfig(
-        hf_generation_eos_token_ids=stop_token_ids(config.components),
-        data=LmDataConfig(
-            tokenizer=tokenizer,
-            cache_dir=None,
-            auto_build_caches=False,
-            shuffle=True,
-            permutation_type="feistel",
-            components={name: component_of(path, config.chat) for name, path in config.components.items()},
-            train_weights=weights,
-        ),
+        hf_generation_eos_token_ids=stop_token_ids(caches_in(config)),
+        data=build_data(config, tokenizer=tokenizer),
         model=model_config(config.model, tokenizer),
         optimizer=optimizer_config(config.optimizer),
         trainer=TrainerConfig(

@@ -22,6 +22,7 @@ from marin_assets.stages.train.levanter_run.schedule import begin_schedule_at
 from marin_assets.stages.train.levanter_run.start import local_start
 from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, MetricsTrackerConfig
 from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, ParameterCounts, Progress
+from marin_assets.stages.train.mixture_metrics import mixture_metrics
 from marin_assets.stages.train.optimizer import sequences_in
 from marin_assets.stages.train.starting_point import StartingPoint
 from marin_resources.storage.paths import BUCKET_SCHEMES
@@ -89,6 +90,7 @@ def run_main(
         progress,
         finished=resumed_at == config.num_train_steps - 1,
         initial_evaluation_at=initial_evaluation_at,
+        of_step=mixture_metrics(config.mixture),
     )
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
     with logging_preserved(), listings_cache_disabled(), evaluation_on_many_devices(), warnings.catch_warnings():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +46,10 @@ class MetricsTracker(Tracker):
         *,
         finished: bool,
         initial_evaluation_at: int | None = None,
+        of_step: Callable[[int], Mapping[str, float]] = lambda step: {},
     ) -> None:
-        self.metrics, self.progress, self.finished = metrics, progress, finished
+        """`of_step` gives further metrics of a step, which are written with its loss."""
+        self.metrics, self.progress, self.finished, self.of_step = metrics, progress, finished, of_step
         self.initial_evaluation_at = initial_evaluation_at
         self.parameters = self.trained_parameters = 0
         self.latest: dict[str, float] = {}
@@ -61,6 +63,8 @@ class MetricsTracker(Tracker):
             return
         if step == self.initial_evaluation_at and all(name.startswith("eval/") for name in kept):
             step = UNTRAINED_STEP
+        if "train/loss" in kept:
+            kept |= self.of_step(int(step))
         self.metrics.add(int(step), kept)
         shown = {SHOWN.get(name, name): value for name, value in kept.items() if name.startswith(tuple(SHOWN))}
         self.latest = {**self.latest, **shown}  # a new one: another thread may be reading the last

@@ -1,0 +1,41 @@
+"""Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
+and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo.
+
+The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
+"tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
+so an experiment states only its recipe.
+"""
+
+from __future__ import annotations
+
+from marin_assets.defaults.data import (
+    default_download,
+    default_snapshot,
+    default_tokenize,
+    default_tokenize_chats,
+    default_tokenize_preferences,
+)
+from marin_assets.defaults.evaluation import (
+    default_checkpoint_evals,
+    default_eval,
+)
+from marin_assets.defaults.training import (
+    default_anneal,
+    default_dpo,
+    default_sft,
+    default_train,
+)
+
+__all__ = [
+    "default_anneal",
+    "default_checkpoint_evals",
+    "default_download",
+    "default_dpo",
+    "default_eval",
+    "default_sft",
+    "default_snapshot",
+    "default_tokenize",
+    "default_tokenize_chats",
+    "default_tokenize_preferences",
+    "default_train",
+]

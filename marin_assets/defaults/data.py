@@ -1,0 +1,155 @@
+"""Create the steps of data: download, tokenize documents, chats and preferences, snapshots."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from marin_assets.stages.download.files import DownloadFilesConfig, download_files
+from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
+from marin_assets.stages.tokenize.chat.templates import named_template
+from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig, tokenize_chats
+from marin_assets.stages.tokenize.chat.tokenize_preferences import TokenizePreferencesConfig, tokenize_preferences
+from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
+from marin_assets.step.expectation import Expectation
+from marin_assets.step.partitions.reads import partitions_folder
+from marin_assets.step.partitions.sets import Partitions
+from marin_assets.step.step import Step
+from marin_assets.step.values import (
+    InputName,
+    PartitionName,
+    output_path_of,
+    versioned,
+)
+
+
+def default_download(
+    name: str,
+    source: str,
+    *,
+    expected_sha256: Mapping[str, str] | None = None,
+    override_output_path: str | None = None,
+    expectations: Sequence[Expectation] = (),
+    partitions: Partitions | None = None,
+) -> Step:
+    """Return the step "raw/<name>", which copies `source` (an fsspec URL, a glob or a folder), with checksums.
+
+    `source` and `expected_sha256` (file name -> digest) enter the version. The step fails if a file has another digest.
+    With `partitions`, `source` has the key in it: this_partition(form="s3://crawls/{partition}/wet").
+    """
+    config = DownloadFilesConfig(source=source if isinstance(source, PartitionName) else versioned(source))
+    if expected_sha256:
+        config = dataclasses.replace(config, expected_sha256=versioned(dict(expected_sha256)))
+    return Step(
+        name=f"raw/{name}",
+        fn=download_files,
+        config=config,
+        resumable=True,
+        override_output_path=override_output_path,
+        expectations=expectations,
+        partitions=partitions,
+    )
+
+
+def default_tokenize(
+    name: str,
+    dataset: Step | InputName,
+    tokenizer: Step | InputName,
+    *,
+    validation_fraction: float | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "tokenized/<name>": Levanter caches of the documents in `dataset`, split by page.
+
+    It has the partitions of `dataset`, if that is a step with partitions.
+    """
+    config = TokenizeConfig(documents_path=output_path_of(dataset), tokenizer_path=output_path_of(tokenizer))
+    return _tokenized(name, tokenize, config, dataset, validation_fraction, expectations)
+
+
+def default_tokenize_chats(
+    name: str,
+    dataset: Step | InputName,
+    tokenizer: Step | InputName,
+    *,
+    max_seq_len: int,
+    adapter: str = "openai",
+    template: str = "plain",
+    validation_fraction: float | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "tokenized/<name>": Levanter caches of the chats in `dataset`, for default_sft.
+
+    `adapter` is the shape of its rows, `template` the name of a chat template, `max_seq_len` that of the model.
+    """
+    config = TokenizeChatsConfig(
+        chats_path=output_path_of(dataset),
+        tokenizer_path=output_path_of(tokenizer),
+        adapter=versioned(adapter),
+        chat_template=named_template(template),
+        max_seq_len=versioned(max_seq_len),
+    )
+    return _tokenized(name, tokenize_chats, config, dataset, validation_fraction, expectations)
+
+
+def default_tokenize_preferences(
+    name: str,
+    dataset: Step | InputName,
+    tokenizer: Step | InputName,
+    *,
+    max_seq_len: int,
+    adapter: str = "chats",
+    template: str = "plain",
+    validation_fraction: float | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "tokenized/<name>": Levanter caches of the preferences in `dataset`, for default_dpo.
+
+    The arguments are those of `default_tokenize_chats`; the template is that which the model was trained with.
+    """
+    config = TokenizePreferencesConfig(
+        preferences_path=output_path_of(dataset),
+        tokenizer_path=output_path_of(tokenizer),
+        adapter=versioned(adapter),
+        chat_template=named_template(template),
+        max_seq_len=versioned(max_seq_len),
+    )
+    return _tokenized(name, tokenize_preferences, config, dataset, validation_fraction, expectations)
+
+
+def default_snapshot(name: str, of: Step, partitions: Partitions) -> Step:
+    """Return the step "snapshots/<name>": for each of its own keys, the list of the partitions of `of` that were
+    complete when the key was made.
+
+    What reads it has the same `partitions`, such as dynamic("snapshots") or monthly("2026-01-01").
+    """
+    config = TakeSnapshotConfig(partitions_path=partitions_folder(of))
+    return Step(name=f"snapshots/{name}", fn=take_snapshot, config=config, partitions=partitions)
+
+
+def _tokenized(
+    name: str,
+    fn: Callable[[Any], Any],
+    config: TokenizeConfig | TokenizeChatsConfig | TokenizePreferencesConfig,
+    dataset: Step | InputName,
+    validation_fraction: float | None,
+    expectations: Sequence[Expectation],
+) -> Step:
+    if validation_fraction is not None:
+        config = dataclasses.replace(config, validation_fraction=versioned(validation_fraction))
+    return Step(
+        name=f"tokenized/{name}",
+        fn=fn,
+        config=config,
+        extras=("curate", "train"),
+        resumable=True,
+        expectations=expectations,
+        partitions=_partitions_of(dataset),
+    )
+
+
+def _partitions_of(step: Step | InputName) -> Partitions | None:
+    of = step.step if isinstance(step, InputName) else step
+    read_whole = isinstance(step, InputName) and step.key is not None
+    return None if of is None or read_whole else of.partitions

@@ -1,0 +1,93 @@
+"""Create the steps that evaluate a trained model, or a model in training."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from marin_assets.defaults.environment import extras_on
+from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.train.exports import FOLDER as EXPORTS
+from marin_assets.step.expectation import Expectation
+from marin_assets.step.partitions.sets import Partitions
+from marin_assets.step.step import Step
+from marin_assets.step.values import (
+    KEY,
+    InputName,
+    output_path_of,
+    versioned,
+)
+from marin_resources.hardware import Resources, cpu
+
+
+def default_eval(
+    step: Step | InputName,
+    evals: Sequence[str] | None = None,
+    *,
+    held_out: Step | InputName | None = None,
+    include_path: str | None = None,
+    resources: Resources | None = None,
+    max_eval_instances: int | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "evaluation/<its name>": lm-eval results of the model that `step` exports.
+
+    `evals` are names of tasks in lm-eval or in the YAML files below `include_path`; the held-out tasks if None. Raises
+    ValueError for a hardcoded path.
+    """
+    of = step.step if isinstance(step, InputName) else step
+    if of is None:
+        raise ValueError(f"default_eval({step!r}) got a hardcoded path, expected a step that trains. Pass the step.")
+    model = output_path_of(step) if isinstance(step, InputName) and step.name else output_path_of(of, "hf")
+    return Step(
+        name=f"evaluation/{of.name.removeprefix('checkpoints/')}",
+        fn=evaluate_with_lm_eval,
+        config=_lm_eval(model, evals, held_out, include_path, max_eval_instances),
+        resources=resources or cpu(),
+        extras=extras_on(resources, "train", "evaluate"),
+        expectations=expectations,
+    )
+
+
+def default_checkpoint_evals(
+    step: Step,
+    partitions: Partitions,
+    evals: Sequence[str] | None = None,
+    *,
+    held_out: Step | InputName | None = None,
+    include_path: str | None = None,
+    resources: Resources | None = None,
+    max_eval_instances: int | None = None,
+) -> Step:
+    """Return the step "checkpoint_evaluation/<its name>": lm-eval results of each model that `step` exports while it
+    trains, a partition for each.
+
+    `partitions` is a dynamic set, such as dynamic("nano_checkpoints"), to which the sensor `new_checkpoints` adds
+    "step-0000100". The config of `step` has `steps_per_hf_export`. The results do not wait for the training to end.
+    Other arguments are those of `default_eval`.
+    """
+    model = output_path_of(step, f"{EXPORTS}/{KEY}").nonblocking()
+    return Step(
+        name=f"checkpoint_evaluation/{step.name.removeprefix('checkpoints/')}",
+        fn=evaluate_with_lm_eval,
+        config=_lm_eval(model, evals, held_out, include_path, max_eval_instances),
+        resources=resources or cpu(),
+        extras=extras_on(resources, "train", "evaluate"),
+        partitions=partitions,
+    )
+
+
+def _lm_eval(
+    model: InputName,
+    evals: Sequence[str] | None,
+    held_out: Step | InputName | None,
+    include_path: str | None,
+    max_eval_instances: int | None,
+) -> LmEvalConfig:
+    config = LmEvalConfig(
+        model_path=model,
+        held_out_path=output_path_of(held_out) if held_out is not None else None,
+        include_path=include_path,
+        max_eval_instances=versioned(max_eval_instances),
+    )
+    return config if evals is None else dataclasses.replace(config, tasks=versioned(tuple(evals)))
