@@ -9,6 +9,7 @@ from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.formats import metadata_of
 from marin_assets.stages.train.hf_folder import read_hf_config
 from marin_assets.stages.train.lora import check_factors
+from marin_assets.stages.train.mixture_inputs import caches_in
 from marin_assets.stages.train.model import HuggingFaceModel, shape_of
 from marin_assets.stages.train.start import FromHuggingFace
 
@@ -32,7 +33,7 @@ def check_start(start: FromHuggingFace, config: TrainLmConfig) -> None:
     model = config.model
     if isinstance(model, HuggingFaceModel):  # its shape is that of a folder
         return
-    tokens = metadata_of(next(iter(config.components.values()))).get("vocab_size")
+    tokens = metadata_of(next(iter(caches_in(config).values()))).get("vocab_size")
     wanted = {
         "model_type": shape_of(model).family,
         "vocab_size": getattr(model, "vocab_size", None) or tokens,

@@ -13,6 +13,7 @@ from marin_assets.stages.tokenize.chat.templates import TEMPLATES
 from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig, tokenize_chats
 from marin_assets.stages.train.config import LlamaSpec
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
+from marin_assets.stages.train.mixture import Mixture
 from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import ChatSpec, FromHuggingFace, LoraSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
@@ -122,3 +123,21 @@ def test_two_chat_templates_in_one_training_are_a_sentence(
     settings = nano_config(TrainLmConfig, inputs, tmp_path, 1e-3, components=components, chat=ChatSpec())
     with pytest.raises(ValueError, match=r"\['chats', 'other'\] were tokenized with different chat templates"):
         train_lm(settings)
+
+
+@pytest.mark.parametrize(
+    ("chat", "changes", "sentence"),
+    [
+        (None, {}, "Component 'chats' .* has chats, and chat is None"),
+        (ChatSpec(), {"num_layers": 3}, "has num_hidden_layers=2, and the training num_hidden_layers=3"),
+    ],
+)
+def test_of_chats_in_a_mixture(
+    inputs: Any, caches: Any, start_path: str, tmp_path: Path, chat: Any, changes: dict[str, int], sentence: str
+) -> None:
+    members = {"chats": caches.chats_path, "documents": inputs.components["most"]}
+    mixture = Mixture(components=members, weights={"chats": 0.5, "documents": 0.5}, block_size=64)
+    model = LlamaSpec(max_seq_len=64, **changes)
+    start = {"start": FromHuggingFace(path=start_path), "chat": chat, "mixture": mixture, "model": model}
+    with pytest.raises(ValueError, match=sentence):
+        train_lm(nano_config(TrainLmConfig, inputs, tmp_path, 1e-3, components={}, **start))
