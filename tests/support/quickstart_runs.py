@@ -27,6 +27,7 @@ executor_main(steps({scale!r}))
 """
 CONTROL = {".executor_status", ".executor_status.lock", ".executor_info", ".marin", ".stats.json"}
 """Hidden files and folders of an output; Marin's caches have the last one."""
+BY_THE_CLOCK = ("tokens_per_second", "loading_share")
 TRAINED, CHANCE = "checkpoints/", "/d/"
 """Steps that train; in their checkpoints, the folders of files to which TensorStore gives names of chance."""
 
@@ -106,5 +107,5 @@ def results_of(paths: dict[str, str]) -> dict[str, dict[str, Any]]:
         record = read_record(path)
         assert record is not None
         assert record["manifest"] == manifest_of(path).summary()
-        found[name] = {key: value for key, value in record["result"].items() if key != "tokens_per_second"}
+        found[name] = {key: value for key, value in record["result"].items() if key not in BY_THE_CLOCK}
     return found
