@@ -13,10 +13,10 @@ from marin_assets.stages.train.health import TRAINING_CHECKS
 from marin_assets.stages.train.mixture import Mixture, plain_mixture, versioned_mixture
 from marin_assets.stages.train.mixture_checks import check_mixture
 from marin_assets.stages.train.mixture_inputs import check_mixture_in
-from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, sequence_length, shape_of
+from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec
 from marin_assets.stages.train.simple import SimpleTrainConfig, to_train_lm_config
 from marin_assets.stages.train.sizes import require_fit
-from marin_assets.stages.train.start import FromHuggingFace
+from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace
 from marin_assets.stages.train.trackers import env_of
 from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
@@ -202,12 +202,16 @@ def _sets(tokenized: Step | InputName | Mapping[str, Step | InputName] | Mixture
 
 
 def _check_mixture(config: TrainLmConfig, mixture: Mixture) -> None:
-    plain = unwrap_versioned_value(dataclasses.replace(config, components={}, mixture=None))
-    length = None if isinstance(plain.model, HuggingFaceModel) else sequence_length(plain, shape_of(plain.model))
-    check_mixture(
-        plain_mixture(mixture), steps=plain.num_train_steps, batch_size=plain.train_batch_size, sequence_length=length
+    plain = plain_mixture(mixture)
+    steps, batch_size, loop = map(
+        unwrap_versioned_value, (config.num_train_steps, config.train_batch_size, config.loop)
     )
-    check_mixture_in(plain, plain_mixture(mixture))
+    length = loop.train_seq_len if loop is not None else None
+    if length is None and not isinstance(config.model, HuggingFaceModel):  # whose folder may not exist yet
+        length = unwrap_versioned_value(config.model).max_seq_len
+    goes_on = isinstance(config.start, FromCheckpoint) and unwrap_versioned_value(config.start.optimizer_state)
+    check_mixture(plain, steps=steps, batch_size=batch_size, sequence_length=length)
+    check_mixture_in(plain, loop=loop, optimizer_goes_on=goes_on)
 
 
 def _start_from(step: Step | InputName) -> FromHuggingFace:

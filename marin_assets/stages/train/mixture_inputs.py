@@ -15,6 +15,7 @@ from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.inputs import LEDGER, check_cache, count_tokens, expand_snapshots, tokenizer_digest
 from marin_assets.stages.train.mixture import Mixture, drawn_members, expected_draws, phases_of
 from marin_assets.stages.train.mixture_checks import check_mixture
+from marin_assets.stages.train.optimizer import LoopSpec
 from marin_assets.stages.train.start import FromCheckpoint
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
@@ -40,7 +41,8 @@ def checked_mixture(config: TrainLmConfig, mixture: Mixture, length: int) -> Mix
         batch_size=config.train_batch_size,
         sequence_length=length,
     )
-    check_mixture_in(config, mixture)
+    goes_on = isinstance(config.start, FromCheckpoint) and config.start.optimizer_state
+    check_mixture_in(mixture, loop=config.loop, optimizer_goes_on=goes_on)
     mixture = _expanded(mixture)
     digest = tokenizer_digest(config.tokenizer_path)
     drawn = drawn_members(phases_of(mixture.weights))
@@ -111,15 +113,14 @@ def caches_in(config: TrainLmConfig) -> Mapping[str, str]:
     return {name: path for _, name, path in caches_of(config.mixture)}
 
 
-def check_mixture_in(config: TrainLmConfig, mixture: Mixture) -> None:
+def check_mixture_in(mixture: Mixture, *, loop: LoopSpec | None, optimizer_goes_on: bool) -> None:
     """Raise InputError for what does not go with a mixture in one training: its steps are counted otherwise."""
-    if config.loop is not None and config.loop.batch_schedule is not None:
+    if loop is not None and loop.batch_schedule is not None:
         raise InputError(
-            f"The config has a mixture and batch_schedule={config.loop.batch_schedule!r}, expected one of them: phases "
-            "and blocks of a mixture are counted with one train_batch_size. Leave the schedule out."
+            f"The config has a mixture and batch_schedule={loop.batch_schedule!r}, expected one of them: phases and "
+            "blocks of a mixture are counted with one train_batch_size. Leave the schedule out."
         )
-    goes_on = isinstance(config.start, FromCheckpoint) and config.start.optimizer_state
-    if goes_on and len(phases_of(mixture.weights)) > 1:
+    if optimizer_goes_on and len(phases_of(mixture.weights)) > 1:
         raise InputError(
             "The mixture has phases, and the training goes on with the optimizer's state of another one, from whose "
             "first step they would be counted. Give the mixture one set of weights."
