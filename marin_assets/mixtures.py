@@ -26,6 +26,7 @@ from marin_assets.stages.train.mixture import (
     versioned_mixture,
 )
 from marin_assets.stages.train.mixture_checks import check_recipe
+from marin_assets.stages.train.model import ModelSpec, length_before_a_run
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, unwrap_versioned_value, versioned
@@ -175,7 +176,7 @@ def interpolate_mixture_weights(mixture_weights: Sequence[Weights], weights: Seq
 def simulated_epoching_train(
     name: str,
     tokenized: Step | InputName | Mixture,
-    model_config: LlamaSpec,
+    model_config: LlamaSpec | ModelSpec,
     train_config: TrainLmConfig,
     target_budget: int,
     **settings: Any,
@@ -187,10 +188,9 @@ def simulated_epoching_train(
     `default_train`.
     """
     mixture = tokenized if isinstance(tokenized, Mixture) else lm_data_config(tokenized)
-    steps, batch_size, length = (
-        unwrap_versioned_value(value)
-        for value in (train_config.num_train_steps, train_config.train_batch_size, model_config.max_seq_len)
-    )
+    steps, batch_size = map(unwrap_versioned_value, (train_config.num_train_steps, train_config.train_batch_size))
+    length = length_before_a_run(replace(train_config, model=model_config))
+    assert length is not None, "a LlamaSpec or a ModelSpec has its length"
     simulated = replace(
         mixture,
         experiment_budget_tokens=versioned(steps * batch_size * length),

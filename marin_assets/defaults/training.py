@@ -9,11 +9,11 @@ from typing import Any, cast
 from marin_assets.defaults.environment import extras_on
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.formats import ChatSpec
-from marin_assets.stages.train.health import TRAINING_CHECKS
+from marin_assets.stages.train.health import checks_of
 from marin_assets.stages.train.mixture import Mixture, plain_mixture, versioned_mixture
 from marin_assets.stages.train.mixture_checks import check_mixture
 from marin_assets.stages.train.mixture_inputs import check_mixture_in
-from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec
+from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, length_before_a_run
 from marin_assets.stages.train.simple import SimpleTrainConfig, to_train_lm_config
 from marin_assets.stages.train.sizes import require_fit
 from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace
@@ -52,8 +52,9 @@ def default_train(
 
     `train_config` has the number of steps, batch size, optimizer, weights of sets by name and the tokenizer's path. Its
     components, mixture and model are replaced by `tokenized` and `model_config`. A SimpleTrainConfig has Marin's names,
-    and the resources. Its checks are TRAINING_CHECKS, which warn, and `expectations`. Raises TrainError for a model
-    that cannot fit the resources, InputError for a mixture that this training could not draw.
+    and the resources. The checks are those of every training (`health.py`) and `expectations`, which come before them.
+    Raises TrainError for a model that cannot fit the resources, InputError for a mixture that this training could not
+    draw.
     """
     data = _data(tokenized)
     if isinstance(train_config, SimpleTrainConfig):
@@ -77,7 +78,7 @@ def default_train(
         resumable=True,
         tags=tags or {},
         override_output_path=override_output_path,
-        expectations=(*TRAINING_CHECKS, *expectations),
+        expectations=checks_of(expectations),
         partitions=partitions,
     )
 
@@ -182,7 +183,7 @@ def default_dpo(
         resumable=True,
         tags=tags or {},
         override_output_path=override_output_path,
-        expectations=(*TRAINING_CHECKS, *expectations),
+        expectations=checks_of(expectations),
     )
 
 
@@ -206,9 +207,7 @@ def _check_mixture(config: TrainLmConfig, mixture: Mixture) -> None:
     steps, batch_size, loop = map(
         unwrap_versioned_value, (config.num_train_steps, config.train_batch_size, config.loop)
     )
-    length = loop.train_seq_len if loop is not None else None
-    if length is None and not isinstance(config.model, HuggingFaceModel):  # whose folder may not exist yet
-        length = unwrap_versioned_value(config.model).max_seq_len
+    length = length_before_a_run(config)
     goes_on = isinstance(config.start, FromCheckpoint) and unwrap_versioned_value(config.start.optimizer_state)
     check_mixture(plain, steps=steps, batch_size=batch_size, sequence_length=length)
     check_mixture_in(plain, loop=loop, optimizer_goes_on=goes_on)

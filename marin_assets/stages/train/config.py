@@ -56,7 +56,7 @@ class TrainLmConfig:
     loop: LoopSpec | None = None
     """Schedule of batches, average of the weights, z-loss and the like; None: Levanter's defaults."""
     levanter: dict[str, Any] | None = None
-    """Any further field of Levanter's config, by its path: versioned({"trainer.crash_on_inf": False})."""
+    """Any further field of Levanter's config, by its path: versioned({"optimizer.epsilon": 1e-9})."""
     start: FromCheckpoint | FromHuggingFace | None = None
     """What the training goes on from; None: random weights."""
     chat: ChatSpec | None = None

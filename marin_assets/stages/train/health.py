@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from marin_assets.stages.train.metrics import NOT_FINITE, Row
-from marin_assets.step.expectation import expect
+from marin_assets.step.expectation import Expectation, expect
 
 WINDOW, LEAST_WINDOW = 1000, 50
 SPIKE_DEVIATIONS = 7.0
@@ -31,6 +31,13 @@ TRAINING_CHECKS = (
     expect("steps_without_loss", at_most=0, warn=True, description="Steps whose batch had no token in the loss."),
 )
 """Of every training. They warn: an output that is older than a check has no number for it."""
+
+
+def checks_of(expectations: Iterable[Expectation]) -> tuple[Expectation, ...]:
+    """The checks of a training: TRAINING_CHECKS, but for those of a metric in `expectations`, and `expectations`."""
+    own = tuple(expectations)
+    names = {each.name for each in own}
+    return (*(each for each in TRAINING_CHECKS if each.name not in names), *own)
 
 
 def health_of(rows: Sequence[Row]) -> dict[str, float | int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.step.values import versioned
+from marin_assets.step.values import unwrap_versioned_value, versioned
 
 FAMILIES: Mapping[str, str] = {
     "llama": "LlamaForCausalLM",
@@ -122,6 +122,17 @@ def shape_of(model: Any) -> Shape:
         num_kv_heads=model.num_kv_heads,
         head_dim=head_dim,
     )
+
+
+def length_before_a_run(config: Any) -> int | None:
+    """Tokens of a sequence by a TrainLmConfig with versioned fields; None if a folder's config.json has them."""
+    loop = unwrap_versioned_value(config.loop)
+    if loop is not None and loop.train_seq_len is not None:
+        return int(loop.train_seq_len)
+    if isinstance(config.model, HuggingFaceModel):
+        length = unwrap_versioned_value(config.model.max_seq_len)
+        return None if length is None else int(length)
+    return int(unwrap_versioned_value(config.model).max_seq_len)
 
 
 def sequence_length(config: Any, shape: Shape) -> int:

@@ -10,6 +10,7 @@ from marin_assets.stages.train.config import LlamaSpec, TrainLmConfig
 from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec
 from marin_assets.stages.train.optimizer import LoopSpec, NamedOptimizerSpec
 from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace, Start
+from marin_assets.stages.train.trackers import Tracker
 from marin_assets.step.values import ConfigError, versioned
 from marin_resources.hardware import Resources, cpu
 
@@ -69,8 +70,12 @@ class SimpleTrainConfig:
     steps_per_eval: int = 1000
     max_eval_batches: int | None = None
     steps_per_checkpoint: int = 10_000
+    keep_last_checkpoints: int | None = None
+    keep_checkpoints_every: int | None = None
     checkpoint_interval_s: float = 600
     steps_per_hf_export: int | None = None
+    stop_on_nan: bool = True
+    trackers: tuple[Tracker, ...] = ()
     per_device_parallelism: int | None = None
     per_device_eval_parallelism: int | None = None
     initialize_from_checkpoint_path: str | None = None
@@ -81,7 +86,7 @@ class SimpleTrainConfig:
     """Hugging Face folder to go on from."""
     reset_data_loader_on_init: bool = True
     levanter: Mapping[str, Any] = field(default_factory=dict)
-    """Any further field of Levanter's config, by its path: {"trainer.crash_on_inf": False}."""
+    """Any further field of Levanter's config, by its path: {"optimizer.epsilon": 1e-9}."""
 
 
 def to_train_lm_config(
@@ -122,6 +127,10 @@ def to_train_lm_config(
         steps_per_eval=simple.steps_per_eval,
         max_eval_batches=simple.max_eval_batches,
         steps_per_checkpoint=simple.steps_per_checkpoint,
+        keep_last_checkpoints=simple.keep_last_checkpoints,
+        keep_checkpoints_every=simple.keep_checkpoints_every,
+        stop_on_nan=simple.stop_on_nan,
+        trackers=simple.trackers,
         checkpoint_interval_s=simple.checkpoint_interval_s,
         steps_per_hf_export=simple.steps_per_hf_export,
     )
