@@ -14,7 +14,7 @@ from typing import Any
 from marin_assets.defaults import default_train
 from marin_assets.stages.train.config import LlamaSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.mixture import (
+from marin_assets.stages.train.specs.mixture import (
     BlockShuffle,
     Mixture,
     Subset,
@@ -25,8 +25,8 @@ from marin_assets.stages.train.mixture import (
     plain_mixture,
     versioned_mixture,
 )
-from marin_assets.stages.train.mixture_checks import check_recipe
-from marin_assets.stages.train.model import ModelSpec, length_before_a_run
+from marin_assets.stages.train.specs.mixture_checks import check_recipe
+from marin_assets.stages.train.specs.model import ModelSpec, length_before_a_run
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, unwrap_versioned_value, versioned

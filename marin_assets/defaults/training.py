@@ -9,15 +9,15 @@ from typing import Any, cast
 from marin_assets.defaults.environment import extras_on
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.formats import ChatSpec
-from marin_assets.stages.train.health import checks_of
-from marin_assets.stages.train.mixture import Mixture, plain_mixture, versioned_mixture
-from marin_assets.stages.train.mixture_checks import check_mixture
+from marin_assets.stages.train.metrics.health import checks_of
 from marin_assets.stages.train.mixture_inputs import check_mixture_in
-from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, length_before_a_run
 from marin_assets.stages.train.simple import SimpleTrainConfig, to_train_lm_config
 from marin_assets.stages.train.sizes import require_fit
-from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace
-from marin_assets.stages.train.trackers import env_of
+from marin_assets.stages.train.specs.mixture import Mixture, plain_mixture, versioned_mixture
+from marin_assets.stages.train.specs.mixture_checks import check_mixture
+from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec, length_before_a_run
+from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
+from marin_assets.stages.train.specs.trackers import env_of
 from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation

@@ -25,7 +25,7 @@ from typing import Any
 from marin_assets.documents import Document, write_documents
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
-from marin_assets.stages.train.mixture import Mixture
+from marin_assets.stages.train.specs.mixture import Mixture
 from marin_assets.stages.train.train_lm import TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 

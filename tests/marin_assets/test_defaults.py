@@ -19,7 +19,7 @@ from marin_assets.defaults import (
 )
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.formats import ChatSpec
-from marin_assets.stages.train.lora import LoraSpec
+from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
 from marin_assets.step.partitions.sets import dynamic

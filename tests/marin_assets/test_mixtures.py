@@ -20,7 +20,7 @@ from marin_assets.mixtures import (
 )
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.mixture import Mixture, Subset
+from marin_assets.stages.train.specs.mixture import Mixture, Subset
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step

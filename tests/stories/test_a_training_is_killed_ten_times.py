@@ -17,7 +17,7 @@ import pytest
 from marin_assets.documents import Document, write_documents
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
-from marin_assets.stages.train.metrics import read_metrics
+from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.wire.config_json import encode

@@ -19,7 +19,7 @@ from ray_cluster import Cluster
 from running import ROOT, wait_until
 
 from marin_assets.experiments.quickstart import steps
-from marin_assets.stages.train.metrics import read_metrics
+from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_resources.ray_tpu.cluster.local import local_cluster
 from marin_resources.ray_tpu.cluster.local.state import read_cluster, state_folder
 from marin_resources.storage.output.record import read_record

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
-from marin_assets.stages.train.metrics import read_metrics
+from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.wire.config_json import encode
 
 WINDOW = 64
 KILLED = """
 import importlib, json, os, signal, sys
-from marin_assets.stages.train.metrics import MetricsFile
+from marin_assets.stages.train.metrics.metrics import MetricsFile
 from marin_resources.wire.config_json import decode
 
 module, _, name = sys.argv[1].partition(":")

@@ -8,10 +8,10 @@ from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.formats import metadata_of
 from marin_assets.stages.train.hf_folder import read_hf_config
-from marin_assets.stages.train.lora import check_factors
 from marin_assets.stages.train.mixture_inputs import caches_in
-from marin_assets.stages.train.model import HuggingFaceModel, shape_of
-from marin_assets.stages.train.start import FromHuggingFace
+from marin_assets.stages.train.specs.lora import check_factors
+from marin_assets.stages.train.specs.model import HuggingFaceModel, shape_of
+from marin_assets.stages.train.specs.start import FromHuggingFace
 
 
 def check_adaptation(config: TrainLmConfig) -> None:

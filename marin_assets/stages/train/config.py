@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.train.formats import ChatSpec
-from marin_assets.stages.train.lora import LoraSpec
-from marin_assets.stages.train.mixture import Mixture
-from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec
-from marin_assets.stages.train.optimizer import LoopSpec, NamedOptimizerSpec
-from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace
-from marin_assets.stages.train.trackers import Tracker
+from marin_assets.stages.train.specs.lora import LoraSpec
+from marin_assets.stages.train.specs.mixture import Mixture
+from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec
+from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
+from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
+from marin_assets.stages.train.specs.trackers import Tracker
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 
 

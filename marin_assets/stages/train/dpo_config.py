@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.start import FromHuggingFace
+from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.step.values import versioned
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.stages.train.curve import curve_of
-from marin_assets.stages.train.health import health_of
-from marin_assets.stages.train.metrics import ParameterCounts, Row
+from marin_assets.stages.train.metrics.curve import curve_of
+from marin_assets.stages.train.metrics.health import health_of
+from marin_assets.stages.train.metrics.metrics import ParameterCounts, Row
 from marin_assets.stages.train.starting_point import StartingPoint
 
 EXPORT, PLOT, CURVES_PLOT = "hf", "plots/loss.png", "plots/curves.png"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.model import FAMILIES, HuggingFaceModel, Shape
+from marin_assets.stages.train.specs.model import FAMILIES, HuggingFaceModel, Shape
 from marin_resources.storage.files import exists, read_json
 from marin_resources.storage.paths import join
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from marin_assets.documents.snapshots import is_snapshot, read_unchanged_snapshot
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.model import FAMILIES
+from marin_assets.stages.train.specs.model import FAMILIES
 from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json
 from marin_resources.storage.paths import join
 

@@ -13,10 +13,10 @@ from typing import Any
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.inputs import LEDGER, check_cache, count_tokens, expand_snapshots, tokenizer_digest
-from marin_assets.stages.train.mixture import Mixture, drawn_members, expected_draws, phases_of
-from marin_assets.stages.train.mixture_checks import check_mixture
-from marin_assets.stages.train.optimizer import LoopSpec
-from marin_assets.stages.train.start import FromCheckpoint
+from marin_assets.stages.train.specs.mixture import Mixture, drawn_members, expected_draws, phases_of
+from marin_assets.stages.train.specs.mixture_checks import check_mixture
+from marin_assets.stages.train.specs.optimizer import LoopSpec
+from marin_assets.stages.train.specs.start import FromCheckpoint
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from marin_assets.stages.train.presets import LLAMA3_VOCABULARY, PRESETS
 from marin_assets.stages.train.sizes import GB, ModelSize, size_of, smallest_slices
+from marin_assets.stages.train.specs.presets import LLAMA3_VOCABULARY, PRESETS
 from marin_assets.step.values import unwrap_versioned_value
 
 HEAD = (

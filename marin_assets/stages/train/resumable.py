@@ -14,14 +14,15 @@ from dataclasses import replace
 
 from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
 from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.curves_plot import plot_curves
 from marin_assets.stages.train.exports import remove_unfinished_exports
 from marin_assets.stages.train.finished import CURVES_PLOT, PLOT, FinishedRun
 from marin_assets.stages.train.inputs import set_chat_template, stage_tokenizer
-from marin_assets.stages.train.loss_plot import plot_losses
-from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, ParameterCounts, read_metrics
+from marin_assets.stages.train.metrics.curves_plot import plot_curves
+from marin_assets.stages.train.metrics.loss_plot import plot_losses
+from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts, read_metrics
+from marin_assets.stages.train.metrics.tracker_log import TrackerLog
+from marin_assets.stages.train.metrics.trackers import open_trackers
 from marin_assets.stages.train.starting_point import StartingPoint, find_start
-from marin_assets.stages.train.trackers import TrackerLog, open_trackers
 from marin_resources.hosts import host_index
 from marin_resources.storage.paths import join
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.train.config import LlamaSpec, TrainLmConfig
-from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec
-from marin_assets.stages.train.optimizer import LoopSpec, NamedOptimizerSpec
-from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace, Start
-from marin_assets.stages.train.trackers import Tracker
+from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec
+from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
+from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace, Start
+from marin_assets.stages.train.specs.trackers import Tracker
 from marin_assets.step.values import ConfigError, versioned
 from marin_resources.hardware import Resources, cpu
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.model import HuggingFaceModel, shape_of
-from marin_assets.stages.train.optimizer import NamedOptimizerSpec
+from marin_assets.stages.train.specs.model import HuggingFaceModel, shape_of
+from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.accelerators.catalogue import SliceType, find_gpu_type, slice_types
 from marin_resources.hardware import Resources, slice_type

@@ -22,11 +22,11 @@ from marin_assets.stages.train.errors import InputError, TrainError
 from marin_assets.stages.train.finished import FinishedRun, result_of
 from marin_assets.stages.train.formats import chat_format, check_preferences
 from marin_assets.stages.train.inputs import check_tokenizer
-from marin_assets.stages.train.metrics import UNTRAINED_STEP
-from marin_assets.stages.train.model import Shape
+from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
 from marin_assets.stages.train.resumable import run_resumably
-from marin_assets.stages.train.start import FromHuggingFace
-from marin_assets.stages.train.trackers import check_trackers
+from marin_assets.stages.train.specs.model import Shape
+from marin_assets.stages.train.specs.start import FromHuggingFace
+from marin_assets.stages.train.specs.trackers import check_trackers
 from marin_assets.stages.train.train_lm import check_shape, shape_in
 
 KINDS = ("levanter", "jax")

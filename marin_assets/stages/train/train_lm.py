@@ -30,15 +30,22 @@ from marin_assets.stages.train.finished import FinishedRun, result_of
 from marin_assets.stages.train.formats import ChatSpec, chat_format, check_formats
 from marin_assets.stages.train.hf_folder import hf_shape
 from marin_assets.stages.train.inputs import check_inputs, expand_snapshots
-from marin_assets.stages.train.levanter_fields import check_paths
-from marin_assets.stages.train.lora import LoraSpec
-from marin_assets.stages.train.metrics import UNTRAINED_STEP
+from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
 from marin_assets.stages.train.mixture_inputs import at_paths, caches_in, checked_mixture, mixture_table
-from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, Shape, check_model, sequence_length, shape_of
-from marin_assets.stages.train.optimizer import NamedOptimizerSpec, check_loop, check_optimizer, sequences_in
 from marin_assets.stages.train.resumable import run_resumably
-from marin_assets.stages.train.start import FromHuggingFace
-from marin_assets.stages.train.trackers import check_trackers
+from marin_assets.stages.train.specs.levanter_fields import check_paths
+from marin_assets.stages.train.specs.lora import LoraSpec
+from marin_assets.stages.train.specs.model import (
+    HuggingFaceModel,
+    ModelSpec,
+    Shape,
+    check_model,
+    sequence_length,
+    shape_of,
+)
+from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec, check_loop, check_optimizer, sequences_in
+from marin_assets.stages.train.specs.start import FromHuggingFace
+from marin_assets.stages.train.specs.trackers import check_trackers
 
 KINDS = ("levanter", "jax")
 

@@ -21,7 +21,7 @@ from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.exports import export_path, is_complete, mark_complete
 from marin_assets.stages.train.levanter_run.checkpointer import due_now
-from marin_assets.stages.train.metrics import UNTRAINED_STEP
+from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
 from marin_resources.progress import checkpoint_requested, report_resumed, report_step
 from marin_resources.storage.paths import join
 

@@ -20,8 +20,8 @@ from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.inputs import count_tokens
 from marin_assets.stages.train.levanter_run.chats import component_of
-from marin_assets.stages.train.mixture import BlockShuffle, Mixture, Subset, phases_of, sequences_before
 from marin_assets.stages.train.mixture_inputs import has_validation, subset_length
+from marin_assets.stages.train.specs.mixture import BlockShuffle, Mixture, Subset, phases_of, sequences_before
 from marin_resources.storage.paths import join
 
 

@@ -17,8 +17,8 @@ from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.lora import TrainFactors, policy_of
 from marin_assets.stages.train.levanter_run.run import run_main
 from marin_assets.stages.train.levanter_run.start import local_start
-from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, ParameterCounts
-from marin_assets.stages.train.start import FromHuggingFace
+from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts
+from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.starting_point import StartingPoint
 from marin_resources.storage.paths import join
 

@@ -15,8 +15,8 @@ from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.levanter_run.adaptor import add_hooks, evaluate_first
 from marin_assets.stages.train.levanter_run.start import first_model
-from marin_assets.stages.train.lora import LoraSpec
-from marin_assets.stages.train.start import FromHuggingFace
+from marin_assets.stages.train.specs.lora import LoraSpec
+from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_resources.hosts import host_index
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.paths import join

@@ -14,7 +14,7 @@ from levanter.schedule import ScheduleStep
 
 from marin_assets.stages.train.config import OptimizerSpec
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.optimizer import LoopSpec, NamedOptimizerSpec
+from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
 
 
 def optimizer_config(spec: OptimizerSpec | NamedOptimizerSpec) -> OptimizerConfig:

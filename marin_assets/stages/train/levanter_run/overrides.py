@@ -11,7 +11,7 @@ from typing import Any
 import draccus
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.levanter_fields import check_paths
+from marin_assets.stages.train.specs.levanter_fields import check_paths
 
 
 def apply_overrides(config: Any, levanter: Mapping[str, Any] | None) -> None:

@@ -21,9 +21,9 @@ from marin_assets.stages.train.levanter_run.models import require_room_for_token
 from marin_assets.stages.train.levanter_run.schedule import begin_schedule_at
 from marin_assets.stages.train.levanter_run.start import local_start
 from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, MetricsTrackerConfig
-from marin_assets.stages.train.metrics import MetricsFile, NoMetrics, ParameterCounts, Progress
-from marin_assets.stages.train.mixture_metrics import mixture_metrics
-from marin_assets.stages.train.optimizer import sequences_in
+from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts, Progress
+from marin_assets.stages.train.metrics.mixture_weights import mixture_metrics
+from marin_assets.stages.train.specs.optimizer import sequences_in
 from marin_assets.stages.train.starting_point import StartingPoint
 from marin_resources.storage.paths import BUCKET_SCHEMES
 

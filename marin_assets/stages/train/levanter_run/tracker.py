@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from levanter.tracker.tracker import NoopTracker, Tracker, TrackerConfig
 
-from marin_assets.stages.train.metrics import (
+from marin_assets.stages.train.metrics.metrics import (
     TRAIN_ONLY,
     UNTRAINED_STEP,
     MetricsFile,

@@ -13,7 +13,7 @@ from hugging_face_models import FAMILIES, TOKENS, config_of, write_folder
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.hf_folder import hf_shape
-from marin_assets.stages.train.model import HuggingFaceModel, ModelSpec, check_model
+from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec, check_model
 from marin_assets.step.values import unwrap_versioned_value
 
 pytestmark = pytest.mark.filterwarnings("default")  # warnings of Levanter and its dependencies

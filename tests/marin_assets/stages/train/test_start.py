@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.metrics import read_metrics
-from marin_assets.stages.train.model import ModelSpec, model_from_hf
-from marin_assets.stages.train.optimizer import LoopSpec, NamedOptimizerSpec
-from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace, Start
+from marin_assets.stages.train.metrics.metrics import read_metrics
+from marin_assets.stages.train.specs.model import ModelSpec, model_from_hf
+from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
+from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace, Start
 from marin_assets.stages.train.starting_point import StartingPoint, find_start
 from marin_assets.stages.train.train_lm import LlamaSpec, OptimizerSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
@@ -36,7 +36,7 @@ PEAK = 1e-3
 LINEAR = OptimizerSpec(learning_rate=PEAK, warmup=0.0, lr_schedule="linear", min_lr_ratio=0.0)
 KILLED = """
 import json, os, signal, sys
-from marin_assets.stages.train.metrics import MetricsFile
+from marin_assets.stages.train.metrics.metrics import MetricsFile
 from marin_assets.stages.train.train_lm import train_lm
 from marin_resources.wire.config_json import decode
 

@@ -14,8 +14,8 @@ import fsspec
 import object_stores
 import pytest
 
-from marin_assets.stages.train.metrics import read_metrics
-from marin_assets.stages.train.start import FromCheckpoint, FromHuggingFace
+from marin_assets.stages.train.metrics.metrics import read_metrics
+from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import read_bytes, remove, stored_files, write_bytes
@@ -30,7 +30,7 @@ TINY = LlamaSpec(max_seq_len=32, hidden_dim=32, intermediate_dim=64, num_layers=
 
 KILLED = f"""
 import json, os, signal, sys
-from marin_assets.stages.train.metrics import MetricsFile
+from marin_assets.stages.train.metrics.metrics import MetricsFile
 from marin_assets.stages.train.train_lm import train_lm
 from marin_resources.wire.config_json import decode
 

@@ -18,7 +18,7 @@ import pytest
 
 from marin_assets.stages.train.checkpoints import last_checkpoint_step
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.metrics import read_metrics
+from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainError, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.wire.config_json import decode, encode

@@ -17,7 +17,7 @@ from ray_cluster import Cluster
 from running import wait_until
 from submitted_jobs import Submitted, submit
 
-from marin_assets.stages.train.metrics import read_metrics
+from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.hardware import tpu

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from running import wait_until
 
-from marin_assets.stages.train.metrics import read_metrics
+from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.hosts import ACCELERATOR, COORDINATOR, COUNT, INDEX

@@ -10,9 +10,9 @@ import pytest
 from nano_training import kill_at, losses_of, nano_config, weights_of
 
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
-from marin_assets.stages.train.lora import LoraSpec
-from marin_assets.stages.train.metrics import read_metrics
-from marin_assets.stages.train.start import FromHuggingFace
+from marin_assets.stages.train.metrics.metrics import read_metrics
+from marin_assets.stages.train.specs.lora import LoraSpec
+from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.train_dpo import train_dpo
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]  # warnings of Levanter and its dependencies

@@ -13,7 +13,7 @@ from marin_assets.stages.tokenize.chat.templates import TEMPLATES
 from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig, tokenize_chats
 from marin_assets.stages.train.config import LlamaSpec
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
-from marin_assets.stages.train.mixture import Mixture
+from marin_assets.stages.train.specs.mixture import Mixture
 from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import ChatSpec, FromHuggingFace, LoraSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value

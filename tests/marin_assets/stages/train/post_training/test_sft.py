@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from nano_training import answers_of, kill_at, losses_of, nano_config, weights_of
 
-from marin_assets.stages.train.metrics import read_metrics
+from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.train_lm import ChatSpec, FromHuggingFace, TrainLmConfig, train_lm
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]  # warnings of Levanter and its dependencies

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.mixture import (
+from marin_assets.stages.train.specs.mixture import (
     MAX_BLOCK_SIZE,
     BlockShuffle,
     Mixture,

@@ -11,11 +11,11 @@ import pytest
 from marin_assets.defaults import default_anneal, default_train
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.metrics import read_metrics
-from marin_assets.stages.train.model import HuggingFaceModel
-from marin_assets.stages.train.optimizer import KINDS, LoopSpec, NamedOptimizerSpec, sequences_in
+from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.simple import SimpleTrainConfig
-from marin_assets.stages.train.start import FromCheckpoint
+from marin_assets.stages.train.specs.model import HuggingFaceModel
+from marin_assets.stages.train.specs.optimizer import KINDS, LoopSpec, NamedOptimizerSpec, sequences_in
+from marin_assets.stages.train.specs.start import FromCheckpoint
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from marin_assets.stages.train import trackers
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.metrics import MetricsFile
-from marin_assets.stages.train.trackers import API_KEY, TensorBoard, Wandb, check_trackers, env_of, open_trackers
+from marin_assets.stages.train.metrics import wandb_run
+from marin_assets.stages.train.metrics.metrics import MetricsFile
+from marin_assets.stages.train.metrics.trackers import open_trackers
+from marin_assets.stages.train.specs.trackers import API_KEY, TensorBoard, Wandb, check_trackers, env_of
 from marin_resources.storage.files import list_files, read_bytes
 from marin_resources.storage.paths import join
 
@@ -38,13 +39,14 @@ def test_an_attempt_that_resumes_leaves_each_step_once_in_tensorboard(any_prefix
 @pytest.mark.long
 def test_an_offline_run_is_below_the_output_for_wandb_to_sync(tmp_path: Path) -> None:
     output = str(tmp_path / "checkpoints/nano-1")
-    metrics = MetricsFile(join(output, "metrics.jsonl"))
-    [log] = open_trackers([Wandb(project="nano", mode="offline")], output, [])
-    metrics.followers.append(log)
-    for step in range(3):
-        metrics.add(step, {"train/loss": 10.0 - step})
-        metrics.add(step, {"optim/learning_rate": 0.5})
-    metrics.close()
+    for keep_up_to, steps in ((None, range(2)), (0, range(1, 3))):  # the second attempt resumes after step 0
+        metrics = MetricsFile(join(output, "metrics.jsonl"), keep_up_to=keep_up_to)
+        [log] = open_trackers([Wandb(project="nano", mode="offline")], output, metrics.rows)
+        metrics.followers.append(log)
+        for step in steps:
+            metrics.add(step, {"train/loss": 10.0 - step})
+            metrics.add(step, {"optim/learning_rate": 0.5})
+        metrics.close()
     assert log.link == ("wandb", f"wandb sync {output}/wandb/offline-run-*")
     [file] = Path(output).glob("wandb/offline-run-*/run-nano-1-*.wandb")
     assert history_in(file) == [
@@ -69,7 +71,7 @@ def test_a_service_that_does_not_answer_keeps_no_training_from_its_work(
 ) -> None:
     monkeypatch.setenv(API_KEY, "a" * 40)
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
-    monkeypatch.setattr(trackers, "INIT_TIMEOUT_S", 3)
+    monkeypatch.setattr(wandb_run, "INIT_TIMEOUT_S", 3)
     with caplog.at_level(logging.WARNING):
         [log] = open_trackers([Wandb(project="nano")], str(tmp_path / "nano-3"), [])
     log.add(0, {"train/loss": 1.0})

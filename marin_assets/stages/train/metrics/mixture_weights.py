@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from marin_assets.stages.train.mixture import Mixture, drawn_members, phase_at, phases_of
+from marin_assets.stages.train.specs.mixture import Mixture, drawn_members, phase_at, phases_of
 
 
 def mixture_metrics(mixture: Mixture | None) -> Callable[[int], Mapping[str, float]]:

@@ -9,7 +9,7 @@ import statistics
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from marin_assets.stages.train.metrics import NOT_FINITE, Row
+from marin_assets.stages.train.metrics.metrics import NOT_FINITE, Row
 from marin_assets.step.expectation import Expectation, expect
 
 WINDOW, LEAST_WINDOW = 1000, 50

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Mapping
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.model import ModelSpec
+from marin_assets.stages.train.specs.model import ModelSpec
 from marin_assets.step.values import versioned
 
 LLAMA3_VOCABULARY = 128_256

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from marin_assets.stages.train.metrics import Row
+from marin_assets.stages.train.metrics.metrics import Row
 from marin_resources.storage.files import write_bytes
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from marin_assets.stages.train.health import TRAINING_CHECKS, count_spikes, health_of
+from marin_assets.stages.train.metrics.health import TRAINING_CHECKS, count_spikes, health_of
 
 FINE = {"throughput/loading_time": 0.01, "throughput/duration": 1.0}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from marin_assets.stages.train.loss_plot import plot_losses
-from marin_assets.stages.train.metrics import MetricsFile, Progress, numbers_to_keep, read_metrics
+from marin_assets.stages.train.metrics.loss_plot import plot_losses
+from marin_assets.stages.train.metrics.metrics import MetricsFile, Progress, numbers_to_keep, read_metrics
 
 
 def write(path: Path, steps: range) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.mixture import (
+from marin_assets.stages.train.metrics.mixture_weights import mixture_metrics
+from marin_assets.stages.train.specs.mixture import (
     BlockShuffle,
     Mixture,
     Subset,
@@ -20,8 +21,7 @@ from marin_assets.stages.train.mixture import (
     sequences_in_a_block,
     versioned_mixture,
 )
-from marin_assets.stages.train.mixture_checks import check_mixture
-from marin_assets.stages.train.mixture_metrics import mixture_metrics
+from marin_assets.stages.train.specs.mixture_checks import check_mixture
 from marin_assets.stages.train.train_lm import train_lm
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step

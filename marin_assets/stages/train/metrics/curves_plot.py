@@ -10,8 +10,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from marin_assets.stages.train.loss_plot import series
-from marin_assets.stages.train.metrics import Row
+from marin_assets.stages.train.metrics.loss_plot import series
+from marin_assets.stages.train.metrics.metrics import Row
 from marin_resources.storage.files import write_bytes
 
 PANELS = {

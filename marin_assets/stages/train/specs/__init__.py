@@ -1,0 +1,12 @@
+"""The parts of a training's config, and their checks, which read no file. May import `errors` and `marin_assets.step`.
+
+model          shapes of models, of all families, and of a folder's
+presets        models by name, from nano to 70 B
+mixture        which caches are trained on, in which shares at which step
+mixture_checks what of a mixture Levanter only warns about, or passes over
+optimizer      optimizers by name, the schedule of the learning rate, the rest of the loop
+start          what the training goes on from
+lora           small factors beside the weights
+trackers       where the metrics go besides metrics.jsonl
+levanter_fields   the fields of Levanter's config that the training sets itself
+"""
