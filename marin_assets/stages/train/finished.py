@@ -40,14 +40,15 @@ class FinishedRun:
 
 
 def result_of(run: FinishedRun) -> dict[str, Any]:
-    """Return tokens_per_second (median over the steps), train_loss_end (mean of the last 10 steps), CURVES (means over
-    40 equal parts of the steps), model_path, plots, links (of the trackers), flops (of the whole training, by
-    Levanter's count of the model), mfu (median share of the devices' peak, where that is known), the numbers of
-    `health_of`, resumed_from_step, and with a start started_from (path, step, optimizer_state).
+    """Return tokens_per_second (median over the steps), train_loss_end (mean of the last 10 losses that are finite, or
+    None), CURVES (means over 40 equal parts of the steps), model_path, plots, links (of the trackers), flops (of the
+    whole training, by Levanter's count of the model), mfu (median share of the devices' peak, where that is known), the
+    numbers of `health_of`, resumed_from_step, and with a start started_from (path, step, optimizer_state).
     """
+    losses = _values(run.rows, "train/loss")
     return {
         "tokens_per_second": statistics.median(_values(run.rows, "throughput/tokens_per_second")),
-        "train_loss_end": statistics.fmean(_values(run.rows, "train/loss")[-LAST_STEPS:]),
+        "train_loss_end": statistics.fmean(losses[-LAST_STEPS:]) if losses else None,
         **{name: curve_of(_values(run.rows, metric)) for name, metric in CURVES.items()},
         "model_path": EXPORT,
         "plots": [PLOT, CURVES_PLOT],

@@ -92,7 +92,9 @@ def _check(config: TrainDpoConfig, shape: Shape) -> None:
 
 def _result(config: TrainDpoConfig, name: str, run: FinishedRun) -> dict[str, Any]:
     validation = {row["step"]: row for row in run.rows if f"eval/{name}/loss" in row}
-    start, end = validation[UNTRAINED_STEP], validation[config.num_train_steps - 1]
+    start = validation[UNTRAINED_STEP]
+    end = validation.get(config.num_train_steps - 1, {})  # empty: it was not finite, with stop_on_nan=False
+    chosen, rejected = (end.get(f"eval/{name}/dpo_{side}_reward") for side in ("chosen", "rejected"))
     of = f"eval/{name}"
     return {
         "steps": config.num_train_steps,
@@ -100,9 +102,9 @@ def _result(config: TrainDpoConfig, name: str, run: FinishedRun) -> dict[str, An
         "trained_parameters": run.parameters.trained,
         "pairs_seen": config.num_train_steps * config.train_batch_size,
         "loss_start": start[f"{of}/loss"],
-        "loss_end": end[f"{of}/loss"],
+        "loss_end": end.get(f"{of}/loss"),
         "accuracy_start": start[f"{of}/dpo_accuracy"],
-        "accuracy_end": end[f"{of}/dpo_accuracy"],
-        "margin_end": end[f"{of}/dpo_chosen_reward"] - end[f"{of}/dpo_rejected_reward"],
+        "accuracy_end": end.get(f"{of}/dpo_accuracy"),
+        "margin_end": None if chosen is None or rejected is None else chosen - rejected,
         **result_of(run),
     }

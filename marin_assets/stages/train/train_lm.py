@@ -153,7 +153,7 @@ def check_shape(config: TrainLmConfig, shape: Shape) -> None:
 def _result(config: TrainLmConfig, shape: Shape, run: FinishedRun) -> dict[str, Any]:
     last = run.first_step + config.num_train_steps
     validation = {row["step"]: row["eval/loss"] for row in run.rows if "eval/loss" in row}
-    start, end = validation[UNTRAINED_STEP], validation[last - 1]
+    start, end = validation[UNTRAINED_STEP], validation.get(last - 1)  # None: it was not finite, with stop_on_nan=False
     sequences = sequences_in(config.train_batch_size, config.loop, run.first_step, last)
     length = sequence_length(config, shape)
     return {
@@ -164,7 +164,7 @@ def _result(config: TrainLmConfig, shape: Shape, run: FinishedRun) -> dict[str, 
         "tokens_seen": sequences * length,
         "loss_start": start,
         "loss_end": end,
-        "loss_ratio": end / start,
+        "loss_ratio": None if end is None else end / start,
         **result_of(run),
         **({} if config.mixture is None else {"mixture": mixture_table(config, config.mixture, length)}),
     }

@@ -19,7 +19,7 @@ import pytest
 from marin_assets.stages.train.checkpoints import last_checkpoint_step
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.metrics.metrics import read_metrics
-from marin_assets.stages.train.train_lm import LlamaSpec, TrainError, TrainLmConfig, train_lm
+from marin_assets.stages.train.train_lm import LlamaSpec, OptimizerSpec, TrainError, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.wire.config_json import decode, encode
 
@@ -170,6 +170,20 @@ def test_a_killed_run_resumes_from_its_checkpoint_to_the_same_weights_without_ne
     assert {name: resumed[name] for name in same} == {name: straight[name] for name in same}
     assert weights_of(tmp_path / "killed") == weights_of(tmp_path / "straight")
     assert losses_of(tmp_path / "killed") == losses_of(tmp_path / "straight")
+
+
+@pytest.mark.long
+def test_a_model_that_diverges_ends_in_a_sentence_and_is_not_exported(inputs: Any, tmp_path: Path) -> None:
+    diverging = OptimizerSpec(learning_rate=1e30, warmup=0.0)
+    with pytest.raises(
+        TrainError, match=r"The loss is (nan|inf) at step \d+ of 12, .* diverged at learning_rate=1e\+30"
+    ):
+        train_lm(config_of(inputs, tmp_path, optimizer=diverging))
+    assert not (tmp_path / "hf").exists()
+    trained_on = train_lm(config_of(inputs, tmp_path / "on", optimizer=diverging, stop_on_nan=False))
+    assert trained_on["nonfinite_losses"] > 0
+    assert (trained_on["loss_end"], trained_on["loss_ratio"]) == (None, None)
+    assert json.loads(json.dumps(trained_on, allow_nan=False)) == trained_on
 
 
 def run(config: TrainLmConfig) -> dict[str, Any]:
