@@ -11,6 +11,7 @@ import jax
 from levanter.tracker.tracker import NoopTracker, Tracker, TrackerConfig
 
 from marin_assets.stages.train.metrics.metrics import (
+    TIMES,
     TRAIN_ONLY,
     UNTRAINED_STEP,
     MetricsFile,
@@ -53,6 +54,8 @@ class MetricsTracker(Tracker):
         self.initial_evaluation_at = initial_evaluation_at
         self.parameters = self.trained_parameters = 0
         self.latest: dict[str, float] = {}
+        self.row_of: int | None = None
+        """The step of the last row."""
 
     def log(self, metrics: Mapping[str, Any], *, step: int | None, commit: bool | None = None) -> None:
         kept = numbers_to_keep(metrics)
@@ -63,8 +66,11 @@ class MetricsTracker(Tracker):
             return
         if step == self.initial_evaluation_at and all(name.startswith("eval/") for name in kept):
             step = UNTRAINED_STEP
+        if kept.keys() <= TIMES and step != self.row_of:
+            return
         if "train/loss" in kept:
             kept |= self.of_step(int(step))
+        self.row_of = step
         self.metrics.add(int(step), kept)
         shown = {SHOWN.get(name, name): value for name, value in kept.items() if name.startswith(tuple(SHOWN))}
         self.latest = {**self.latest, **shown}  # a new one: another thread may be reading the last

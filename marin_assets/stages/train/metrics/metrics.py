@@ -5,7 +5,7 @@
     {"step": 100, …, "eval/loss": 4.6, "eval/<component>/loss": 4.4}
 
 Names and steps are Levanter's: `step` counts from 0, and checkpoint `step-12` is the state after it. Step -1 is the
-untrained model. Levanter logs no loss for steps 0 and 1, times alone. A step has at most one row, even after a kill.
+untrained model. Levanter logs no loss for steps 0 and 1. A step has at most one row, even after a kill.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ KEPT = (
     "throughput/mfu",
 )
 TRAIN_ONLY = ("train/", "throughput/", "grad/", "not_finite/")
+TIMES = frozenset({"throughput/loading_time", "throughput/hook_time"})
+"""Logged after the loss of their step. They begin no row: Levanter logs them for steps 0 and 1 too."""
 NOT_FINITE = "not_finite/"
 """Before the name of a metric that was NaN or infinite, which JSON cannot hold: its row has 1 there."""
 UPLOAD_EVERY_S = 60
