@@ -192,30 +192,29 @@ def test_the_longest_chain_that_we_allow_is_one_that_dagster_takes() -> None:
     assert len(definitions.resolve_job_def("job").nodes_in_topological_order) == MAX_CHAIN
 
 
-MOST = 0.65
+MOST = 0.75
 LOADING = """
-import sys, time
-began = time.process_time()
+import sys
+calls = 0
+def count(frame, event, arg):
+    global calls
+    calls += event in ("call", "c_call")
+sys.setprofile(count)
 import dagster
-of_dagster = time.process_time() - began
+of_dagster = calls
 import marin_assets.definitions
-print((time.process_time() - began - of_dagster) / of_dagster, *sys.modules)
+sys.setprofile(None)
+print((calls - of_dagster) / of_dagster, *sys.modules)
 """
 
 
 def test_the_code_location_loads_faster_than_dagster_itself_and_nothing_heavy(tmp_path: Path) -> None:
-    """It takes half of Dagster's time, on fast and on slow machines: 0.4 s of 0.8 s."""
-    ratios, loaded = [], set()
-    for _ in range(3):
-        done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, cwd=tmp_path)
-        first, *modules = done.stdout.split()
-        ratios.append(float(first))
-        loaded.update(modules)
-        if min(ratios) < MOST:
-            break
+    """It makes 0.62 of the calls of functions of Dagster's import. Times of one second vary twofold; calls do not."""
+    done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, cwd=tmp_path)
+    ratio, *modules = done.stdout.split()
     heavy = {"ray", "jax", "numpy", "pandas", "pyarrow", "levanter", "transformers", "torch", "datasets", "lm_eval"}
-    assert not heavy & loaded
-    assert min(ratios) < MOST
+    assert not heavy & set(modules)
+    assert float(ratio) < MOST
 
 
 def test_an_experiment_that_does_not_import_leaves_the_others(
