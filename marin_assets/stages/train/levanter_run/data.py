@@ -20,6 +20,7 @@ from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.inputs import count_tokens
 from marin_assets.stages.train.levanter_run.chats import component_of
+from marin_assets.stages.train.levanter_run.sequences import SequenceData
 from marin_assets.stages.train.mixture_inputs import has_validation, subset_length
 from marin_assets.stages.train.specs.mixture import BlockShuffle, Mixture, Subset, phases_of, sequences_before
 from marin_resources.storage.paths import join
@@ -29,7 +30,7 @@ def build_data(config: TrainLmConfig, *, tokenizer: str) -> LmDataConfig:
     """Return Levanter's config of the data. Without weights a component counts by its tokens."""
     if config.mixture is not None:
         return _mixture(config, config.mixture, tokenizer)
-    return LmDataConfig(
+    return SequenceData(
         tokenizer=tokenizer,
         cache_dir=None,
         auto_build_caches=False,
@@ -42,7 +43,7 @@ def build_data(config: TrainLmConfig, *, tokenizer: str) -> LmDataConfig:
 
 
 @dataclass(frozen=True)
-class MixtureData(LmDataConfig):
+class MixtureData(SequenceData):
     """Levanter's mixture, with subsets of its members, and long enough for the training."""
 
     subsets: Mapping[str, Subset] | None = None
