@@ -38,7 +38,13 @@ def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:
         name=op_name(node.name),
         # an output with a type, not a bare spec, so that the IO manager gets the value to confirm
         outs={"observed": dg.AssetOut.from_spec(spec.replace_attributes(deps=[]), dagster_type=kind)},
-        deps=spec.deps,
+        # Dagster makes names of inputs from keys, and takes no "=" or "," in them
+        ins={
+            op_name(dep.asset_key.to_user_string()): dg.AssetIn(
+                dep.asset_key, partition_mapping=dep.partition_mapping, dagster_type=dg.Nothing
+            )
+            for dep in spec.deps
+        },
         check_specs=check_specs(node.step, spec.key),
         partitions_def=spec.partitions_def,
         backfill_policy=_backfill_policy(node.step),

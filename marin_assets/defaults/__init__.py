@@ -1,5 +1,5 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
-and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo.
+and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -14,11 +14,15 @@ from marin_assets.defaults.data import (
     default_tokenize,
     default_tokenize_chats,
     default_tokenize_preferences,
+    default_tokenizer,
 )
 from marin_assets.defaults.evaluation import (
     default_checkpoint_evals,
     default_eval,
 )
+from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
+from marin_assets.defaults.report import default_report
+from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
 from marin_assets.defaults.training import (
     default_anneal,
     default_dpo,
@@ -27,15 +31,23 @@ from marin_assets.defaults.training import (
 )
 
 __all__ = [
+    "GridPoint",
+    "PythonText",
     "default_anneal",
     "default_checkpoint_evals",
+    "default_comparison",
+    "default_docstring_chats",
     "default_download",
     "default_dpo",
     "default_eval",
+    "default_python_text",
+    "default_report",
     "default_sft",
     "default_snapshot",
     "default_tokenize",
     "default_tokenize_chats",
     "default_tokenize_preferences",
+    "default_tokenizer",
     "default_train",
+    "grid",
 ]

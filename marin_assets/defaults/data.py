@@ -12,7 +12,8 @@ from marin_assets.stages.tokenize.chat.templates import named_template
 from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig, tokenize_chats
 from marin_assets.stages.tokenize.chat.tokenize_preferences import TokenizePreferencesConfig, tokenize_preferences
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
-from marin_assets.step.expectation import Expectation
+from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
+from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.partitions.reads import partitions_folder
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
@@ -66,6 +67,23 @@ def default_tokenize(
     """
     config = TokenizeConfig(documents_path=output_path_of(dataset), tokenizer_path=output_path_of(tokenizer))
     return _tokenized(name, tokenize, config, dataset, validation_fraction, expectations)
+
+
+def default_tokenizer(
+    name: str, documents: Step | InputName, *, vocab_size: int, validation_fraction: float = 0.05
+) -> Step:
+    """Return the step "tokenizers/<name>": a byte-level BPE, trained on what is not held out of the documents."""
+    return Step(
+        name=f"tokenizers/{name}",
+        fn=train_tokenizer,
+        config=TrainTokenizerConfig(
+            documents_path=output_path_of(documents),
+            vocab_size=versioned(vocab_size),
+            validation_fraction=versioned(validation_fraction),
+        ),
+        extras=("curate",),
+        expectations=[expect("roundtrip_failures", at_most=0)],
+    )
 
 
 def default_tokenize_chats(

@@ -16,6 +16,7 @@ from marin_assets.stages.train.sizes import require_fit
 from marin_assets.stages.train.specs.mixture import Mixture, plain_mixture, versioned_mixture
 from marin_assets.stages.train.specs.mixture_checks import check_mixture
 from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec, length_before_a_run
+from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec, check_loop, check_optimizer
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
 from marin_assets.stages.train.specs.trackers import env_of
 from marin_assets.stages.train.train_dpo import train_dpo
@@ -53,8 +54,8 @@ def default_train(
     `train_config` has the number of steps, batch size, optimizer, weights of sets by name and the tokenizer's path. Its
     components, mixture and model are replaced by `tokenized` and `model_config`. A SimpleTrainConfig has Marin's names,
     and the resources. The checks are those of every training (`health.py`) and `expectations`, which come before them.
-    Raises TrainError for a model that cannot fit the resources, InputError for a mixture that this training could not
-    draw.
+    Raises TrainError for an optimizer or a schedule that does not work and for a model that cannot fit the resources,
+    InputError for a mixture that this training could not draw.
     """
     data = _data(tokenized)
     if isinstance(train_config, SimpleTrainConfig):
@@ -65,6 +66,7 @@ def default_train(
         levanter = None if train_config.levanter is None else ensure_versioned(train_config.levanter)
         config = dataclasses.replace(train_config, model=model_config, levanter=levanter)
     config = dataclasses.replace(config, **data)
+    _check_settings(config)
     if isinstance(tokenized, Mixture):
         _check_mixture(config, tokenized)
     require_fit(config, resources, f"checkpoints/{name}")
@@ -120,7 +122,7 @@ def default_sft(
     name: str,
     chats: Step | InputName | Mapping[str, Step | InputName] | Mixture,
     start: Step | InputName,
-    model_config: LlamaSpec,
+    model_config: LlamaSpec | ModelSpec,
     train_config: TrainLmConfig,
     *,
     resources: Resources | None = None,
@@ -152,7 +154,7 @@ def default_dpo(
     name: str,
     preferences: Step | InputName,
     start: Step | InputName,
-    model_config: LlamaSpec,
+    model_config: LlamaSpec | ModelSpec,
     train_config: TrainDpoConfig,
     *,
     reference: Step | InputName | None = None,
@@ -200,6 +202,15 @@ def _sets(tokenized: Step | InputName | Mapping[str, Step | InputName] | Mixture
         parts = (member if isinstance(member, Mapping) else {"": member} for member in tokenized.components.values())
         return {f"{number}/{key}": path for number, part in enumerate(parts) for key, path in part.items()}
     return tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
+
+
+def _check_settings(config: TrainLmConfig) -> None:
+    """What a run would refuse at its start is refused here, before the data are made for it."""
+    optimizer, loop = unwrap_versioned_value(config.optimizer), unwrap_versioned_value(config.loop)
+    if isinstance(optimizer, NamedOptimizerSpec):
+        check_optimizer(optimizer)
+    if loop is not None:
+        check_loop(loop)
 
 
 def _check_mixture(config: TrainLmConfig, mixture: Mixture) -> None:

@@ -35,17 +35,34 @@ def load_experiments() -> Experiments:
     """Every experiment that imports, and whose steps do not clash with those of the experiments before it."""
     loaded: dict[str, tuple[Step, ...]] = {}
     left_out: dict[str, str] = {}
-    folder = importlib.import_module(FOLDER)
-    for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda module: module.name):
+    for name in experiment_names():
         try:
-            steps = _load(module.name)
-            validate(build_graph([step for others in loaded.values() for step in others] + list(steps)))
+            loaded[name] = _load(name)
         except Exception as error:  # one broken file must not take the others away
-            left_out[module.name] = f"Experiment {module.name!r} is left out: {type(error).__name__}: {error}"
-            log.warning(left_out[module.name])
-            continue
-        loaded[module.name] = steps
-    return Experiments(loaded, left_out)
+            _leave_out(name, error, left_out)
+    if not _clash(loaded):
+        return Experiments(loaded, left_out)
+    agreed: dict[str, tuple[Step, ...]] = {}
+    for name, steps in loaded.items():  # one by one, to find the one that clashes
+        if clash := _clash({**agreed, name: steps}):
+            _leave_out(name, clash, left_out)
+        else:
+            agreed[name] = steps
+    return Experiments(agreed, dict(sorted(left_out.items())))
+
+
+def _clash(loaded: Mapping[str, tuple[Step, ...]]) -> Exception | None:
+    """What is wrong with the steps of all of them, if anything is."""
+    try:
+        validate(build_graph([step for steps in loaded.values() for step in steps]))
+    except Exception as error:  # of an experiment's own making
+        return error
+    return None
+
+
+def _leave_out(name: str, error: Exception, left_out: dict[str, str]) -> None:
+    left_out[name] = f"Experiment {name!r} is left out: {type(error).__name__}: {error}"
+    log.warning(left_out[name])
 
 
 def experiment_names() -> list[str]:

@@ -43,7 +43,7 @@ class CausalSequences(CausalLmDataset):
         tokens = np.stack([item["input_ids"] for item in items])
         weight = np.ones(tokens.shape[1], np.float32)
         weight[-1] = 0
-        if structure.num_leaves == 2:  # documents are not told apart
+        if not self.block_cross_document_attention or self.eos_id is None:
             return [jax.tree.unflatten(structure, [row, weight]) for row in tokens]
         begins = np.zeros(tokens.shape, bool)
         begins[:, 1:] = tokens[:, :-1] == self.eos_id
@@ -75,12 +75,14 @@ class NamedSequences(NamedLmDataset):
     def _named(self, example: GrugLmExample) -> LmExample:
         leaves, structure = jax.tree.flatten(example)
         if structure not in self._named_structures:
-            self._named_structures[structure] = jax.tree.structure(self.fn(example))
-        return jax.tree.unflatten(self._named_structures[structure], leaves)
+            made, named = jax.tree.flatten(self.fn(example))
+            self._named_structures[structure] = named if len(made) == len(leaves) else None
+        named = self._named_structures[structure]
+        return self.fn(example) if named is None else jax.tree.unflatten(named, leaves)
 
     @cached_property
     def _named_structures(self) -> dict[Any, Any]:
-        """By the structure without names."""
+        """By the structure without names; None for one of whose arrays Levanter drops some: packed sequences."""
         return {}
 
 

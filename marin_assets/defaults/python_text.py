@@ -1,0 +1,71 @@
+"""Create the steps of a corpus that every machine has: Python's own documentation, and a tokenizer of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marin_assets.defaults.data import default_tokenizer
+from marin_assets.stages.download.docstring_chats import DocstringChatsConfig, docstring_chats
+from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
+from marin_assets.stages.quality.label_pydoc import NEGATIVE, POSITIVE, LabelPydocConfig, label_pydoc
+from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
+from marin_assets.step.expectation import expect
+from marin_assets.step.step import Step
+from marin_assets.step.values import InputName, output_path_of, versioned
+
+
+@dataclass(frozen=True, kw_only=True)
+class PythonText:
+    """A small corpus: what the recipes are tried with."""
+
+    documents: Step
+    """Pages of all modules and of the language reference."""
+    prose: InputName
+    """Paragraphs of them that are prose."""
+    listings: InputName
+    """Pieces of them that list names and signatures."""
+    tokenizer: Step
+
+
+def default_python_text(
+    name: str, *, vocab_size: int, validation_fraction: float, max_modules: int | None = None
+) -> PythonText:
+    """Return the steps "raw/<name>", "documents/<name>", "examples/<name>" and "tokenizers/<name>".
+
+    `max_modules` are spread evenly over the alphabet. The tokenizer is trained on what is not held out.
+    """
+    pages = Step(
+        name=f"raw/{name}", fn=render_pydoc, config=PydocConfig(max_modules=versioned(max_modules)), resumable=True
+    )
+    documents = Step(
+        name=f"documents/{name}",
+        fn=html_to_markdown,
+        config=HtmlToMarkdownConfig(pages_path=output_path_of(pages)),
+        extras=("curate",),
+        resumable=True,
+        expectations=[expect("pages_unaccounted", at_least=0, at_most=0)],
+    )
+    examples = Step(
+        name=f"examples/{name}",
+        fn=label_pydoc,
+        config=LabelPydocConfig(documents_path=output_path_of(documents)),
+        extras=("curate",),
+        resumable=True,
+    )
+    return PythonText(
+        documents=documents,
+        prose=output_path_of(examples, POSITIVE),
+        listings=output_path_of(examples, NEGATIVE),
+        tokenizer=default_tokenizer(name, documents, vocab_size=vocab_size, validation_fraction=validation_fraction),
+    )
+
+
+def default_docstring_chats(name: str, *, max_chats: int | None = None) -> Step:
+    """Return the step "raw/<name>": in `chats` and in `preferences` questions about functions of the standard library,
+    answered by their docstrings."""
+    return Step(
+        name=f"raw/{name}",
+        fn=docstring_chats,
+        config=DocstringChatsConfig(max_chats=versioned(max_chats)),
+        extras=("curate",),  # zstandard
+    )

@@ -1,0 +1,142 @@
+"""Compare runs that differ in what was varied, and keep the best one: of a sweep, of an ablation.
+
+In:  the outputs of the runs, each with a label: their records (`.executor_info`) and metrics (`metrics.jsonl`).
+Out: `comparison.json`, the measured values of each run, the best first; `plots/comparison.png`; and copies of the files
+     of the best run that `keep` names, at the same places: `hf/` of a training, so the output is a model too.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from marin_assets.stages.report.comparison_plot import plot_comparison
+from marin_assets.stages.report.records import ReportError, StepRecord, flat_numbers, read_records
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.storage.files import open_atomic, open_to_read, stored_files, write_json
+from marin_resources.storage.paths import join
+
+KINDS = ("json",)
+
+COMPARISON, PLOT, METRICS = "comparison.json", "plots/comparison.png", "metrics.jsonl"
+GOALS = ("min", "max")
+NEAR = 12
+"""Names of metrics that the sentence about an unknown one has at most."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareRunsConfig:
+    runs: dict[str, str]
+    """Label -> output path of the run."""
+    output_path: str = THIS_OUTPUT_PATH
+    metric: str = versioned("loss_end")
+    """What decides: a number of the result, "loss_end" or "scores.arc.acc", or else a metric of `metrics.jsonl`, whose
+    last value counts, "eval/prose/loss"."""
+    goal: str = versioned("min")
+    """"min" or "max"."""
+    further: tuple[str, ...] = versioned(())
+    """Further metrics to list and to plot."""
+    varied: dict[str, dict[str, Any]] = field(default_factory=lambda: versioned({}))
+    """Label -> what the run was given: {"learning_rate": 0.003, "width": 64}. The first of them is the plot's axis, and
+    there is a line for each value of the others."""
+    keep: tuple[str, ...] = versioned(("hf",))
+    """Files and folders of the best run to copy."""
+
+
+def compare_runs(config: CompareRunsConfig) -> dict[str, Any]:
+    """Rank the runs, and copy what is kept of the best.
+
+    Returns runs, best (label), best_run (its path), value, worst, values (label -> metric -> value, the best first),
+    not_finite (runs whose value is none: they come last), kept_files and plots. Raises ReportError for an unknown goal
+    or metric, for runs of which none has a finite value, and for a missing file of the best one.
+    """
+    if config.goal not in GOALS:
+        raise ReportError(f"goal is {config.goal!r}, expected one of {GOALS}. Pass versioned('min') or 'max'.")
+    for label in config.varied:
+        if label not in config.runs:
+            raise ReportError(f"varied names {label!r}, expected one of the runs {sorted(config.runs)}. Rename it.")
+    records = read_records(config.runs)
+    metrics = list(dict.fromkeys((config.metric, *config.further)))
+    values = {label: {name: value_of(records[label], name) for name in metrics} for label in config.runs}
+    ranked = sorted(values, key=lambda label: _rank(values[label][config.metric], config.goal))
+    finite = [label for label in ranked if math.isfinite(values[label][config.metric])]
+    if not finite:
+        raise ReportError(
+            f"None of the {len(ranked)} runs has a finite {config.metric!r}, so none is the best. Look at their "
+            "logs; a lower learning rate often helps."
+        )
+    best = finite[0]
+    log.info("best of %d runs by %s (%s): %s", len(ranked), config.metric, config.goal, best)
+    kept = sum(copy_below(records[best].path, name, config.output_path) for name in config.keep)
+    table = {label: {name: _plain(value) for name, value in values[label].items()} for label in ranked}
+    write_json(join(config.output_path, COMPARISON), [_row(config, label, table[label]) for label in ranked])
+    plot_comparison(values, config.varied, metrics, best, join(config.output_path, PLOT))
+    return {
+        "runs": len(ranked),
+        "best": best,
+        "best_run": records[best].path,
+        "value": table[best][config.metric],
+        "worst": table[finite[-1]][config.metric],
+        "values": table,
+        "not_finite": len(ranked) - len(finite),
+        "kept_files": kept,
+        "plots": [PLOT],
+    }
+
+
+def value_of(run: StepRecord, metric: str) -> float:
+    """The number of the result at that place, or the last value of that metric. Raises ReportError if there is none."""
+    found = run.value(f"result.{metric}")
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        return float(found)
+    rows = list(run.rows(METRICS)) if run.has(METRICS) else []
+    logged = [row[metric] for row in rows if metric in row]
+    if logged:
+        return float(logged[-1])
+    if found is None and _has(run.result, metric):
+        return math.nan  # a loss that was not finite
+    names = sorted({*flat_numbers(run.result, ""), *(f".{name}" for row in rows[-50:] for name in row)})
+    shown = ", ".join(name.removeprefix(".") for name in names[:NEAR]) or "none"
+    raise ReportError(
+        f"The run {run.label!r} at {run.path!r} has no metric {metric!r}. It has {len(names)}, among them {shown}. "
+        "Name one of them."
+    )
+
+
+def copy_below(path: str, name: str, target: str) -> int:
+    """Copy the file or the files below the folder `name`, and return how many."""
+    try:
+        files = stored_files(join(path, name))
+    except FileNotFoundError as error:
+        raise ReportError(f"The best run at {path!r} has no {name!r} to keep. Leave it out of keep.") from error
+    root = path.rstrip("/") + "/"
+    for file in files:
+        with open_to_read(file.path) as source, open_atomic(join(target, file.path.removeprefix(root))) as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+    return len(files)
+
+
+def _rank(value: float, goal: str) -> tuple[bool, float]:
+    return (True, 0.0) if not math.isfinite(value) else (False, value if goal == "min" else -value)
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _has(result: Mapping[str, Any], dotted: str) -> bool:
+    *parents, last = dotted.split(".")
+    value: Any = result
+    for part in parents:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return isinstance(value, Mapping) and last in value
+
+
+def _row(config: CompareRunsConfig, label: str, values: Mapping[str, float | None]) -> dict[str, Any]:
+    return {"run": label, "path": config.runs[label], "varied": config.varied.get(label, {}), **values}
