@@ -19,6 +19,8 @@ from marin_assets.defaults.data import (
 from marin_assets.defaults.evaluation import (
     default_checkpoint_evals,
     default_eval,
+    default_loss_comparison,
+    default_perplexity,
 )
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_report
@@ -40,6 +42,8 @@ __all__ = [
     "default_download",
     "default_dpo",
     "default_eval",
+    "default_loss_comparison",
+    "default_perplexity",
     "default_python_text",
     "default_report",
     "default_sft",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from marin_assets.defaults.environment import extras_on
 from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
+from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.sets import Partitions
@@ -74,6 +76,57 @@ def default_checkpoint_evals(
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),
         partitions=partitions,
+    )
+
+
+def default_perplexity(
+    step: Step | InputName,
+    sets: Mapping[str, Step | InputName | str],
+    *,
+    layouts: Mapping[str, str] | None = None,
+    max_texts: int | None = None,
+    tokens: bool = True,
+    resources: Resources | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "perplexity/<its name>": bits per byte of the model that `step` exports, by set and domain.
+
+    `sets` are folders of texts by name, `layouts` how they are laid out ("paloma", "uncheatable"; "documents" if not
+    named). `max_texts` limits those of each file. With `tokens`, the loss of every token is stored.
+    """
+    of = step.step if isinstance(step, InputName) else step
+    if of is None:
+        raise ValueError(f"default_perplexity({step!r}) got a hardcoded path, expected a step that trains.")
+    return Step(
+        name=f"perplexity/{of.name.removeprefix('checkpoints/')}",
+        fn=measure_perplexity,
+        config=MeasurePerplexityConfig(
+            model_path=output_path_of(step) if isinstance(step, InputName) and step.name else output_path_of(of, "hf"),
+            sets={name: path if isinstance(path, str) else output_path_of(path) for name, path in sets.items()},
+            layouts=versioned(dict(layouts or {})),
+            max_texts=versioned(max_texts),
+            tokens=versioned(tokens),
+        ),
+        resources=resources or cpu(),
+        extras=extras_on(resources, "train"),
+        resumable=True,
+        expectations=expectations,
+    )
+
+
+def default_loss_comparison(name: str, first: Step, second: Step, *, max_page_bytes: int = 10_000_000) -> Step:
+    """Return the step "losses/<name>": a page with the losses of two steps of default_perplexity, side by side."""
+    return Step(
+        name=f"losses/{name}",
+        fn=compare_losses,
+        config=CompareLossesConfig(
+            first_path=output_path_of(first),
+            second_path=output_path_of(second),
+            first=versioned(first.name.removeprefix("perplexity/")),
+            second=versioned(second.name.removeprefix("perplexity/")),
+            max_page_bytes=versioned(max_page_bytes),
+        ),
+        extras=("train",),
     )
 
 

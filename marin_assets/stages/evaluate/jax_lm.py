@@ -17,7 +17,7 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.models.utils import normalize_gen_kwargs
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
-from marin_assets.stages.evaluate.jax_model import ModelError, logits_at, mesh_for
+from marin_assets.stages.evaluate.jax_model import ModelError, batch_sharding, logits_at, mesh_for, replicate
 
 SHORTEST_BUCKET = 32
 DEFAULT_GENERATED_TOKENS = 256
@@ -39,8 +39,8 @@ class JaxLM(TemplateLM):
         import jax
 
         devices = jax.local_devices()
-        self._sharding = _batch_sharding(devices)
-        self._model = _replicate(model, devices)
+        self._sharding = batch_sharding(devices)
+        self._model = replicate(model, devices)
         self._tokenizer = tokenizer
         self._rows = -(-batch_size // len(devices)) * len(devices)
         self._max_length = max_length or model.Pos.size
@@ -230,25 +230,6 @@ def _score(model: Any, tokens: Any, positions: Any, targets: Any) -> tuple[Any, 
 def _predict(model: Any, tokens: Any, last: Any) -> Any:
     """Return the likeliest next id of each row, (batch,), given ids (batch, position) and each row's last position."""
     return logits_at(model, tokens, last[:, None])[:, 0].argmax(axis=-1)
-
-
-def _batch_sharding(devices: Sequence[Any]) -> Any:
-    import numpy as np
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
-    return NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec("data"))
-
-
-def _replicate(model: Any, devices: Sequence[Any]) -> Any:
-    """Copy the model's arrays to every device."""
-    import equinox as eqx
-    import jax
-    import numpy as np
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
-    everywhere = NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec())
-    arrays, rest = eqx.partition(model, eqx.is_array)
-    return eqx.combine(jax.device_put(arrays, everywhere), rest)
 
 
 def _truncate(text: str, stops: Sequence[str]) -> str:

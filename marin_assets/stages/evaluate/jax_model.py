@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -67,15 +67,47 @@ def logits_at(model: Any, tokens: Any, positions: Any) -> Any:
 
     Logits are two thirds of a small model's work. Padding is on the right, where the causal mask hides it.
     """
-    import haliax as hax
     import jax.numpy as jnp
+
+    return logits_of(model, jnp.take_along_axis(hidden_of(model, tokens), positions[..., None], axis=1))
+
+
+def hidden_of(model: Any, tokens: Any) -> Any:
+    """Return the last hidden states of ids (batch, position): (batch, position, embed)."""
+    import haliax as hax
     from levanter.layers.attention import AttentionMask
 
     batch, position = hax.Axis("batch", tokens.shape[0]), model.Pos.resize(tokens.shape[1])
     found = model.activations(hax.named(tokens, (batch, position)), attn_mask=AttentionMask.causal())
     hidden = found[0] if isinstance(found, tuple) else found  # mixtures of experts return an auxiliary loss too
-    rows = hidden.rearrange((batch, position, model.Embed)).array
-    picked = jnp.take_along_axis(rows, positions[..., None], axis=1)
-    scored = hax.named(picked, (batch, hax.Axis("scored", positions.shape[1]), model.Embed))
-    logits = hax.dot(scored, model.get_lm_head(), axis=model.Embed)
-    return logits.rearrange((*scored.axes[:2], model.Vocab)).array.astype(jnp.float32)
+    return hidden.rearrange((batch, position, model.Embed)).array
+
+
+def logits_of(model: Any, hidden: Any) -> Any:
+    """Return the logits after hidden states (batch, scored, embed): (batch, scored, vocabulary) in float32."""
+    import haliax as hax
+    import jax.numpy as jnp
+
+    axes = (hax.Axis("batch", hidden.shape[0]), hax.Axis("scored", hidden.shape[1]))
+    logits = hax.dot(hax.named(hidden, (*axes, model.Embed)), model.get_lm_head(), axis=model.Embed)
+    return logits.rearrange((*axes, model.Vocab)).array.astype(jnp.float32)
+
+
+def batch_sharding(devices: Sequence[Any]) -> Any:
+    """The rows of a batch, spread over the devices."""
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    return NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec("data"))
+
+
+def replicate(model: Any, devices: Sequence[Any]) -> Any:
+    """Copy the model's arrays to every device."""
+    import equinox as eqx
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    everywhere = NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec())
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    return eqx.combine(jax.device_put(arrays, everywhere), rest)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from marin_resources.storage.files import exists, read_json, remove, remove_folder, stored_files
+from marin_resources.storage.files import exists, folders_in, read_json, remove, remove_folder, stored_files
 from marin_resources.storage.paths import join
 
 METADATA = "metadata.json"
@@ -39,7 +39,10 @@ def remove_unfinished(path: str, *, also_temporary: bool = False) -> list[str]:
     names = _names_below(path)
     complete = _complete(path, names)
     kept = {folder for folder, metadata in complete.items() if not (also_temporary and metadata.get("is_temporary"))}
-    removed = sorted({name.partition("/")[0] for name in names if name.startswith(FOLDER)} - kept)
+    found = {name.partition("/")[0] for name in names} | set(
+        folders_in(path)
+    )  # one may be empty: its files are removed
+    removed = sorted({folder for folder in found if folder.startswith(FOLDER)} - kept)
     for folder in removed:
         log.info("removing the incomplete or temporary checkpoint %s", join(path, folder))
         remove_checkpoint(join(path, folder))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from marin_assets.stages.train.checkpoints import (
@@ -41,6 +43,13 @@ def test_only_incomplete_checkpoints_of_a_killed_run_are_removed(disk_or_gcs_pre
     write_bytes(join(path, "eval_metrics.jsonl"), b"{}\n")
     assert remove_unfinished(path) == ["step-20"]
     assert folders_of(path) == {"step-10", "step-15", "eval_metrics.jsonl"}
+
+
+def test_a_folder_that_a_killed_removal_has_emptied_is_removed(tmp_path: Path) -> None:
+    write_checkpoint(str(tmp_path), 10)
+    (tmp_path / "step-5/d").mkdir(parents=True)
+    assert remove_unfinished(str(tmp_path)) == ["step-5"]
+    assert [path.name for path in tmp_path.iterdir()] == ["step-10"]
 
 
 @pytest.mark.parametrize("half", [b"", b'{"step": 2'])

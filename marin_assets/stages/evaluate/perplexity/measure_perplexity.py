@@ -1,0 +1,176 @@
+"""Measure a model's bits per byte and perplexity on named sets of texts, by domain.
+
+In:  the folder of a Hugging Face export, and for each set a folder of rows, laid out as documents, as Paloma or as
+     Uncheatable Eval (`layouts.py`).
+Out: `perplexity.json`, the numbers of each set and of each of its domains; `plots/bits_per_byte.png`; and of each file
+     of a set, `tokens/<set>/<number>.parquet`: a row for each text with its tokens, where each ends, and its loss.
+
+An attempt that resumes does not score finished files again.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import islice, tee
+from typing import Any
+
+from marin_assets.stages.evaluate.jax_model import load_model
+from marin_assets.stages.evaluate.lm_eval import copy_to_local
+from marin_assets.stages.evaluate.perplexity.layouts import LAYOUTS, Text, TextError, read_texts, text_files
+from marin_assets.stages.evaluate.perplexity.plot import plot_bits_per_byte
+from marin_assets.stages.evaluate.perplexity.sums import Sums, total
+from marin_assets.stages.evaluate.perplexity.token_table import write_tokens
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.storage.files import exists, read_json, write_json
+from marin_resources.storage.paths import join
+
+KINDS = ("jax",)
+
+PERPLEXITY, PLOT, TOKENS = "perplexity.json", "plots/bits_per_byte.png", "tokens"
+LOG_EVERY_S = 10.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasurePerplexityConfig:
+    model_path: str
+    """Folder of a Hugging Face export."""
+    sets: dict[str, str]
+    """Name -> folder of texts."""
+    output_path: str = THIS_OUTPUT_PATH
+    layouts: dict[str, str] = field(default_factory=lambda: versioned({}))
+    """Name -> its layout, one of LAYOUTS; "documents" of a set that is not named."""
+    max_texts: int | None = versioned(None)
+    """At most so many texts of each file: the first ones. None: all."""
+    max_length: int | None = versioned(None)
+    """Tokens of context; the model's own window if None."""
+    tokens: bool = versioned(True)
+    """Whether the loss of every token is stored."""
+    batch_size: int = 32
+    """Windows of a batch. It changes speed and memory, and losses only in their last digits."""
+
+
+def measure_perplexity(config: MeasurePerplexityConfig) -> dict[str, Any]:
+    """Score every token of every text.
+
+    Returns bits_per_byte (the mean over the sets), sets (by set: texts, bytes, tokens, bits_per_byte with its _stderr,
+    perplexity), domains (by set and domain: bits_per_byte), texts, tokens, bytes, files and plots. Raises TextError for
+    an unknown layout, a set without texts or a row without one, ModelError for a model that cannot be loaded.
+    """
+    _check(config)
+    files = {name: text_files(path) for name, path in config.sets.items()}
+    left = [(name, i) for name, of in files.items() for i in range(len(of)) if not exists(_sums_path(config, name, i))]
+    log.info("%d of %d files to score", len(left), sum(map(len, files.values())))
+    if left:
+        scorer = load_scorer(config)
+        for done, (name, i) in enumerate(left):
+            score_file(config, name, i, files[name][i], scorer, f"file {done + 1} of {len(left)}, of {name!r}")
+    by_domain = {name: _sums_of(config, name, len(of)) for name, of in files.items()}
+    for name, found in by_domain.items():
+        if not found:
+            raise TextError(
+                f"The set {name!r} at {config.sets[name]!r} has no text. Leave it out, or give another folder."
+            )
+    sets = {name: total(domains.values()).numbers() for name, domains in by_domain.items()}
+    domains = {name: {domain: sums.numbers() for domain, sums in of.items()} for name, of in by_domain.items()}
+    write_json(join(config.output_path, PERPLEXITY), {"sets": sets, "domains": domains})
+    plot_bits_per_byte(domains, join(config.output_path, PLOT))
+    return {
+        "bits_per_byte": math.fsum(numbers["bits_per_byte"] for numbers in sets.values()) / len(sets),
+        "sets": sets,
+        "domains": {
+            name: {domain: numbers["bits_per_byte"] for domain, numbers in of.items()} for name, of in domains.items()
+        },
+        **{key: sum(int(numbers[key]) for numbers in sets.values()) for key in ("texts", "tokens", "bytes")},
+        "files": sum(map(len, files.values())),
+        "plots": [PLOT],
+    }
+
+
+def load_scorer(config: MeasurePerplexityConfig) -> Any:
+    """Return the TokenScorer of the model."""
+    from tokenizers import Tokenizer
+
+    from marin_assets.stages.evaluate.perplexity.token_losses import TokenScorer
+
+    with tempfile.TemporaryDirectory(prefix="perplexity-") as folder:
+        model, tokenizer = load_model(copy_to_local(config.model_path, folder))
+        with_offsets = Tokenizer.from_file(f"{folder}/tokenizer.json")
+    bos = tokenizer.bos_token_id
+    first = tokenizer.eos_token_id if bos is None else bos
+    return TokenScorer(model, with_offsets, first=first, batch_size=config.batch_size, max_length=config.max_length)
+
+
+def score_file(
+    config: MeasurePerplexityConfig, name: str, number: int, file: str, scorer: Any, what: str
+) -> dict[str, Sums]:
+    """Score one file. Its tokens are written first, its sums last: with them, the file is finished."""
+    layout = LAYOUTS[config.layouts.get(name, "documents")]
+    texts = islice(read_texts(file, layout, root=config.sets[name]), config.max_texts)
+    sums: dict[str, Sums] = {}
+    rows = _rows(texts, scorer, sums, what)
+    if config.tokens:
+        write_tokens(tokens_path(config.output_path, name, number), rows)
+    else:
+        for _ in rows:
+            pass
+    write_json(_sums_path(config, name, number), {domain: asdict(one) for domain, one in sums.items()})
+    return sums
+
+
+def _rows(texts: Iterator[Text], scorer: Any, sums: dict[str, Sums], what: str) -> Iterator[dict[str, Any]]:
+    """Score the texts, add them up by domain, and yield a row for each."""
+    kept, read = tee(texts)
+    started = logged_at = time.monotonic()
+    tokens = 0
+    for text, losses in zip(kept, scorer.losses(one.text for one in read), strict=True):
+        count, nats = len(losses.ids), float(losses.nats.astype("float64").sum())
+        if count:
+            sums.setdefault(text.domain, Sums()).add(bytes_=len(text.text.encode()), tokens=count, nats=nats)
+        tokens += count
+        if (now := time.monotonic()) - logged_at > LOG_EVERY_S:
+            logged_at = now
+            log.info("%s: %d tokens, %.0f a second", what, tokens, tokens / (now - started))
+        yield {
+            "id": text.id,
+            "domain": text.domain,
+            "text": text.text,
+            "token_ids": losses.ids,
+            "ends": losses.ends,
+            "nats": losses.nats.tolist(),
+        }
+
+
+def tokens_path(output: str, name: str, number: int) -> str:
+    """Where the tokens of one file of a set are."""
+    return join(output, TOKENS, name, f"{number:05}.parquet")
+
+
+def _sums_path(config: MeasurePerplexityConfig, name: str, number: int) -> str:
+    return join(config.output_path, "sums", name, f"{number:05}.json")
+
+
+def _sums_of(config: MeasurePerplexityConfig, name: str, files: int) -> dict[str, Sums]:
+    """By domain, over the files of a set."""
+    found: dict[str, list[Sums]] = {}
+    for number in range(files):
+        stored: Mapping[str, Any] = read_json(_sums_path(config, name, number))
+        for domain, fields in stored.items():
+            found.setdefault(domain, []).append(Sums(**fields))
+    return {domain: total(of) for domain, of in sorted(found.items())}
+
+
+def _check(config: MeasurePerplexityConfig) -> None:
+    if not config.sets:
+        raise TextError("MeasurePerplexityConfig has no sets, expected a folder of texts by name. Pass sets={…}.")
+    for name, layout in config.layouts.items():
+        if name not in config.sets:
+            raise TextError(f"layouts names {name!r}, expected one of the sets {sorted(config.sets)}. Rename it.")
+        if layout not in LAYOUTS:
+            raise TextError(f"The layout of {name!r} is {layout!r}, expected one of {', '.join(LAYOUTS)}.")

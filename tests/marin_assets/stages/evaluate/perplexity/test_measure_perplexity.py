@@ -1,0 +1,153 @@
+"""Bits per byte by set and domain, and the loss of every token."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from marin_assets.documents import Document, write_documents, write_rows
+from marin_assets.stages.evaluate.perplexity.layouts import LAYOUTS, TextError, read_texts
+from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
+from marin_assets.stages.evaluate.perplexity.sums import Sums
+from marin_assets.stages.evaluate.perplexity.token_losses import spans_of
+from marin_assets.stages.evaluate.perplexity.token_table import read_tokens
+from marin_assets.step.values import unwrap_versioned_value, versioned
+
+
+@pytest.fixture(scope="session")
+def paloma(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two sources as Paloma has them: one with subdomains, one without."""
+    folder = tmp_path_factory.mktemp("paloma")
+    rows = [{"id": d.id, "text": d.text, "source": "help"} for d in corpus[:24]]
+    with_domains = [{**row, "subdomain": f"part-{i % 2}"} for i, row in enumerate(rows[:12])]
+    write_rows(str(folder / "help_parts/val/val_help_parts.jsonl.gz"), with_domains)
+    write_rows(str(folder / "help/val/val_help.jsonl.gz"), rows[12:])
+    return str(folder)
+
+
+def measured(model_path: str, output: Path, **fields: Any) -> dict[str, Any]:
+    config = MeasurePerplexityConfig(model_path=model_path, output_path=str(output), **fields)
+    return measure_perplexity(unwrap_versioned_value(config))
+
+
+def tokens_of(output: Path, name: str, number: int = 0) -> list[dict[str, Any]]:
+    return list(read_tokens(f"{output}/tokens/{name}/{number:05}.parquet"))
+
+
+def test_the_sums_are_those_of_lm_eval(model_path: str, corpus: list[Document], tmp_path: Path) -> None:
+    from lm_eval.api.instance import Instance
+
+    from marin_assets.stages.evaluate.jax_lm import JaxLM
+    from marin_assets.stages.evaluate.jax_model import load_model
+
+    chosen = [*corpus[:9], Document(id="short", text="It", source="pydoc", metadata={})]
+    write_documents(str(tmp_path / "texts/a.jsonl.zst"), chosen)
+    result = measured(model_path, tmp_path / "out", sets={"help": str(tmp_path / "texts")})
+    requests = [
+        Instance(request_type="loglikelihood_rolling", doc={}, arguments=(document.text,), idx=0) for document in chosen
+    ]
+    expected = JaxLM(*load_model(model_path)).loglikelihood_rolling(requests)
+    rows = tokens_of(tmp_path / "out", "help")
+    assert [row["id"] for row in rows] == [document.id for document in chosen]
+    for row, total in zip(rows, expected, strict=True):
+        assert sum(row["nats"]) == pytest.approx(-total, rel=1e-5)
+        assert len(row["nats"]) == len(row["token_ids"])
+    size = sum(len(document.text.encode()) for document in chosen)
+    assert result["bits_per_byte"] == pytest.approx(-sum(expected) / math.log(2) / size, rel=1e-5)
+    assert result["sets"]["help"]["perplexity"] == pytest.approx(math.exp(-sum(expected) / result["tokens"]), rel=1e-5)
+
+
+def test_domains_are_those_of_paloma_and_add_up(model_path: str, paloma: str, tmp_path: Path) -> None:
+    result = measured(model_path, tmp_path, sets={"paloma": paloma}, layouts=versioned({"paloma": "paloma"}))
+    assert set(result["domains"]["paloma"]) == {"part-0", "part-1", "help"}
+    stored = json.loads((tmp_path / "perplexity.json").read_text())
+    by_domain, whole = stored["domains"]["paloma"], stored["sets"]["paloma"]
+    for name in ("texts", "bytes", "tokens"):
+        assert sum(numbers[name] for numbers in by_domain.values()) == whole[name] == result[name]
+    bits = sum(numbers["bits_per_byte"] * numbers["bytes"] for numbers in by_domain.values())
+    assert bits / whole["bytes"] == pytest.approx(whole["bits_per_byte"])
+    assert (tmp_path / "plots/bits_per_byte.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_batches_and_windows_change_nothing_and_something(model_path: str, paloma: str, tmp_path: Path) -> None:
+    sets = {"paloma": paloma}
+    one, other, shorter = (
+        measured(model_path, tmp_path / str(i), sets=sets, **fields)
+        for i, fields in enumerate([{}, {"batch_size": 3}, {"max_length": versioned(16)}])
+    )
+    assert one["bits_per_byte"] == pytest.approx(other["bits_per_byte"], rel=1e-6)
+    assert shorter["bits_per_byte"] != pytest.approx(one["bits_per_byte"], rel=1e-4)
+    assert shorter["tokens"] == one["tokens"]
+
+
+def test_finished_files_are_not_scored_again(
+    model_path: str, paloma: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = {"paloma": paloma}
+    whole = measured(model_path, tmp_path, sets=sets)
+    (tmp_path / "sums/paloma/00001.json").unlink()  # as if killed after the tokens of the second file
+    read: list[str] = []
+
+    def texts(file: str, *arguments: Any, **fields: Any) -> Any:
+        read.append(file)
+        return read_texts(file, *arguments, **fields)
+
+    monkeypatch.setattr("marin_assets.stages.evaluate.perplexity.measure_perplexity.read_texts", texts)
+    assert measured(model_path, tmp_path, sets=sets) == whole
+    assert len(read) == 1
+    assert measured(str(tmp_path / "no model"), tmp_path, sets=sets) == whole, "nothing is left to score"
+
+
+def test_tokens_are_left_out_on_request(model_path: str, paloma: str, tmp_path: Path) -> None:
+    result = measured(model_path, tmp_path, sets={"p": paloma}, tokens=versioned(False), max_texts=versioned(2))
+    assert result["texts"] == 4
+    assert not (tmp_path / "tokens").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"sets": {}}, "has no sets, expected a folder of texts by name"),
+        ({"layouts": {"other": "paloma"}}, "layouts names 'other', expected one of the sets ['p']"),
+        ({"layouts": {"p": "palom"}}, "The layout of 'p' is 'palom', expected one of documents, paloma, uncheatable"),
+    ],
+)
+def test_a_mistake_is_one_sentence(fields: Any, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(TextError) as caught:
+        measured("no model", tmp_path, **{"sets": {"p": str(tmp_path)}, **fields})
+    assert sentence in str(caught.value)
+
+
+def test_a_row_without_a_text_names_its_fields(tmp_path: Path) -> None:
+    write_rows(str(tmp_path / "a.jsonl"), [{"id": "1", "body": "x"}])
+    with pytest.raises(TextError, match=r"Row 1 of .* has no text in 'text'; it has 'body', 'id'"):
+        list(read_texts(f"{tmp_path}/a.jsonl", LAYOUTS["paloma"], root=str(tmp_path)))
+
+
+def test_uncheatable_eval_has_its_domain_in_the_name_of_the_file(tmp_path: Path) -> None:
+    name = f"{tmp_path}/wikipedia_english_20240401to20240415.jsonl"
+    write_rows(name, [{"content": "one"}, {"text": "two"}, {"text": ""}])
+    found = list(read_texts(name, LAYOUTS["uncheatable"], root=str(tmp_path)))
+    assert [(one.text, one.domain) for one in found] == [("one", "wikipedia_english"), ("two", "wikipedia_english")]
+
+
+def test_the_last_window_begins_earlier_and_each_token_counts_once() -> None:
+    assert spans_of(10, 4) == [(0, 0, 4), (4, 4, 8), (6, 8, 10)]
+    assert spans_of(3, 4) == [(0, 0, 3)]
+    assert spans_of(0, 4) == []
+
+
+def test_the_error_is_that_of_a_ratio() -> None:
+    equal, unequal = Sums(), Sums()
+    for size, nats in ((100, 50.0), (300, 150.0), (200, 100.0)):
+        equal.add(bytes_=size, tokens=10, nats=nats)
+    for size, nats in ((100, 80.0), (300, 120.0), (200, 100.0)):
+        unequal.add(bytes_=size, tokens=10, nats=nats)
+    assert equal.numbers()["bits_per_byte_stderr"] == pytest.approx(0, abs=1e-12)
+    residuals = [80 - 50, 120 - 150, 0]
+    expected = math.sqrt(sum(r * r for r in residuals) * 3 / 2) / 600 / math.log(2)
+    assert unequal.numbers()["bits_per_byte_stderr"] == pytest.approx(expected)
