@@ -23,7 +23,7 @@ from marin_assets.defaults.evaluation import (
     default_perplexity,
 )
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
-from marin_assets.defaults.report import default_report
+from marin_assets.defaults.report import default_model_comparison, default_report
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
 from marin_assets.defaults.training import (
     default_anneal,
@@ -43,6 +43,7 @@ __all__ = [
     "default_dpo",
     "default_eval",
     "default_loss_comparison",
+    "default_model_comparison",
     "default_perplexity",
     "default_python_text",
     "default_report",

@@ -1,0 +1,180 @@
+"""Compare models by their scores: tasks by models in one table, with errors; what is more than noise is marked.
+
+In:  the outputs of evaluations (evaluate_with_lm_eval), by model.
+Out: `comparison.html`, the table as one page; `scores.jsonl`, a row for each model, task and metric.
+
+A difference from the baseline is more than noise if its 95% confidence interval is on one side of 0. Where both models
+answered the same questions (`samples.jsonl`), the interval is that of the paired differences, which is narrower;
+otherwise it is that of independent scores. With many tasks, one in twenty is marked by chance alone: the page says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from marin_assets.stages.report.model_table import Cell, is_lower_better, table_page
+from marin_assets.stages.report.records import ReportError, StepRecord, read_records
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.paths import join
+
+KINDS = ("html",)
+
+PAGE, SCORES, SAMPLES = "comparison.html", "scores.jsonl", "samples.jsonl"
+Z95 = 1.96
+HEADLINES = ("acc_mutual_info", "acc_norm", "acc", "exact_match", "f1", "bits_per_byte", "byte_perplexity")
+"""Of a task without a named metric, the first of these that it has; else its first metric with an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareModelsConfig:
+    models: dict[str, str]
+    """Name -> output of an evaluation."""
+    output_path: str = THIS_OUTPUT_PATH
+    baseline: str | None = versioned(None)
+    """The model to compare with; the first one if None."""
+    metrics: dict[str, str] = field(default_factory=lambda: versioned({}))
+    """Task -> its metric; see HEADLINES."""
+    title: str = versioned("Models by tasks")
+
+
+def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
+    """Compare every model with the baseline, task by task.
+
+    Returns models, tasks, missing (scores that a model does not have), better and worse (differences from the baseline
+    that are more than noise, over all models), regressions (of each model that is worse at some tasks: these), macro
+    (by model: the mean over the tasks that all models have) and page. Raises ReportError for fewer than two models, an
+    unknown baseline or metric, or models without a task in common.
+    """
+    if len(config.models) < 2:
+        raise ReportError(f"A comparison has {len(config.models)} models, expected at least two. Pass models={{…}}.")
+    baseline = next(iter(config.models)) if config.baseline is None else config.baseline
+    if baseline not in config.models:
+        raise ReportError(
+            f"The baseline is {baseline!r}, expected one of the models {sorted(config.models)}. Rename it."
+        )
+    records = read_records(config.models)
+    scores = {name: dict(records[name].result.get("scores") or {}) for name in config.models}
+    tasks = list(dict.fromkeys(task for of in scores.values() for task in of))
+    metrics = {task: metric_of(task, scores, config.metrics) for task in tasks}
+    samples = {name: _samples(records[name]) for name in config.models}
+    cells = {
+        task: {
+            name: cell_of(task, metrics[task], name, baseline, scores, samples)
+            for name in config.models
+            if metrics[task] in scores[name].get(task, {})
+        }
+        for task in tasks
+    }
+    shared = [task for task in tasks if len(cells[task]) == len(config.models)]
+    if not shared:
+        raise ReportError(
+            f"The models {', '.join(map(repr, config.models))} have no task in common. Evaluate them on the same tasks."
+        )
+    macro = {name: math.fsum(cells[task][name].value for task in shared) / len(shared) for name in config.models}
+    page = table_page(config.title, baseline, list(config.models), metrics, cells, macro)
+    write_bytes(join(config.output_path, PAGE), page)
+    rows = _rows(scores)
+    write_bytes(join(config.output_path, SCORES), "".join(json.dumps(row) + "\n" for row in rows).encode())
+    worse = {
+        name: [task for task in tasks if name in cells[task] and cells[task][name].verdict == "worse"]
+        for name in config.models
+    }
+    every = [cell for of in cells.values() for cell in of.values()]
+    return {
+        "models": len(config.models),
+        "tasks": len(tasks),
+        "baseline": baseline,
+        "missing": len(tasks) * len(config.models) - len(every),
+        "better": sum(cell.verdict == "better" for cell in every),
+        "worse": sum(cell.verdict == "worse" for cell in every),
+        "regressions": {name: found for name, found in worse.items() if found},
+        "macro": macro,
+        "page": PAGE,
+    }
+
+
+def metric_of(task: str, scores: Mapping[str, Mapping[str, Any]], named: Mapping[str, str]) -> str:
+    """The metric of a task: the named one, or the first of HEADLINES that a model has."""
+    found = next(of[task] for of in scores.values() if task in of)
+    if task in named:
+        if named[task] not in found:
+            raise ReportError(f"The task {task!r} has no metric {named[task]!r}, expected one of {sorted(found)}.")
+        return named[task]
+    with_errors = [name for name in found if f"{name}_stderr" in found]
+    chosen = next((name for name in HEADLINES if name in found), next(iter(with_errors), None))
+    if chosen is None:
+        raise ReportError(
+            f"The task {task!r} has none of the usual metrics: {sorted(found)}. Name one in metrics={{…}}."
+        )
+    return chosen
+
+
+def cell_of(
+    task: str,
+    metric: str,
+    name: str,
+    baseline: str,
+    scores: Mapping[str, Mapping[str, Any]],
+    samples: Mapping[str, Mapping[str, Mapping[Any, Mapping[str, Any]]]],
+) -> Cell:
+    """One model at one task: value, error, and its difference from the baseline with the error of that."""
+    mine, theirs = scores[name][task], scores[baseline].get(task, {})
+    value, error = float(mine[metric]), mine.get(f"{metric}_stderr")
+    if name == baseline or metric not in theirs:
+        return Cell(value=value, error=error)
+    difference = value - float(theirs[metric])
+    paired = paired_error(metric, difference, samples[name].get(task, {}), samples[baseline].get(task, {}))
+    other = theirs.get(f"{metric}_stderr")
+    noise = paired if paired is not None else None if error is None or other is None else math.hypot(error, other)
+    is_more = noise is not None and abs(difference) > Z95 * noise and abs(difference) > 0
+    verdict = "" if not is_more else "worse" if (difference > 0) == is_lower_better(metric) else "better"
+    return Cell(value=value, error=error, difference=difference, noise=noise, verdict=verdict)
+
+
+def paired_error(
+    metric: str, difference: float, mine: Mapping[Any, Mapping[str, Any]], theirs: Mapping[Any, Mapping[str, Any]]
+) -> float | None:
+    """The standard error of the mean difference over the same questions; None if they are not the same, or one.
+
+    `difference` is that of the scores: where the rows do not have it as their mean, they say nothing of its error.
+    """
+    if len(mine) < 2 or mine.keys() != theirs.keys():
+        return None
+    pairs = [(_number(row, metric), _number(theirs[key], metric)) for key, row in mine.items()]
+    differences = [one - other for one, other in pairs if one is not None and other is not None]
+    if len(differences) < len(pairs):
+        return None
+    mean = math.fsum(differences) / len(differences)
+    if not math.isclose(mean, difference, rel_tol=1e-6, abs_tol=1e-9):
+        return None
+    squares = math.fsum((difference - mean) ** 2 for difference in differences)
+    return math.sqrt(squares / (len(differences) - 1) / len(differences))
+
+
+def _number(row: Mapping[str, Any], metric: str) -> float | None:
+    value = row.get(metric)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _samples(record: StepRecord) -> dict[str, dict[Any, dict[str, Any]]]:
+    """Task -> id of the question -> the row of the answer."""
+    found: dict[str, dict[Any, dict[str, Any]]] = {}
+    for row in record.rows(SAMPLES) if record.has(SAMPLES) else ():
+        found.setdefault(row["task"], {})[row["doc_id"]] = row
+    return found
+
+
+def _rows(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterable[dict[str, Any]]:
+    """The normalized table: model, task, metric, value, error, instances."""
+    for model, of in scores.items():
+        for task, found in of.items():
+            for metric, value in found.items():
+                if metric == "instances" or metric.endswith(("_stderr", "_lower95", "_upper95")):
+                    continue
+                row = {"model": model, "task": task, "metric": metric, "value": value}
+                yield {**row, "error": found.get(f"{metric}_stderr"), "instances": found.get("instances")}
