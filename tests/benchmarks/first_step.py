@@ -3,7 +3,7 @@
     JAX_PLATFORMS=cpu python tests/benchmarks/first_step.py
 
 Both are whole commands, in processes of their own, on one cache, one seed and one compilation cache of JAX, which is
-warm on both sides. By hand: Python, Levanter's train_lm. Ours besides: the code location, a run, its lease, a local Ray,
+warm on both sides. By hand: Python, Levanter's train_lm. Ours besides: the code location, a run, a lease, a local Ray,
 a worker, an evaluation of the untrained model. Rounds alternate and swap their order; what counts is the difference of
 the quickest of each side: what else runs on the machine can only add. Exits 1 above the limit.
 """

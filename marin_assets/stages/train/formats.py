@@ -41,8 +41,9 @@ def format_of(path: str) -> str:
 
 
 def metadata_of(path: str) -> dict[str, Any]:
-    """Return what the ledger of the train side says of its rows."""
-    ledger = read_json(join(path, "train", LEDGER))
+    """Return what the ledger of the train side says of its rows; that of the validation side, if there is no other."""
+    train = join(path, "train", LEDGER)
+    ledger = read_json(train if exists(train) else join(path, "validation", LEDGER))
     found: dict[str, Any] = (ledger.get("metadata") or {}).get("preprocessor_metadata") or {}
     return found
 

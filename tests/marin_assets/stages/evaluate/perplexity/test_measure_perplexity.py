@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from marin_assets.documents import Document, write_documents, write_rows
+from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
 from marin_assets.stages.evaluate.perplexity.layouts import LAYOUTS, TextError, read_texts
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.perplexity.sums import Sums
 from marin_assets.stages.evaluate.perplexity.token_losses import spans_of
 from marin_assets.stages.evaluate.perplexity.token_table import read_tokens
 from marin_assets.step.values import unwrap_versioned_value, versioned
+from marin_resources.storage.files import read_bytes
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +31,7 @@ def paloma(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> 
     return str(folder)
 
 
-def measured(model_path: str, output: Path, **fields: Any) -> dict[str, Any]:
+def measured(model_path: str, output: Path | str, **fields: Any) -> dict[str, Any]:
     config = MeasurePerplexityConfig(model_path=model_path, output_path=str(output), **fields)
     return measure_perplexity(unwrap_versioned_value(config))
 
@@ -100,6 +102,17 @@ def test_finished_files_are_not_scored_again(
     assert measured(model_path, tmp_path, sets=sets) == whole
     assert len(read) == 1
     assert measured(str(tmp_path / "no model"), tmp_path, sets=sets) == whole, "nothing is left to score"
+
+
+def test_outputs_in_a_bucket_are_compared_there(model_path: str, paloma: str, gcs_prefix: str, tmp_path: Path) -> None:
+    outputs = [f"{gcs_prefix}/perplexity/{name}" for name in ("one", "other")]
+    for output, length in zip(outputs, (None, 16), strict=True):
+        measured(model_path, output, sets={"p": paloma}, max_length=versioned(length), max_texts=versioned(3))
+    config = CompareLossesConfig(first_path=outputs[0], second_path=outputs[1], output_path=f"{gcs_prefix}/losses")
+    result = compare_losses(unwrap_versioned_value(config))
+    assert (result["texts"], result["shown"], result["only_one"]) == (6, 6, 0)
+    assert result["gap_bits_per_byte"] != 0
+    assert len(read_bytes(f"{gcs_prefix}/losses/comparison.html")) == result["bytes"]
 
 
 def test_tokens_are_left_out_on_request(model_path: str, paloma: str, tmp_path: Path) -> None:
