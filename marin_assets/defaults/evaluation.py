@@ -9,6 +9,7 @@ from marin_assets.defaults.environment import extras_on
 from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
+from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.sets import Partitions
@@ -24,18 +25,19 @@ from marin_resources.hardware import Resources, cpu
 
 def default_eval(
     step: Step | InputName,
-    evals: Sequence[str] | None = None,
+    evals: Sequence[str | EvalTask] | None = None,
     *,
     held_out: Step | InputName | None = None,
     include_path: str | None = None,
+    mirror: Step | InputName | str | None = None,
     resources: Resources | None = None,
     max_eval_instances: int | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
     """Return the step "evaluation/<its name>": lm-eval results of the model that `step` exports.
 
-    `evals` are names of tasks in lm-eval or in the YAML files below `include_path`; the held-out tasks if None. Raises
-    ValueError for a hardcoded path.
+    `evals` are tasks of lm-eval, whose data are in the folder `mirror`, or in the YAML files below `include_path`; the
+    held-out tasks if None. `CORE_TASKS` and others are suites of them. Raises ValueError for a hardcoded path.
     """
     of = step.step if isinstance(step, InputName) else step
     if of is None:
@@ -44,7 +46,10 @@ def default_eval(
     return Step(
         name=f"evaluation/{of.name.removeprefix('checkpoints/')}",
         fn=evaluate_with_lm_eval,
-        config=_lm_eval(model, evals, held_out, include_path, max_eval_instances),
+        config=dataclasses.replace(
+            _lm_eval(model, evals, held_out, include_path, max_eval_instances),
+            mirror_path=mirror if mirror is None or isinstance(mirror, str) else output_path_of(mirror),
+        ),
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),
         expectations=expectations,
@@ -132,7 +137,7 @@ def default_loss_comparison(name: str, first: Step, second: Step, *, max_page_by
 
 def _lm_eval(
     model: InputName,
-    evals: Sequence[str] | None,
+    evals: Sequence[str | EvalTask] | None,
     held_out: Step | InputName | None,
     include_path: str | None,
     max_eval_instances: int | None,

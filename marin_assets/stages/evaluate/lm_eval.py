@@ -11,6 +11,7 @@ Model, tasks and data are copied to a temporary folder, because the libraries re
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 import logging
@@ -22,7 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from marin_assets.stages.evaluate.hub_mirror import mirrored
 from marin_assets.stages.evaluate.jsonl import write_jsonl
+from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.storage.files import exists, list_files, write_bytes, write_json
 from marin_resources.storage.filesystem import filesystem_of
@@ -51,8 +54,8 @@ class LmEvalConfig:
     held_out_path: str | None = None
     """Output of make_held_out_set, which the tasks "held_out_questions" and "held_out_texts" read."""
     output_path: str = THIS_OUTPUT_PATH
-    tasks: tuple[str, ...] = versioned((QUESTIONS, TEXTS))
-    """Names of tasks or groups."""
+    tasks: tuple[str | EvalTask, ...] = versioned((QUESTIONS, TEXTS))
+    """Names of tasks or groups; an EvalTask has shots of its own. `suites.py` has Marin's suites."""
     include_path: str | None = None
     """A folder of lm-eval task YAMLs."""
     num_fewshot: int | None = versioned(None)
@@ -65,15 +68,22 @@ class LmEvalConfig:
     """Texts of a batch. It changes speed and memory, and scores only in their last digits."""
     use_hub: bool = False
     """Include lm-eval's own tasks (5 s to index), and let tasks load their data from the Hugging Face hub."""
+    mirror_path: str | None = None
+    """A folder with the data of lm-eval's own tasks (`hub_mirror.py`), in place of the hub."""
 
 
 def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     """Evaluate a model with lm-eval.
 
     Returns the scores by task, and those of the held-out tasks also at the top level. Raises EvaluationError for an
-    unknown task or a folder without a model.
+    unknown task, a task twice, or a folder without a model, MirrorError for a task whose data the mirror lacks.
     """
-    with tempfile.TemporaryDirectory(prefix="lm-eval-") as folder, isolated_hugging_face(folder, config.use_hub):
+    check_tasks(config)
+    with (
+        tempfile.TemporaryDirectory(prefix="lm-eval-") as folder,
+        isolated_hugging_face(folder, config.use_hub),
+        data_of_tasks(config, f"{folder}/mirror"),
+    ):
         manager = load_tasks(config, folder)
         results = run_tasks(config, manager, folder)
     scores = scores_of(results)
@@ -86,6 +96,41 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     for plot in plots:
         write_bytes(join(config.output_path, plot), draw_scores(bars))
     return {**headline(scores), "tasks": len(scores), "scores": scores, "plots": plots}
+
+
+def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:
+    """The tasks, with their shots: their own, else those of the config."""
+    tasks = [EvalTask(task) if isinstance(task, str) else task for task in config.tasks]
+    return [
+        task if task.num_fewshot is not None else dataclasses.replace(task, num_fewshot=config.num_fewshot)
+        for task in tasks
+    ]
+
+
+def check_tasks(config: LmEvalConfig) -> None:
+    """Raise EvaluationError for no tasks, for a label that two of them have, or for a hub and a mirror of it."""
+    labels = [task.label for task in eval_tasks(config)]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if not labels or twice:
+        found = f"the task {twice[0]!r} twice" if twice else "no tasks"
+        raise EvaluationError(
+            f"LmEvalConfig has {found}, expected each once. A task at two numbers of shots needs an alias: "
+            "EvalTask('hellaswag', 10, 'hellaswag_10shot')."
+        )
+    if config.use_hub and config.mirror_path is not None:
+        raise EvaluationError("LmEvalConfig has use_hub and mirror_path, expected one of them. Leave one out.")
+
+
+@contextlib.contextmanager
+def data_of_tasks(config: LmEvalConfig, folder: str) -> Iterator[None]:
+    """Let tasks read their data from the mirror, if there is one. A mirror in a bucket is copied to `folder`."""
+    if config.mirror_path is None:
+        yield
+        return
+    is_here = os.path.isdir(config.mirror_path)
+    local = config.mirror_path if is_here else copy_to_local(config.mirror_path, folder)
+    with mirrored(local, config.mirror_path):
+        yield
 
 
 @contextlib.contextmanager
@@ -128,13 +173,15 @@ def load_tasks(config: LmEvalConfig, folder: str) -> Any:
     folders = [write_held_out_tasks(config.held_out_path, f"{folder}/held_out")] if config.held_out_path else []
     if config.include_path:
         folders.append(copy_to_local(config.include_path, f"{folder}/include"))
-    manager = TaskManager(include_path=[*folders], include_defaults=config.use_hub)
-    for name in config.tasks:
-        if name not in manager.all_tasks:
+    with_defaults = config.use_hub or config.mirror_path is not None
+    manager = TaskManager(include_path=[*folders], include_defaults=with_defaults)
+    for task in eval_tasks(config):
+        if (name := task.name) not in manager.all_tasks:
             known = sorted(manager.all_tasks)
             raise EvaluationError(
                 f"Task {name!r} is unknown, expected one of {known[:20]} ({len(known)} in all). Pass held_out_path for "
-                "the held-out tasks, include_path for a folder with the task's YAML, or use_hub=True for lm-eval's own."
+                "the held-out tasks, include_path for a folder with the task's YAML, or mirror_path or use_hub=True "
+                "for lm-eval's own."
             )
     return manager
 
@@ -161,6 +208,7 @@ def copy_to_local(path: str, folder: str) -> str:
 
 
 def run_tasks(config: LmEvalConfig, manager: Any, folder: str) -> dict[str, Any]:
+    """Run the tasks, those with one number of shots together. Returns lm-eval's results, by the tasks' labels."""
     from lm_eval import evaluator
 
     from marin_assets.stages.evaluate.jax_lm import JaxLM  # imports lm-eval at its top
@@ -172,16 +220,52 @@ def run_tasks(config: LmEvalConfig, manager: Any, folder: str) -> dict[str, Any]
             "example 'hf' below a training step's output."
         )
     model, tokenizer = load_model(copy_to_local(config.model_path, f"{folder}/model"))
-    results = evaluator.simple_evaluate(
-        JaxLM(model, tokenizer, batch_size=config.batch_size, max_length=config.max_length),
-        tasks=list(config.tasks),
-        task_manager=manager,
-        num_fewshot=config.num_fewshot,
-        limit=config.max_eval_instances,
-        bootstrap_iters=BOOTSTRAP_DRAWS,
-        log_samples=True,
-    )
-    return dict(results)
+    lm = JaxLM(model, tokenizer, batch_size=config.batch_size, max_length=config.max_length)
+    found: dict[str, Any] = {"results": {}, "samples": {}, "config": {}}
+    for together in run_together(eval_tasks(config)):
+        results = evaluator.simple_evaluate(
+            lm,
+            tasks=[task.name for task in together],
+            task_manager=manager,
+            num_fewshot=together[0].num_fewshot,
+            limit=config.max_eval_instances,
+            bootstrap_iters=BOOTSTRAP_DRAWS,
+            log_samples=True,
+        )
+        labels = labels_of(together, results)
+        for part in ("results", "samples"):
+            found[part] |= {labels.get(name, name): value for name, value in results[part].items()}
+        found["config"] = results["config"]
+    return found
+
+
+def run_together(tasks: Sequence[EvalTask]) -> list[list[EvalTask]]:
+    """The tasks in as few runs as have one number of shots, and no task twice."""
+    runs: list[list[EvalTask]] = []
+    for task in tasks:
+        for run in runs:
+            if run[0].num_fewshot == task.num_fewshot and task.name not in [one.name for one in run]:
+                run.append(task)
+                break
+        else:
+            runs.append([task])
+    return runs
+
+
+def labels_of(tasks: Sequence[EvalTask], results: Mapping[str, Any]) -> dict[str, str]:
+    """What the scores of each task are called; those in a group with an alias: "mmlu_5shot/mmlu_anatomy"."""
+    children: Mapping[str, Sequence[str]] = results.get("group_subtasks") or {}
+    found: dict[str, str] = {}
+    for task in tasks:
+        if task.alias is None:
+            continue
+        found[task.name] = task.alias
+        left = list(children.get(task.name, ()))
+        while left:
+            name = left.pop()
+            found[name] = f"{task.alias}/{name}"
+            left += children.get(name, ())
+    return found
 
 
 def scores_of(results: Mapping[str, Any]) -> dict[str, dict[str, float | int]]:

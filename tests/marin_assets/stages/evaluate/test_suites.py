@@ -1,0 +1,140 @@
+"""Suites of tasks, with data from a folder in place of the hub."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from marin_assets.documents import write_rows
+from marin_assets.stages.evaluate import suites
+from marin_assets.stages.evaluate.hub_mirror import MirrorError, files_of
+from marin_assets.stages.evaluate.lm_eval import (
+    EvaluationError,
+    LmEvalConfig,
+    check_tasks,
+    evaluate_with_lm_eval,
+    labels_of,
+    run_together,
+)
+from marin_assets.stages.evaluate.suites import EvalTask
+from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.wire.config_json import decode, encode
+
+QUESTIONS = 12
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> str:
+    """COPA as the hub has it, in two splits, of which one is in two files."""
+    drawn = random.Random(1)
+    words = ["file", "function", "module", "string", "loop", "value"]
+    rows = [
+        {
+            "premise": f"The {drawn.choice(words)} was opened.",
+            "choice1": f"It was read by a {drawn.choice(words)}.",
+            "choice2": f"It was closed by a {drawn.choice(words)}.",
+            "question": drawn.choice(["cause", "effect"]),
+            "idx": i,
+            "label": i % 2,
+        }
+        for i in range(3 * QUESTIONS)
+    ]
+    folder = tmp_path / "mirror/aps/super_glue/copa"
+    write_rows(str(folder / "validation.parquet"), rows[:QUESTIONS])
+    for part in (0, 1):
+        write_rows(str(folder / f"train-{part:05}-of-00002.parquet"), rows[QUESTIONS * (part + 1) :][:QUESTIONS])
+    return str(tmp_path / "mirror")
+
+
+def config(**fields: Any) -> LmEvalConfig:
+    found: LmEvalConfig = unwrap_versioned_value(LmEvalConfig(**{"model_path": "m", "output_path": "o", **fields}))
+    return found
+
+
+@pytest.mark.long  # lm-eval's own 14,000 tasks are indexed
+def test_a_task_runs_at_two_numbers_of_shots_from_a_mirror(model_path: str, mirror: str, tmp_path: Path) -> None:
+    tasks = (EvalTask("copa", 0), EvalTask("copa", 2, "copa_2shot"))
+    given = config(model_path=model_path, output_path=str(tmp_path / "out"), tasks=tasks, mirror_path=mirror)
+    result = evaluate_with_lm_eval(decode(encode(given)))
+    assert {task: found["instances"] for task, found in result["scores"].items()} == {
+        "copa": QUESTIONS,
+        "copa_2shot": QUESTIONS,
+    }
+    from marin_assets.stages.report.records import StepRecord
+
+    rows = list(StepRecord(label="", path=str(tmp_path / "out"), record={}).rows("samples.jsonl"))
+    contexts = {task: [row["context"] for row in rows if row["task"] == task] for task in result["scores"]}
+    assert all(context.count("\n\n") == 2 for context in contexts["copa_2shot"])
+    assert [text.rpartition("\n\n")[2] for text in contexts["copa_2shot"]] == contexts["copa"]
+
+
+@pytest.mark.long
+def test_a_task_without_data_is_a_sentence_before_the_model_is_asked(
+    model_path: str, mirror: str, tmp_path: Path
+) -> None:
+    given = config(model_path=model_path, output_path=str(tmp_path), tasks=("hellaswag",), mirror_path=mirror)
+    with pytest.raises(MirrorError, match=r"has no data of 'Rowan/hellaswag' \(config 'default'\): expected Rowan/"):
+        evaluate_with_lm_eval(given)
+
+
+def test_the_files_of_a_split_are_read_together(mirror: str) -> None:
+    kind, files = files_of(mirror, "m", "aps/super_glue", "copa")
+    assert kind == "parquet"
+    assert {split: len(of) for split, of in files.items()} == {"train": 2, "validation": 1}
+
+
+def test_what_a_mirror_lacks_is_named_with_what_it_has(mirror: str) -> None:
+    with pytest.raises(MirrorError, match=r"has no data of 'aps/super_glue' \(config 'boolq'\).*of it there is copa"):
+        files_of(mirror, "m", "aps/super_glue", "boolq")
+    Path(mirror, "aps/super_glue/copa/test.jsonl").write_text("{}\n")
+    with pytest.raises(MirrorError, match="files of two formats"):
+        files_of(mirror, "m", "aps/super_glue", "copa")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"tasks": ()}, "LmEvalConfig has no tasks"),
+        ({"tasks": ("arc_easy", EvalTask("arc_easy", 5))}, "the task 'arc_easy' twice"),
+        ({"use_hub": True, "mirror_path": "m"}, "has use_hub and mirror_path"),
+    ],
+)
+def test_a_mistake_is_one_sentence(fields: Any, sentence: str) -> None:
+    with pytest.raises(EvaluationError, match=sentence):
+        check_tasks(config(**fields))
+
+
+def test_tasks_with_one_number_of_shots_run_together() -> None:
+    runs = run_together(list(suites.CORE_TASKS))
+    assert [{task.num_fewshot for task in run} for run in runs] == [{3}, {10}, {0}]
+    assert sum(map(len, runs)) == len(suites.CORE_TASKS)
+    assert len(run_together([EvalTask("a", 0), EvalTask("a", 0, "b")])) == 2
+
+
+def test_scores_of_a_group_have_its_alias_in_front() -> None:
+    results = {"group_subtasks": {"mmlu": ["mmlu_stem"], "mmlu_stem": ["mmlu_anatomy"]}}
+    assert labels_of([EvalTask("mmlu", 5, "mmlu_5shot"), EvalTask("piqa", 5)], results) == {
+        "mmlu": "mmlu_5shot",
+        "mmlu_stem": "mmlu_5shot/mmlu_stem",
+        "mmlu_anatomy": "mmlu_5shot/mmlu_anatomy",
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in vars(suites) if name.isupper()])
+def test_each_suite_has_every_task_once_and_all_tasks_are_known(name: str) -> None:
+    suite = getattr(suites, name)
+    labels = [task.label for task in suite]
+    assert len(labels) == len(set(labels)) > 0
+    check_tasks(config(tasks=suite))
+
+
+@pytest.mark.long
+def test_lm_eval_has_all_tasks_of_the_suites() -> None:
+    from lm_eval.tasks import TaskManager
+
+    known = set(TaskManager(include_defaults=True).all_tasks)
+    named = {task.name for name in vars(suites) if name.isupper() for task in getattr(suites, name)}
+    assert named <= known
