@@ -56,6 +56,7 @@ def test_what_is_rejected_goes_on_after_the_answer(everything: tuple[Path, dict[
         assert rejected[1]["content"].startswith(f"{chosen[1]['content']} ")
 
 
+@pytest.mark.long  # 900 files are parsed
 def test_the_same_python_makes_the_same_bytes(everything: tuple[Path, dict[str, int]], tmp_path: Path) -> None:
     made(tmp_path)
     for kind in ("chats", "preferences"):

@@ -9,6 +9,7 @@ import pytest
 DRAWN = 500
 
 
+@pytest.mark.long  # it imports Levanter, and compiles
 @pytest.mark.parametrize("apart", [True, False], ids=["documents apart", "documents see each other"])
 @pytest.mark.parametrize("joined", [True, False], ids=["two caches of one member", "two members"])
 def test_a_batch_is_equal_to_that_of_levanter(inputs: Any, apart: bool, joined: bool) -> None:

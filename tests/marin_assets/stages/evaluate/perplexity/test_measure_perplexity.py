@@ -40,6 +40,7 @@ def tokens_of(output: Path, name: str, number: int = 0) -> list[dict[str, Any]]:
     return list(read_tokens(f"{output}/tokens/{name}/{number:05}.parquet"))
 
 
+@pytest.mark.long
 def test_the_sums_are_those_of_lm_eval(model_path: str, corpus: list[Document], tmp_path: Path) -> None:
     from lm_eval.api.instance import Instance
 
@@ -63,6 +64,7 @@ def test_the_sums_are_those_of_lm_eval(model_path: str, corpus: list[Document], 
     assert result["sets"]["help"]["perplexity"] == pytest.approx(math.exp(-sum(expected) / result["tokens"]), rel=1e-5)
 
 
+@pytest.mark.long
 def test_domains_are_those_of_paloma_and_add_up(model_path: str, paloma: str, tmp_path: Path) -> None:
     result = measured(model_path, tmp_path, sets={"paloma": paloma}, layouts=versioned({"paloma": "paloma"}))
     assert set(result["domains"]["paloma"]) == {"part-0", "part-1", "help"}
@@ -75,6 +77,7 @@ def test_domains_are_those_of_paloma_and_add_up(model_path: str, paloma: str, tm
     assert (tmp_path / "plots/bits_per_byte.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_batches_and_windows_change_nothing_and_something(model_path: str, paloma: str, tmp_path: Path) -> None:
     sets = {"paloma": paloma}
     one, other, shorter = (
@@ -86,6 +89,7 @@ def test_batches_and_windows_change_nothing_and_something(model_path: str, palom
     assert shorter["tokens"] == one["tokens"]
 
 
+@pytest.mark.long
 def test_finished_files_are_not_scored_again(
     model_path: str, paloma: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +108,7 @@ def test_finished_files_are_not_scored_again(
     assert measured(str(tmp_path / "no model"), tmp_path, sets=sets) == whole, "nothing is left to score"
 
 
+@pytest.mark.long
 def test_outputs_in_a_bucket_are_compared_there(model_path: str, paloma: str, gcs_prefix: str, tmp_path: Path) -> None:
     outputs = [f"{gcs_prefix}/perplexity/{name}" for name in ("one", "other")]
     for output, length in zip(outputs, (None, 16), strict=True):
@@ -115,6 +120,7 @@ def test_outputs_in_a_bucket_are_compared_there(model_path: str, paloma: str, gc
     assert len(read_bytes(f"{gcs_prefix}/losses/comparison.html")) == result["bytes"]
 
 
+@pytest.mark.long
 def test_tokens_are_left_out_on_request(model_path: str, paloma: str, tmp_path: Path) -> None:
     result = measured(model_path, tmp_path, sets={"p": paloma}, tokens=versioned(False), max_texts=versioned(2))
     assert result["texts"] == 4
