@@ -181,10 +181,10 @@ def test_a_model_that_does_not_fit_the_weights_is_refused_before_it_trains(
     with pytest.raises(TrainError, match="and this run's model has"):
         train_lm(config_of(inputs, tmp_path / "a", start=start, model=wide))
     export = FromHuggingFace(path=f"{output}/hf")
-    with pytest.raises(TrainError, match=r"hidden_dim=32, and this run's has 64. Pass model_from_hf"):
+    with pytest.raises(TrainError, match=r"has hidden_size=32, and the training hidden_size=64\. Pass the shape"):
         train_lm(config_of(inputs, tmp_path / "b", start=export, model=wide))
     qwen = ModelSpec(family="qwen3", max_seq_len=32, hidden_dim=32, num_layers=1, num_heads=1, num_kv_heads=1)
-    with pytest.raises(TrainError, match="has a model of type 'llama', and this run's model is another"):
+    with pytest.raises(TrainError, match=r"has model_type='llama', .* and the training model_type='qwen3'"):
         train_lm(config_of(inputs, tmp_path / "c", start=export, model=qwen))
     cooldown = FromCheckpoint(checkpoints_path=f"{output}/checkpoints", optimizer_state=True)
     with pytest.raises(TrainError, match="has no averaged weights, and this run keeps an average"):

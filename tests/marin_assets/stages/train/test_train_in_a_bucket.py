@@ -141,9 +141,11 @@ def weights_of(output: str) -> bytes:
 
 def rows_of(output: str) -> list[dict[str, Any]]:
     """Without the values that depend on the clock."""
-    timed = ("throughput/tokens_per_second", "throughput/duration", "eval/loading_time", "eval/total_time")
+    timed = ("throughput/tokens_per_second", "throughput/duration")
     rows = read_metrics(join(output, "metrics.jsonl"))
-    return [{name: value for name, value in row.items() if name not in timed} for row in rows]
+    return [
+        {name: value for name, value in row.items() if name not in timed and not name.endswith("_time")} for row in rows
+    ]
 
 
 def files_of(output: str) -> set[str]:
