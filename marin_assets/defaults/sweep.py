@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,8 +42,9 @@ def grid(base: Step, varied: Varied) -> dict[str, GridPoint]:
     `varied` has values by the dotted path of a field of the base's config: {"optimizer.learning_rate": [0.001, 0.003]}.
     Fields that change together have a name of their own, and for each label their values:
     {"width": {"64": {"model.hidden_dim": 64, "model.intermediate_dim": 256}, …}}. A label that is a number is one in
-    plots. The steps are named "<base>/<label>"; all but name and config is that of the base, which itself is no part of
-    the grid. What is varied enters the version, also where the base's field is not versioned.
+    plots. The steps are named "<base>/<label>", and have the resources, tags and checks of the base, but not its asset
+    key or its override of the path. The base itself is no part of the grid. What is varied enters the version, also
+    where the base's field is not versioned.
 
     Raises ConfigError for no values, a value twice, a path that is no field, a field that is varied twice, and
     TrainError for a model that cannot fit the resources.
@@ -136,7 +138,7 @@ def _replaced(config: Any, path: Sequence[str], value: Any, where: str) -> Any:
         plain = isinstance(value, Placeholder | VersionedValue) or dataclasses.is_dataclass(value)
         return value if plain else ensure_versioned(value)
     if isinstance(config, VersionedValue):  # versioned as a whole: what is in it is plain
-        return versioned(_plain(_replaced(config.value, path, value, where)))
+        return versioned(unwrap_versioned_value(_replaced(config.value, path, value, where)))
     if isinstance(config, Mapping):  # its keys may have dots
         return {**config, ".".join(path): _replaced(None, (), value, where)}
     names = [field.name for field in dataclasses.fields(config)] if dataclasses.is_dataclass(config) else []
@@ -148,10 +150,6 @@ def _replaced(config: Any, path: Sequence[str], value: Any, where: str) -> Any:
         config,
         **{path[0]: _replaced(getattr(config, path[0]), path[1:], value, where)},  # type: ignore[arg-type]
     )
-
-
-def _plain(value: Any) -> Any:
-    return unwrap_versioned_value(value)
 
 
 def _short(path: str, varied: Varied) -> str:
@@ -177,6 +175,7 @@ def _as_number(text: str) -> Any:
     except ValueError:
         pass
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return text
+    return number if math.isfinite(number) else text  # "nan" is a text: JSON has no such number

@@ -53,6 +53,11 @@ def test_what_is_not_varied_is_that_of_the_base() -> None:
     assert point.step.config.optimizer == base.config.optimizer
 
 
+def test_a_text_that_reads_like_no_number_is_a_text() -> None:
+    points = grid(training(), {"levanter.note": ["nan", "1e3"]})
+    assert [point.varied["note"] for point in points.values()] == ["nan", 1000.0]
+
+
 def test_a_field_that_is_not_versioned_is_so_in_a_grid() -> None:
     steps = [point.step for point in grid(training(), {"steps_per_eval": [10, 20]}).values()]
     [one, other] = [step.config for step in steps]

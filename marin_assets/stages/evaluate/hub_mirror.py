@@ -7,6 +7,7 @@ train-00000-of-00002.parquet. While `mirrored` lasts, `datasets.load_dataset` re
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ def mirrored(folder: str, shown: str) -> Iterator[None]:
     of_the_hub = datasets.load_dataset
 
     def load(path: str, name: str | None = None, *_: Any, **settings: Any) -> Any:
-        if path in ("json", "parquet", "csv", "text"):  # local files that a task names itself
+        if path in ("json", "parquet", "csv", "text") or os.path.isabs(path):  # local files that a task names itself
             return of_the_hub(path, name, **settings)
         kind, files = files_of(folder, shown, path, name)
         found = of_the_hub(kind, data_files=files)

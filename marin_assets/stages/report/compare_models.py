@@ -162,10 +162,11 @@ def _number(row: Mapping[str, Any], metric: str) -> float | None:
 
 
 def _samples(record: StepRecord) -> dict[str, dict[Any, dict[str, Any]]]:
-    """Task -> id of the question -> the row of the answer."""
+    """Task -> id of the question -> the numbers of the answer; its texts would fill the memory."""
     found: dict[str, dict[Any, dict[str, Any]]] = {}
     for row in record.rows(SAMPLES) if record.has(SAMPLES) else ():
-        found.setdefault(row["task"], {})[row["doc_id"]] = row
+        numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        found.setdefault(row["task"], {})[row["doc_id"]] = numbers
     return found
 
 

@@ -62,6 +62,8 @@ def compare_losses(config: CompareLossesConfig) -> dict[str, Any]:
         if both is None:
             only_one += 1
             continue
+        if not both.first.ends or not both.second.ends:
+            continue  # a tokenizer that makes nothing of it
         name = f"{place[0]}: {domain}"
         size, tokens = len(both.text.encode()), len(both.first.ends)
         one, other = sum(both.first.nats), sum(both.second.nats)
@@ -144,14 +146,18 @@ def _files_in_common(config: CompareLossesConfig, name: str) -> int:
 
 def _chosen(config: CompareLossesConfig, ranked: list[tuple[float, str, int, int]]) -> list[Compared]:
     """The texts that differ most, as many as fit into the page, read once more."""
-    rank = {place: number for number, (_, *place_) in enumerate(ranked) for place in [tuple(place_)]}
+    rank = {tuple(place): number for number, (_, *place) in enumerate(ranked)}
     best: list[tuple[int, int, Compared]] = []
+    held = 0
     for place, _, both in _texts(config):
-        if both is None:
+        if both is None or place not in rank:
             continue
-        best.append((rank[place], size_of_text(both), both))
-        if sum(size for _, size, _ in best) > 2 * config.max_page_bytes:
+        size = size_of_text(both)
+        best.append((rank[place], size, both))
+        held += size
+        if held > 2 * config.max_page_bytes:
             best = _fitting(best, config.max_page_bytes)
+            held = sum(size for _, size, _ in best)
     return [both for _, _, both in _fitting(best, config.max_page_bytes)]
 
 

@@ -4,8 +4,9 @@ In:  the folder of a Hugging Face export, and for each set a folder of rows, lai
      Uncheatable Eval (`layouts.py`).
 Out: `perplexity.json`, the numbers of each set and of each of its domains; `plots/bits_per_byte.png`; and of each file
      of a set, `tokens/<set>/<number>.parquet`: a row for each text with its tokens, where each ends, and its loss.
+     `sums/<set>/<number>.json` has the sums of that file.
 
-An attempt that resumes does not score finished files again.
+An attempt that resumes does not score finished files again: those with their sums.
 """
 
 from __future__ import annotations
@@ -169,6 +170,11 @@ def _sums_of(config: MeasurePerplexityConfig, name: str, files: int) -> dict[str
 def _check(config: MeasurePerplexityConfig) -> None:
     if not config.sets:
         raise TextError("MeasurePerplexityConfig has no sets, expected a folder of texts by name. Pass sets={…}.")
+    for name in config.sets:
+        if not name or "/" in name or name.startswith("."):
+            raise TextError(
+                f"A set is called {name!r}, expected a name without '/' and without a dot in front. Rename it."
+            )
     for name, layout in config.layouts.items():
         if name not in config.sets:
             raise TextError(f"layouts names {name!r}, expected one of the sets {sorted(config.sets)}. Rename it.")

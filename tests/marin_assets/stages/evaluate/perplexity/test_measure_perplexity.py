@@ -130,6 +130,7 @@ def test_tokens_are_left_out_on_request(model_path: str, paloma: str, tmp_path: 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
+        ({"sets": {"paloma/c4": "p"}}, "A set is called 'paloma/c4', expected a name without '/'"),
         ({"sets": {}}, "has no sets, expected a folder of texts by name"),
         ({"layouts": {"other": "paloma"}}, "layouts names 'other', expected one of the sets ['p']"),
         ({"layouts": {"p": "palom"}}, "The layout of 'p' is 'palom', expected one of documents, paloma, uncheatable"),
