@@ -6,6 +6,7 @@ What is reused takes part in no run. Dagster is told of it without one, where it
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from marin_assets.plan.shown.text import ONE_BY_ONE
 from marin_assets.step.graph import Graph
 from marin_resources.drift.drift import describe
 from marin_resources.output import Observed, Output
+from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
@@ -58,7 +60,11 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
     if not runs:
         print_stderr(f"0 computed, {len(outside)} reused, 0 failed")
         return 0
-    code = _run_all(job, runs, len(outside), options, home)
+    # late, for its weight. Ray starts while Dagster is imported, which take 5 s and 2 s
+    from marin_resources.ray_tpu.local_ray import ray_started_ahead
+
+    with contextlib.nullcontext() if is_on_cluster(None) else ray_started_ahead():
+        code = _run_all(job, runs, len(outside), options, home)
     _tell_dagster(tell_drift(planned, job.graph, job.store), job, {})
     return code
 

@@ -1,29 +1,25 @@
 """The local back end: Ray in the run's own process, a step is a Ray task.
 
-Ray starts with the first task, so a run that reuses everything never starts it. Its authentication is disabled
-explicitly, so an existing token file has no effect. A step whose extras load JAX or torch gets a process of its own;
-the others share a pool.
+Ray starts with the first task, or ahead of it (local_ray.py); a run that reuses everything never starts it. A step
+whose extras load JAX or torch gets a process of its own; the others share a pool.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
-import subprocess
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.hardware import Resources, slice_type
 from marin_resources.output import Holder
-from marin_resources.ray_tpu.companion import start_companion
 from marin_resources.ray_tpu.environment.extras import check_environment, environment_lacks, met_here
 from marin_resources.ray_tpu.environment.fresh_process import needs_fresh_process
 from marin_resources.ray_tpu.environment.packages import package_lacks
+from marin_resources.ray_tpu.local_ray import ray_of_process
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.ray_tpu.ray_options import (
@@ -46,15 +42,6 @@ from marin_resources.wire.task import Task
 
 LOG_POLL_S = 0.25
 STOP_TIMEOUT_S = 4.0
-OBJECT_STORE_BYTES = 80_000_000
-"""Ray's minimum. Data passes through the filesystem, never through Ray."""
-
-STARTS, BUSY_STARTS = 4, 20
-"""Of Ray, 30 s each: usually, and while the machine is busy, which ends by itself."""
-BUSY_LOAD = 4
-"""Processes that want to run, for each CPU."""
-TIMED_OUT = "timed out during startup"
-"""In the message of Ray's error."""
 
 SEVERAL_HOSTS = Lack(
     verb="requests",
@@ -83,10 +70,7 @@ class LocalBackend:
         self._all_cpus = cpus or os.cpu_count() or 1
         self._lock = threading.Lock()
         self._handles: dict[str, Handle] = {}
-        self._started = False
-        self._companion: subprocess.Popen[bytes] | None = None
-        # Ray's daemons die with the thread that started them, so that thread must live as long as they do.
-        self._owner = ThreadPoolExecutor(1, thread_name_prefix="ray-owner")
+        self._own_ray = ray_of_process(self._all_cpus)
 
     async def attempt_for(self, path: str) -> int:
         return await asyncio.to_thread(first_free_attempt, path)
@@ -102,7 +86,7 @@ class LocalBackend:
         several = {one.step: SEVERAL_HOSTS for one in required if _hosts(one.resources) > 1}
         found = {**package_lacks(required), **environment_lacks(required), **several}
         of_ray = [one for one in required if one.step not in found and self._asks_ray(one.resources)]
-        nodes = alive_nodes(self._ray()) if of_ray else []
+        nodes = alive_nodes(self._own_ray.started()) if of_ray else []
         short = {one.step: lack for one in of_ray if (lack := node_lack(one.resources, nodes))}
         return {**found, **short}
 
@@ -133,7 +117,7 @@ class LocalBackend:
             known = self._handles.get(task.id)
             if known is not None:
                 return known
-            ray = self._owner.submit(self._start).result()
+            ray = self._own_ray.started()
             nodes = alive_nodes(ray)
             if not nodes:
                 raise UnmeetableError(
@@ -183,91 +167,9 @@ class LocalBackend:
         self._handles.pop(handle.task.id, None)
 
     def shutdown(self) -> None:
-        """End Ray if this back end started it."""
+        """End Ray if this process started it."""
         with self._lock:
-            if self._started:
-                import ray  # late, for its weight
-
-                self._owner.submit(ray.shutdown).result()
-                self._started = False
-                if self._companion is not None and self._companion.stdin is not None:
-                    self._companion.stdin.close()
-            self._owner.shutdown()
-
-    def _ray(self) -> Any:
-        """Ray, started if it is not."""
-        with self._lock:
-            return self._owner.submit(self._start).result()
-
-    def _start(self) -> Any:
-        os.environ["RAY_AUTH_MODE"] = "disabled"
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        import ray  # late, for its weight, and after the variables
-
-        if not ray.is_initialized():
-            context = _start_ray(ray, self._all_cpus)
-            self._started = True
-            self._companion = start_companion(
-                "marin_resources.ray_tpu.leftovers_of_ray",
-                (os.getpid(), context.address_info["session_dir"]),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        return ray
-
-
-def _start_ray(ray: Any, cpus: int) -> Any:
-    """Start Ray; return its context. Ray gives its daemons 30 s, which a busy machine may take longer for: then it is
-    started again. Raises UnmeetableError after STARTS; while the machine is busy, after BUSY_STARTS."""
-    import psutil  # late, for its weight
-
-    start = 0
-    while True:
-        start += 1
-        before = set(psutil.Process().children(recursive=True))
-        try:
-            return ray.init(
-                address="local",
-                num_cpus=cpus,
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                namespace="marin",
-            )
-        except Exception as error:  # Ray raises no class of its own
-            if TIMED_OUT not in str(error):
-                raise
-            load, allowed = _load_and_starts()
-            what = "Ray did not start in its 30 s (start %d of %d), with a load of %.0f on %d CPUs"
-            log.warning(what, start, allowed, load, _cpus())
-            _kill_ray(set(psutil.Process().children(recursive=True)) - before)
-            if start >= allowed:
-                raise UnmeetableError(
-                    f"Ray did not start on this machine in {start} starts of 30 s, with a load of {load:.0f} on "
-                    f"{_cpus()} CPUs. Run again when it is less busy; complete outputs are reused."
-                ) from None
-
-
-def _load_and_starts() -> tuple[float, int]:
-    """The load of this machine, and how many starts are worth trying with it."""
-    load = os.getloadavg()[0]
-    return load, BUSY_STARTS if load > BUSY_LOAD * _cpus() else STARTS
-
-
-def _cpus() -> int:
-    return os.cpu_count() or 1
-
-
-def _kill_ray(processes: Iterable[Any]) -> None:
-    """Kill Ray's daemons among these processes: a start that failed leaves them until this process ends."""
-    import psutil  # late, for its weight
-
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if any("/ray/" in word for word in process.cmdline()):
-                process.kill()
+            self._own_ray.shutdown()
 
 
 def _hosts(resources: Resources) -> int:

@@ -19,7 +19,7 @@ START = """
 import sys
 from marin_resources.ray_tpu.local import LocalBackend
 backend = LocalBackend(cpus=1)
-ray = backend._owner.submit(backend._start).result()
+ray = backend._own_ray.started()
 print(ray._private.worker.global_worker.node.get_session_dir_path(), flush=True)
 sys.stdin.readline()
 backend.shutdown()
@@ -45,6 +45,7 @@ def test_nothing_of_it_is_left_by_a_kill_even_if_it_does_not_notice() -> None:
 BUSY = """
 import os, subprocess, sys, psutil, ray
 from marin_resources.ray_tpu import local
+from marin_resources.ray_tpu.ray_options import UnmeetableError
 init, failed = ray.init, []
 
 def busy_machine(**options):
@@ -58,9 +59,9 @@ ray.init = busy_machine
 os.getloadavg = lambda: ({load}, 0, 0)
 backend = local.LocalBackend(cpus=1)
 try:
-    backend._owner.submit(backend._start).result()
+    backend._own_ray.started()
     print("started")
-except local.UnmeetableError as error:
+except UnmeetableError as error:
     print(error)
 for process in failed:
     if "raylet" in str(process.args):
@@ -101,6 +102,8 @@ def test_a_process_that_has_shut_its_ray_down_lives_on() -> None:
     assert run.stdin is not None
     assert run.stdout is not None
     session = run.stdout.readline().strip()
+    started = " ".join(word for process in rays_processes(session, run.pid) for word in process.cmdline())
+    assert not [daemon for daemon in ("dashboard.py", "monitor.py") if daemon in started]  # they serve nobody here
     [companion] = [one for one in psutil.Process(run.pid).children() if "leftovers_of_ray" in str(one.cmdline())]
     run.stdin.write("\n")
     run.stdin.flush()
@@ -109,6 +112,29 @@ def test_a_process_that_has_shut_its_ray_down_lives_on() -> None:
     assert rays_processes(session, run.pid) == []
     run.communicate()
     assert run.returncode == 0
+
+
+AHEAD = """
+import os, ray
+from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.local_ray import ray_started_ahead
+
+with ray_started_ahead():
+    pass
+print(ray.is_initialized())
+with ray_started_ahead():
+    backend = LocalBackend(cpus=os.cpu_count())
+    backend._own_ray.started()
+print(ray.is_initialized())
+backend.shutdown()
+print(ray.is_initialized())
+"""
+
+
+@pytest.mark.long
+def test_a_ray_that_was_started_ahead_belongs_to_the_back_end_that_takes_it_or_ends() -> None:
+    ended = subprocess.run([sys.executable, "-c", AHEAD], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["False", "True", "False"]
 
 
 def _agents(session: str, owner: int) -> list[psutil.Process]:

@@ -1,0 +1,220 @@
+"""The Ray of a process: it starts in the background or when it is first needed, and ends with the process.
+
+Its authentication is disabled explicitly, so an existing token file has no effect. Of Ray's daemons it has those that
+run tasks. The dashboard's server, the autoscaler's monitor and the reader of the workers' logs are left out: nobody
+reads what they offer, and a start takes 4 s without them and 7.6 s with them (two cores). The agents of its node, which
+cannot be left out, load the modules of an installation without the dashboard.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from marin_resources.ray_tpu.companion import start_companion
+from marin_resources.ray_tpu.ray_options import UnmeetableError
+
+OBJECT_STORE_BYTES = 80_000_000
+"""Ray's minimum. Data passes through the filesystem, never through Ray."""
+LEFT_OUT = ("start_api_server", "start_monitor", "start_log_monitor")
+"""Methods of Ray's Node, each of which starts a daemon."""
+
+STARTS, BUSY_STARTS = 4, 20
+"""Of Ray, 30 s each: usually, and while the machine is busy, which ends by itself."""
+BUSY_LOAD = 4
+"""Processes that want to run, for each CPU."""
+START_TIMEOUT_S = 30
+"""Of Ray, for its node to be there."""
+POLL_S = 0.05
+TIMED_OUT = "timed out during startup"
+"""In the message of Ray's error."""
+
+log = logging.getLogger(__name__)
+
+
+class OwnRay:
+    """A Ray that this process starts at most once."""
+
+    def __init__(self, cpus: int) -> None:
+        self.cpus = cpus
+        self._lock = threading.Lock()
+        self._starting: Future[Any] | None = None
+        self._started_here = False
+        self._companion: subprocess.Popen[bytes] | None = None
+        # Ray's daemons die with the thread that started them, so that thread must live as long as they do.
+        self._owner = ThreadPoolExecutor(1, thread_name_prefix="ray-owner")
+
+    def begin(self) -> Future[Any]:
+        """Start Ray in the background, if it is not started. The result is the module `ray`."""
+        with self._lock:
+            if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
+                self._starting = self._owner.submit(self._start)
+            return self._starting
+
+    def started(self) -> Any:
+        """The module `ray`, started. Blocks. Raises UnmeetableError if it does not start on this machine."""
+        return self.begin().result()
+
+    def shutdown(self) -> None:
+        """End Ray if it was started here. Blocks until a start in the background is over."""
+        self._owner.submit(self._stop).result()
+        self._owner.shutdown()
+
+    def _start(self) -> Any:
+        ray = _import_ray()
+        if not ray.is_initialized():
+            context = _start_ray(ray, self.cpus)
+            self._started_here = True
+            self._companion = start_companion(
+                "marin_resources.ray_tpu.leftovers_of_ray",
+                (os.getpid(), context.address_info["session_dir"]),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        return ray
+
+    def _stop(self) -> None:
+        if not self._started_here:
+            return
+        import ray  # late, for its weight
+
+        ray.shutdown()
+        self._started_here = False
+        if self._companion is not None and self._companion.stdin is not None:
+            self._companion.stdin.close()
+
+
+_ahead: list[OwnRay] = []
+"""The Ray that is started ahead and that no back end has taken yet; at most one."""
+
+
+def ray_of_process(cpus: int) -> OwnRay:
+    """The Ray that was started ahead, for its first caller with that number of CPUs; else one that is not started."""
+    if _ahead and _ahead[0].cpus == cpus:
+        return _ahead.pop()
+    return OwnRay(cpus)
+
+
+@contextlib.contextmanager
+def ray_started_ahead() -> Iterator[None]:
+    """Start a Ray with all CPUs in the background, for the first back end of the block; if there is none, end it."""
+    _ahead[:] = [OwnRay(os.cpu_count() or 1)]
+    _import_ray()  # here, so that its daemons start before what the block imports
+    _ahead[0].begin()
+    try:
+        yield
+    finally:
+        while _ahead:
+            _ahead.pop().shutdown()
+
+
+def _start_ray(ray: Any, cpus: int) -> Any:
+    """Start Ray; return its context. Ray gives its daemons 30 s, which a busy machine may take longer for: then it is
+    started again. Raises UnmeetableError after STARTS; while the machine is busy, after BUSY_STARTS."""
+    import psutil  # late, for its weight
+
+    start = 0
+    while True:
+        start += 1
+        before = set(psutil.Process().children(recursive=True))
+        try:
+            with _started_lean():
+                return ray.init(
+                    address="local",
+                    num_cpus=cpus,
+                    include_dashboard=False,
+                    object_store_memory=OBJECT_STORE_BYTES,
+                    log_to_driver=False,
+                    _system_config={"prestart_worker_first_driver": False},  # or it waits for workers to be idle
+                    logging_level=logging.ERROR,
+                    namespace="marin",
+                )
+        except Exception as error:  # Ray raises no class of its own
+            if TIMED_OUT not in str(error):
+                raise
+            load, allowed = _load_and_starts()
+            what = "Ray did not start in its 30 s (start %d of %d), with a load of %.0f on %d CPUs"
+            log.warning(what, start, allowed, load, _cpus())
+            _kill_ray(set(psutil.Process().children(recursive=True)) - before)
+            if start >= allowed:
+                raise UnmeetableError(
+                    f"Ray did not start on this machine in {start} starts of 30 s, with a load of {load:.0f} on "
+                    f"{_cpus()} CPUs. Run again when it is less busy; complete outputs are reused."
+                ) from None
+
+
+def _load_and_starts() -> tuple[float, int]:
+    """The load of this machine, and how many starts are worth trying with it."""
+    load = os.getloadavg()[0]
+    return load, BUSY_STARTS if load > BUSY_LOAD * _cpus() else STARTS
+
+
+def _cpus() -> int:
+    return os.cpu_count() or 1
+
+
+def _kill_ray(processes: Iterable[Any]) -> None:
+    """Kill Ray's daemons among these processes: a start that failed leaves them until this process ends."""
+    import psutil  # late, for its weight
+
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any("/ray/" in word for word in process.cmdline()):
+                process.kill()
+
+
+def _import_ray() -> Any:
+    os.environ["RAY_AUTH_MODE"] = "disabled"
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    import ray  # late, for its weight, and after the variables
+
+    return ray
+
+
+@contextlib.contextmanager
+def _started_lean() -> Iterator[None]:
+    """Let `ray.init` start no daemon of LEFT_OUT, and small agents, and see at once that its node is there: it has no
+    argument for these, and asks once a second."""
+    from ray._private import services, utils  # late, for its weight
+    from ray._private.node import Node
+
+    replaced = [
+        *((Node, name, _start_nothing) for name in LEFT_OUT),
+        (utils, "get_dashboard_dependency_error", lambda: ImportError("a run has no dashboard")),
+        (services, "get_node", partial(_get_node, services.get_node)),
+    ]
+    before = [getattr(owner, name) for owner, name, _ in replaced]
+    try:
+        for owner, name, function in replaced:
+            setattr(owner, name, function)
+        yield
+    finally:
+        for (owner, name, _), function in zip(replaced, before, strict=True):
+            setattr(owner, name, function)
+
+
+def _start_nothing(*arguments: Any, **options: Any) -> None:
+    """In the place of a method of LEFT_OUT."""
+
+
+def _get_node(get_node: Callable[[str, str], Any], gcs_address: str, node_id: str) -> Any:
+    """As Ray's, which waits a second between its looks. Raises its RuntimeError if the node is not there after 30 s."""
+    from ray._private import services, state  # late, for its weight
+
+    cluster = state.GlobalState()
+    cluster._initialize_global_state(services._get_gcs_client_options(gcs_address))
+    began_s = time.monotonic()
+    while not any(node["NodeID"] == node_id and node["Alive"] for node in cluster.node_table()):
+        if time.monotonic() - began_s > START_TIMEOUT_S:
+            break
+        time.sleep(POLL_S)
+    return get_node(gcs_address, node_id)
