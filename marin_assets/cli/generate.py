@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     folder = _find_model(options)
     print_stderr(f"model: {folder}")
     # late, for their weight: what is missing is said before they are loaded
-    from marin_assets.stages.evaluate.jax_model import ModelError, load_model
+    from marin_assets.inference.jax_model import ModelError, load_model
     from marin_assets.stages.evaluate.lm_eval import copy_to_local
     from marin_assets.stages.evaluate.sample_text import sample_text
 

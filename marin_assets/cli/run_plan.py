@@ -20,6 +20,7 @@ from marin_assets.plan.reused import look_at_reused, not_to_be_trusted
 from marin_assets.plan.shown.text import ONE_BY_ONE
 from marin_assets.step.graph import Graph
 from marin_resources.drift.drift import describe
+from marin_resources.imports import collection_paused
 from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.settings import SettingError, ensure_dagster_home
@@ -70,8 +71,8 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
 
 
 def _run_all(job: Job, runs: Sequence[PartitionRun], reused: int, options: argparse.Namespace, home: str) -> int:
-    # late, for its weight: Dagster takes a second
-    from marin_assets.assets.run import run_graph
+    with collection_paused():
+        from marin_assets.assets.run import run_graph  # late, for its weight: Dagster takes a second
 
     for run in runs:
         add_keys_of(run)

@@ -71,7 +71,7 @@ def losses_of(output: str | Path) -> list[tuple[Any, ...]]:
 
 def answers_of(folder: Path, questions: list[str]) -> list[str]:
     """Greedy answers of an export, with the chat template that it has."""
-    from marin_assets.stages.evaluate.jax_model import load_model  # jax takes 3 s to import
+    from marin_assets.inference.jax_model import load_model  # jax takes 3 s to import
     from marin_assets.stages.evaluate.sample_text import sample_text
 
     model, tokenizer = load_model(str(folder))

@@ -54,7 +54,7 @@ def generate_text(config: GenerateTextConfig) -> dict[str, Any]:
     PromptError without prompts, FileNotFoundError for an empty folder, ModelError for one without a model or for an
     invalid temperature.
     """
-    from marin_assets.stages.evaluate.jax_model import load_model
+    from marin_assets.inference.jax_model import load_model
     from marin_assets.stages.evaluate.sample_text import sample_text
 
     if isinstance(config.prompts, str) or not all(isinstance(prompt, str) for prompt in config.prompts):

@@ -211,8 +211,8 @@ def run_tasks(config: LmEvalConfig, manager: Any, folder: str) -> dict[str, Any]
     """Run the tasks, those with one number of shots together. Returns lm-eval's results, by the tasks' labels."""
     from lm_eval import evaluator
 
+    from marin_assets.inference.jax_model import load_model
     from marin_assets.stages.evaluate.jax_lm import JaxLM  # imports lm-eval at its top
-    from marin_assets.stages.evaluate.jax_model import load_model
 
     if not exists(join(config.model_path, "config.json")):
         raise EvaluationError(

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from marin_assets.stages.evaluate.jax_model import ModelError, logits_at, mesh_for
+from marin_assets.inference.decoder import choose
+from marin_assets.inference.jax_model import ModelError, logits_at, mesh_for
 
 SHORTEST_WINDOW = 32
 INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
@@ -42,7 +43,7 @@ def sample_text(
         tokens[0, : len(context)] = context
         with mesh_for(model):
             logits = np.asarray(predict(model, tokens, np.array([len(context) - 1], np.int32)))[0]
-        token = _choose(logits, temperature, random)
+        token = choose(logits, temperature, random)
         if token == tokenizer.eos_token_id:
             break
         ids.append(token)
@@ -81,13 +82,3 @@ def _compiled() -> Any:
 def _last_logits(model: Any, tokens: Any, last: Any) -> Any:
     """The logits after each row's last position, (batch, vocabulary) in float32."""
     return logits_at(model, tokens, last[:, None])[:, 0]
-
-
-def _choose(logits: Any, temperature: float, random: Any) -> int:
-    import numpy as np
-
-    if temperature == 0:
-        return int(logits.argmax())
-    scaled = logits.astype(np.float64) / temperature
-    likelihoods = np.exp(scaled - scaled.max())
-    return int(random.choice(len(likelihoods), p=likelihoods / likelihoods.sum()))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from marin_assets.stages.evaluate.jax_model import (
+from marin_assets.inference.jax_model import (
     ModelError,
     batch_sharding,
     hidden_of,

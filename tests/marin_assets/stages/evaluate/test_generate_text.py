@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from marin_assets.inference.jax_model import ModelError
 from marin_assets.stages.evaluate.generate_text import GenerateTextConfig, PromptError, generate_text
-from marin_assets.stages.evaluate.jax_model import ModelError
 from marin_assets.step.values import unwrap_versioned_value
 
 PROMPTS = ("The list of", "", "Ünicode: ")

@@ -9,8 +9,8 @@ import pytest
 from lm_eval.api.instance import Instance
 
 from marin_assets.cli.main import main
+from marin_assets.inference.jax_model import ModelError, load_model
 from marin_assets.stages.evaluate.jax_lm import JaxLM
-from marin_assets.stages.evaluate.jax_model import ModelError, load_model
 from marin_assets.stages.evaluate.sample_text import sample_text
 
 WINDOW = 64

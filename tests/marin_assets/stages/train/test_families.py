@@ -41,7 +41,7 @@ def test_an_imported_model_computes_what_transformers_does_and_is_exported_as_it
     from levanter.utils.jax_utils import local_cpu_mesh
     from safetensors.numpy import load_file
 
-    from marin_assets.stages.evaluate.jax_model import load_model, mesh_for
+    from marin_assets.inference.jax_model import load_model, mesh_for
     from marin_assets.stages.train.inputs import stage_tokenizer
     from marin_assets.stages.train.levanter_run.beginning import load_hf_weights
     from marin_assets.stages.train.levanter_run.models import model_config
@@ -69,7 +69,7 @@ def test_an_imported_model_computes_what_transformers_does_and_is_exported_as_it
 def last_logits(model: Any) -> Any:
     import numpy as np
 
-    from marin_assets.stages.evaluate.jax_model import logits_at
+    from marin_assets.inference.jax_model import logits_at
 
     tokens = np.asarray(TOKENS, np.int32)
     positions = np.tile(np.arange(tokens.shape[1] - LAST, tokens.shape[1]), (len(tokens), 1))
@@ -145,7 +145,7 @@ def test_a_spec_that_its_export_would_change_is_refused() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_mixture_of_experts_is_trained_from_random_weights_and_evaluated(inputs: Any, tmp_path: Path) -> None:
-    from marin_assets.stages.evaluate.jax_model import load_model
+    from marin_assets.inference.jax_model import load_model
     from marin_assets.stages.evaluate.sample_text import sample_text
     from marin_assets.stages.train.config import TrainLmConfig
     from marin_assets.stages.train.train_lm import train_lm

@@ -44,8 +44,8 @@ def tokens_of(output: Path, name: str, number: int = 0) -> list[dict[str, Any]]:
 def test_the_sums_are_those_of_lm_eval(model_path: str, corpus: list[Document], tmp_path: Path) -> None:
     from lm_eval.api.instance import Instance
 
+    from marin_assets.inference.jax_model import load_model
     from marin_assets.stages.evaluate.jax_lm import JaxLM
-    from marin_assets.stages.evaluate.jax_model import load_model
 
     chosen = [*corpus[:9], Document(id="short", text="It", source="pydoc", metadata={})]
     write_documents(str(tmp_path / "texts/a.jsonl.zst"), chosen)

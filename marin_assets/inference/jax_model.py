@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from marin_resources.imports import collection_paused
+
 LEVANTER_NAMES = {"qwen2": "qwen"}
 """Hugging Face's name of an architecture -> Levanter's, where they differ."""
 WRONG = ("gemma2", "gemma3", "gemma3_text")
@@ -23,9 +25,10 @@ def load_model(folder: str) -> tuple[Any, Any]:
 
     Raises ModelError for a missing file or an unknown architecture.
     """
-    from levanter.models.lm_model import LmConfig  # jax and Levanter take 3 s to import
-    from levanter.tokenizers import load_tokenizer
-    from levanter.utils.jax_utils import local_cpu_mesh
+    with collection_paused():
+        from levanter.models.lm_model import LmConfig  # jax and Levanter take 3 s to import
+        from levanter.tokenizers import load_tokenizer
+        from levanter.utils.jax_utils import local_cpu_mesh
 
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         if not (Path(folder) / name).exists():

@@ -1,0 +1,108 @@
+"""What computes a model's logits and text: our JAX model, Hugging Face's on torch, or vLLM.
+
+torch and vLLM have environments of their own, since they want another transformers than Levanter. A step finds their
+Python by a variable, else in a folder of the checkout:
+
+    MARIN_TORCH_PYTHON      else .venv-torch/bin/python
+    MARIN_VLLM_PYTHON       else .venv-vllm/bin/python, else this Python if it has vllm
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from marin_assets.step.values import versioned
+from marin_resources.settings import checkout
+
+Kind = Literal["jax", "torch", "vllm"]
+MODULES = {"torch": ("torch", "transformers"), "vllm": ("vllm",)}
+"""What an environment of an engine has to have."""
+IMPORT_TIMEOUT_S = 60.0
+
+
+class EngineError(RuntimeError):
+    """An engine cannot be had here, or has failed. The message says what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """How a model is run."""
+
+    kind: Kind = versioned("vllm")
+    dtype: str = versioned("float32")
+    """Of weights and activations."""
+    max_length: int | None = versioned(None)
+    """Tokens of context and answer together; the model's own window if None."""
+    options: tuple[str, ...] = versioned(())
+    """Further arguments of vLLM's server: ("--tensor-parallel-size", "4")."""
+    ready_timeout_s: float = 900.0
+    """How long a server may take until it answers."""
+    concurrency: int = 32
+    """Requests that are sent to it at once."""
+
+
+JAX, TORCH, VLLM = (Engine(kind=versioned(kind)) for kind in ("jax", "torch", "vllm"))
+
+
+def check_engine(engine: Engine) -> None:
+    """Raise EngineError if this machine cannot have the engine: its Python is not there, or lacks its packages."""
+    if engine.kind != "jax":
+        python_of(engine)
+
+
+def python_of(engine: Engine) -> str:
+    """The Python of an engine's environment. Raises EngineError."""
+    kind = engine.kind
+    if kind == "jax":
+        return sys.executable
+    variable, folder = f"MARIN_{kind.upper()}_PYTHON", f".venv-{kind}"
+    python = os.environ.get(variable)
+    if not python:
+        root = checkout()
+        beside = root / folder / "bin/python" if root else None
+        if beside is not None and beside.exists():
+            python = str(beside)
+        elif all(find_spec(name) for name in MODULES[kind]):
+            return sys.executable
+        else:
+            raise EngineError(
+                f"The engine {kind!r} needs an environment of its own, and there is none: {variable} is not set, and "
+                f"{beside or folder} does not exist. Make one: make {folder}"
+            )
+    if lacking := _lacking(python, MODULES[kind]):
+        raise EngineError(
+            f"The engine {kind!r} needs {', '.join(MODULES[kind])}, and {python!r} {lacking}. Set {variable} to the "
+            f"Python of an environment with them, or make one: make {folder}"
+        )
+    return python
+
+
+def _lacking(python: str, modules: tuple[str, ...]) -> str:
+    """What that Python lacks of the modules; empty if it has all of them. They are not imported."""
+    script = "import importlib.util as u, sys; print(*[m for m in sys.argv[1:] if u.find_spec(m) is None])"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    try:
+        found = subprocess.run(
+            [python, "-c", script, *modules],
+            capture_output=True,
+            text=True,
+            timeout=IMPORT_TIMEOUT_S,
+            env=environment,
+            cwd="/",
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"cannot be run ({error})"
+    if found.returncode:
+        return f"cannot be run ({found.stderr.strip()[-200:]})"
+    return f"lacks {', '.join(found.stdout.split())}" if found.stdout.split() else ""
+
+
+def executable(python: str) -> str:
+    """The path of a Python, absolute but not resolved: a link in an environment is what makes it that environment's."""
+    return str(Path(python).absolute()) if os.sep in python else python

@@ -1,0 +1,102 @@
+"""Score given tokens with a Levanter model: the log-probability of each, and the likeliest in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.inference.jax_model import ModelError, batch_sharding, logits_at, mesh_for, replicate
+
+SHORTEST = 32
+LOGITS_BYTES = 2**28
+"""Logits of a batch at most, as float32: with a large vocabulary, a batch has fewer rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenScores:
+    """Of a text's tokens from its second on."""
+
+    logprobs: tuple[float, ...]
+    """In nats."""
+    likeliest: tuple[int, ...]
+    likeliest_logprobs: tuple[float, ...]
+
+
+class Scorer:
+    """Scores rows of ids, batch by batch."""
+
+    def __init__(self, model: Any, *, rows: int = 32, max_length: int | None = None) -> None:
+        import haliax as hax
+        import jax
+
+        self._devices = jax.local_devices()
+        self._sharding = batch_sharding(self._devices)
+        self._model = replicate(model, self._devices)
+        self._rows = rows
+        self.max_length = min(max_length or model.Pos.size, model.Pos.size)
+        self._score = hax.named_jit(_score)
+
+    def check(self, ids: Sequence[int]) -> None:
+        """Raise ModelError for a text without tokens, or with more than the window has."""
+        if not 0 < len(ids) <= self.max_length:
+            raise ModelError(f"A text has {len(ids)} tokens, expected 1 to {self.max_length}, the model's window.")
+
+    def score(self, texts: Sequence[Sequence[int]]) -> list[TokenScores]:
+        """The scores of each text, in their order. Raises ModelError as `check`."""
+        for ids in texts:
+            self.check(ids)
+        found: list[TokenScores | None] = [None] * len(texts)
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        while order:
+            length = self._padded(len(texts[order[0]]))
+            rows = self._rows_of(length)
+            batch, order = order[:rows], order[rows:]
+            for i, scores in zip(batch, self._batch([texts[i] for i in batch], rows, length), strict=True):
+                found[i] = scores
+        return [scores for scores in found if scores is not None]
+
+    def _batch(self, texts: Sequence[Sequence[int]], rows: int, length: int) -> list[TokenScores]:
+        import jax
+        import numpy as np
+
+        tokens = np.zeros((rows, length), np.int32)
+        for place, ids in enumerate(texts):
+            tokens[place, : len(ids)] = ids
+        with mesh_for(self._model):
+            arrays = self._score(self._model, jax.device_put(tokens, self._sharding))
+        own, likeliest, best = (np.asarray(array) for array in arrays)
+        return [
+            TokenScores(
+                logprobs=tuple(own[place, : len(ids) - 1].tolist()),
+                likeliest=tuple(likeliest[place, : len(ids) - 1].tolist()),
+                likeliest_logprobs=tuple(best[place, : len(ids) - 1].tolist()),
+            )
+            for place, ids in enumerate(texts)
+        ]
+
+    def _rows_of(self, length: int) -> int:
+        fitting = max(1, LOGITS_BYTES // (4 * length * self._model.Vocab.size))
+        devices = len(self._devices)
+        return max(devices, min(self._rows, fitting) // devices * devices)
+
+    def _padded(self, length: int) -> int:
+        padded = SHORTEST
+        while padded < length:
+            padded *= 2
+        return min(padded, self.max_length)
+
+
+def _score(model: Any, tokens: Any) -> tuple[Any, Any, Any]:
+    """Of each token from the second on: its log-probability, the likeliest id there, and that one's log-probability.
+
+    `tokens` are ids (rows, length); all of the result are (rows, length - 1).
+    """
+    import jax
+    import jax.numpy as jnp
+
+    positions = jnp.broadcast_to(jnp.arange(tokens.shape[1] - 1), (tokens.shape[0], tokens.shape[1] - 1))
+    logits = logits_at(model, tokens, positions)
+    total = jax.nn.logsumexp(logits, axis=-1)
+    own = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=-1)[..., 0]
+    return own - total, logits.argmax(axis=-1), logits.max(axis=-1) - total

@@ -1,0 +1,252 @@
+"""A server of one model, as a managed part of a step: OpenAI's completions over HTTP on this machine.
+
+It is started on a port of the system's choice, is ready by its own health check, and writes its log into the step's. It
+is started again after a crash, with the requests that were under way. It ends with the step, however the step ends
+(`kept_process.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from marin_assets.inference.engine import Engine, EngineError, executable, python_of
+from marin_resources.ray_tpu.worker.kept_process import KeptProcess
+
+POLL_S = 0.1
+TRIES = 3
+"""Of a request whose server dies under it, and of servers that die without one answer between."""
+DEATH_S = 10.0
+"""A connection that breaks while the process lives this much longer was not broken by a crash."""
+CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 30.0, 3600.0
+OUT_OF_MEMORY = re.compile(
+    r"out of memory|OutOfMemory|MemoryError|RESOURCE_EXHAUSTED|Cannot allocate memory|No available memory", re.I
+)
+PORT_TAKEN = re.compile(r"address already in use", re.I)
+SHOWN_LINES = 15
+TORCH_SERVER = Path(__file__).parent / "torch_server.py"
+"""A script: the Python of that engine lacks this project."""
+
+log = logging.getLogger(__name__)
+
+
+class RequestError(ValueError):
+    """The server refused a request: the model has no such window, or the request is wrong."""
+
+
+class ModelServer:
+    """A running server of the model in a local folder. Use it in a `with` block; `post` from many threads."""
+
+    def __init__(self, engine: Engine, model_folder: str) -> None:
+        """Raises EngineError if the engine's environment is not there. The server starts with the `with` block."""
+        self.engine, self.model_folder = engine, model_folder
+        self.name = f"model-{uuid.uuid4().hex[:8]}"
+        """As the server calls the model: another server that took the port does not know it."""
+        self.starts = 0
+        self.url = ""
+        self._python = executable(python_of(engine))
+        self._process: KeptProcess | None = None
+        self._deaths = 0
+        """Since the last answer."""
+        self._changing = threading.Lock()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        """Start it, and wait until it answers. Raises EngineError with the reason and its last lines."""
+        try:
+            with self._changing:
+                self._start()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._closed = True
+        self._stop()
+
+    @property
+    def keeper(self) -> KeptProcess:
+        """The process of the server, as it runs now."""
+        assert self._process is not None
+        return self._process
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a POST of `body`, with the model's name in it.
+
+        Blocks. A request under which the server dies is sent again to a new one, three times at most. Raises
+        RequestError for a request that the server refuses, EngineError for a server that does not come back.
+        """
+        import requests  # late, for its weight
+
+        for tried in range(1, TRIES + 1):
+            process = self.keeper
+            try:
+                answer = requests.post(
+                    f"{self.url}{path}",
+                    json={"model": self.name, **body},
+                    timeout=(CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S),
+                )
+            except requests.RequestException as error:
+                broken = f"{type(error).__name__}: {error}"
+            else:
+                if answer.ok:
+                    self._deaths = 0
+                    found: dict[str, Any] = answer.json()
+                    return found
+                if answer.status_code < 500:
+                    raise RequestError(f"The {self.engine.kind} server refused a request: {_message(answer)}")
+                broken = f"status {answer.status_code}: {_message(answer)}"
+            if self._closed:
+                raise EngineError(f"The {self.engine.kind} server was stopped with the step.")
+            if not process.ended.wait(DEATH_S):
+                raise EngineError(f"The {self.engine.kind} server failed on a request and lives on. {broken}")
+            self._start_again(process, tried)
+        raise EngineError(f"The {self.engine.kind} server died {TRIES} times on one request. It {why_ended(process)}")
+
+    def map(self, path: str, bodies: Iterable[Mapping[str, Any]], each: Callable[[int, dict[str, Any]], None]) -> None:
+        """Post all bodies, `engine.concurrency` at once; call `each` with the number of a body and its answer.
+
+        Answers come as they are ready. `bodies` is read as far as they are sent. Raises as `post`; then nothing more
+        is sent.
+        """
+        numbered = enumerate(bodies)
+        pending: dict[Future[dict[str, Any]], int] = {}
+        with ThreadPoolExecutor(self.engine.concurrency, thread_name_prefix="requests") as pool:
+            try:
+                while True:
+                    while len(pending) < 2 * self.engine.concurrency and (following := next(numbered, None)):
+                        pending[pool.submit(self.post, path, following[1])] = following[0]
+                    if not pending:
+                        return
+                    done, _ = wait(pending, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        each(pending.pop(future), future.result())
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def _start(self) -> None:
+        for number in range(TRIES):
+            port = _free_port()
+            self.url = f"http://127.0.0.1:{port}"
+            self.starts += 1
+            self._process = process = KeptProcess(
+                command_of(self.engine, self._python, self.model_folder, self.name, port),
+                env=environment_of(self.engine),
+                on_line=partial(log.info, "%s: %s", self.engine.kind),
+            )
+            if self._wait_until_ready(process):
+                return
+            if number + 1 == TRIES or not PORT_TAKEN.search("\n".join(process.last_lines)):
+                break
+        raise EngineError(
+            f"The {self.engine.kind} server of {self.model_folder!r} did not start: it {why_ended(process)}"
+        )
+
+    def _wait_until_ready(self, process: KeptProcess) -> bool:
+        began_s = time.monotonic()
+        while not process.ended.wait(POLL_S):
+            if self._answers():
+                log.info("the %s server is ready after %.1f s", self.engine.kind, time.monotonic() - began_s)
+                return True
+            if time.monotonic() - began_s > self.engine.ready_timeout_s:
+                process.stop()
+                raise EngineError(
+                    f"The {self.engine.kind} server of {self.model_folder!r} was not ready after "
+                    f"{self.engine.ready_timeout_s:g} s, and was stopped. {_last(process)}"
+                )
+        return False
+
+    def _answers(self) -> bool:
+        import requests  # late, for its weight
+
+        with contextlib.suppress(requests.RequestException, ValueError):
+            if requests.get(f"{self.url}/health", timeout=5).ok:
+                models = requests.get(f"{self.url}/v1/models", timeout=5).json()
+                return self.name in [model["id"] for model in models["data"]]
+        return False
+
+    def _start_again(self, dead: KeptProcess, tried: int) -> None:
+        """Start a server in the place of the dead one, unless another thread has."""
+        with self._changing:
+            if self._process is not dead or self._closed:
+                return
+            self._deaths += 1
+            reason = why_ended(dead)
+            if self._deaths >= TRIES or tried >= TRIES:
+                raise EngineError(
+                    f"The {self.engine.kind} server died {self._deaths} times without an answer between. It {reason}"
+                )
+            log.warning("the %s server %s It is started again.", self.engine.kind, reason)
+            dead.stop()
+            self._start()
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+
+
+def command_of(engine: Engine, python: str, model_folder: str, name: str, port: int) -> list[str]:
+    """The command of an engine's server."""
+    where = ["--model", model_folder, "--served-model-name", name, "--host", "127.0.0.1", "--port", str(port)]
+    length = ["--max-model-len", str(engine.max_length)] if engine.max_length else []
+    if engine.kind == "jax":
+        return [python, "-m", "marin_assets.inference.jax_server", *where, *length, *engine.options]
+    program = [str(TORCH_SERVER)] if engine.kind == "torch" else ["-m", "vllm.entrypoints.openai.api_server"]
+    return [python, *program, *where, "--dtype", engine.dtype, *length, *engine.options]
+
+
+def environment_of(engine: Engine) -> dict[str, str]:
+    """Variables of a server, beside those of the step: it asks no hub, and reports to nobody."""
+    return {
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        **({} if engine.kind == "jax" else {"PYTHONPATH": ""}),
+    }
+
+
+def why_ended(process: KeptProcess) -> str:
+    """Why a server has ended, after "it", with what helps and its last lines."""
+    text = "\n".join(process.last_lines)
+    if OUT_OF_MEMORY.search(text):
+        said = "ran out of memory. Lower --max-model-len, --max-num-seqs or the memory for its cache (Engine.options)."
+    elif process.exit_code == -9:
+        said = "was killed (signal 9), as the kernel does when memory is short."
+    else:
+        how = f"signal {-process.exit_code}" if (process.exit_code or 0) < 0 else f"exit code {process.exit_code}"  # type: ignore[operator]
+        said = f"ended with {how}."
+    return f"{said} {_last(process)}"
+
+
+def _last(process: KeptProcess) -> str:
+    lines = list(process.last_lines)[-SHOWN_LINES:]
+    return "Its last lines:\n" + "\n".join(lines) if lines else "It wrote nothing."
+
+
+def _message(answer: Any) -> str:
+    try:
+        found = answer.json()
+        return str(found.get("error", {}).get("message") or found.get("message") or found)
+    except (ValueError, AttributeError):
+        return str(answer.text[:500])
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port

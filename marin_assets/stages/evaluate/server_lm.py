@@ -1,0 +1,78 @@
+"""A model behind a server with OpenAI's completions, with lm-eval's interface. It tokenizes as JaxLM does.
+
+lm-eval's own `local-completions` puts no BOS before a text, and a model that was trained with one scores worse without.
+This module imports lm-eval at the top: import it inside functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from marin_assets.inference.decoder import Prompt
+from marin_assets.inference.server import ModelServer
+from marin_assets.stages.evaluate.progress import LoggedProgress
+from marin_assets.stages.evaluate.token_lm import TokenLM
+
+ECHOED = 2
+"""Tokens of the window that a scored text cannot have: the server generates one, and a row has its last target too."""
+GREEDY_TOLERANCE = 1e-6
+"""Nats: two tokens this close are equally likely."""
+
+
+class ServerLM(TokenLM):
+    """Log-likelihoods and greedy generation of a served model. `window` is the server's, in tokens."""
+
+    def __init__(self, server: ModelServer, tokenizer: Any, *, window: int, max_length: int | None = None) -> None:
+        super().__init__(tokenizer, min(max_length or window, window - ECHOED))
+        self._server = server
+
+    def _score_rows(
+        self, rows: Sequence[Sequence[int]], counts: Sequence[int], keys: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
+        answers: list[tuple[float, bool]] = [(0.0, True)] * len(rows)
+        progress = LoggedProgress("log-likelihoods", len(rows))
+
+        def take(i: int, answer: dict[str, Any]) -> None:
+            answers[i] = _likelihood(answer["choices"][0]["logprobs"], len(rows[i]), counts[i])
+            if keys[i] is not None:
+                self.cache_hook.add_partial("loglikelihood", keys[i], answers[i])
+            progress.advance(1)
+
+        bodies = (
+            {"prompt": list(row), "max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True} for row in rows
+        )
+        self._server.map("/v1/completions", bodies, take)
+        return answers
+
+    def _complete(self, prompts: Sequence[Prompt]) -> list[str]:
+        texts, progress = [""] * len(prompts), LoggedProgress("generations", len(prompts))
+
+        def take(i: int, answer: dict[str, Any]) -> None:
+            texts[i] = answer["choices"][0]["text"]
+            for stop in prompts[i].stops:
+                texts[i] = texts[i].split(stop)[0]
+            progress.advance(1)
+
+        self._server.map("/v1/completions", map(body_of, prompts), take)
+        return texts
+
+
+def body_of(prompt: Prompt) -> dict[str, Any]:
+    """The request for a prompt."""
+    return {
+        "prompt": list(prompt.ids),
+        "max_tokens": prompt.max_tokens,
+        "temperature": prompt.temperature,
+        "seed": prompt.seed,
+        "stop": list(prompt.stops),
+        "stop_token_ids": list(prompt.stop_ids),
+    }
+
+
+def _likelihood(logprobs: dict[str, Any], length: int, count: int) -> tuple[float, bool]:
+    """Of the last `count` of `length` echoed tokens: their log-likelihood, and whether each is the likeliest."""
+    own = logprobs["token_logprobs"][length - count : length]
+    best = [max(top.values()) for top in logprobs["top_logprobs"][length - count : length]]
+    greedy = all(one >= most - GREEDY_TOLERANCE for one, most in zip(own, best, strict=True))
+    return sum(own), greedy

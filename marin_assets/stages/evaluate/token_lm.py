@@ -1,0 +1,147 @@
+"""A model of an export with lm-eval's interface, whatever computes it: its texts as tokens, its windows.
+
+Subclasses of lm-eval's class import lm-eval at the top: import these modules inside functions.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import TemplateLM
+from lm_eval.models.utils import normalize_gen_kwargs
+from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
+
+from marin_assets.inference.decoder import Prompt
+from marin_assets.inference.jax_model import ModelError
+
+DEFAULT_GENERATED_TOKENS = 256
+"""lm-eval's default; at most half a window is generated."""
+
+log = logging.getLogger(__name__)
+
+
+class TokenLM(TemplateLM):
+    """Log-likelihoods and greedy generation by tokens. Texts beyond `max_length` are truncated on the left."""
+
+    def __init__(self, tokenizer: Any, max_length: int) -> None:
+        super().__init__()
+        self._tokenizer, self._max_length = tokenizer, max_length
+
+    @abstractmethod
+    def _score_rows(
+        self, rows: Sequence[Sequence[int]], counts: Sequence[int], keys: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
+        """For each row of ids, the log-likelihood of its last `count` in nats, and whether they are the likeliest.
+
+        Each answer goes to the cache under its key, if that is not None.
+        """
+
+    @abstractmethod
+    def _complete(self, prompts: Sequence[Prompt]) -> list[str]:
+        """The greedy continuation of each prompt."""
+
+    @property
+    def eot_token_id(self) -> int:
+        return self._tokenizer.eos_token_id
+
+    @property
+    def prefix_token_id(self) -> int:
+        """The token before a text without context: BOS, as in training documents, or EOS if the model has no BOS."""
+        bos = self._tokenizer.bos_token_id
+        return self.eot_token_id if bos is None else bos
+
+    @property
+    def tokenizer_name(self) -> str:
+        return self._tokenizer.name_or_path
+
+    @property
+    def max_length(self) -> int:
+        return self._max_length
+
+    @property
+    def max_gen_toks(self) -> int:
+        return min(DEFAULT_GENERATED_TOKENS, self._max_length // 2)
+
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
+        """Return token ids, with one BOS in front unless `add_special_tokens` is False or the model has no BOS."""
+        ids = list(self._tokenizer.encode(string, add_special_tokens=False))
+        bos = self._tokenizer.bos_token_id
+        return ids if add_special_tokens is False or bos is None or ids[:1] == [bos] else [bos, *ids]
+
+    def tok_decode(self, tokens: Sequence[int]) -> str:
+        return self._tokenizer.decode(list(tokens), skip_special_tokens=True)
+
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        """The text of a conversation, by the tokenizer's template. Raises ModelError for a tokenizer without one."""
+        if not self.chat_template():
+            raise ModelError("The model's tokenizer has no chat template. Evaluate it without apply_chat_template.")
+        ids = self._tokenizer.apply_chat_template(
+            chat_history, add_generation_prompt=add_generation_prompt, tokenize=True
+        )
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def chat_template(self, chat_template: bool | str = False) -> str:
+        """The tokenizer's template, which lm-eval records; empty if it has none."""
+        return str(getattr(self._tokenizer, "chat_template", None) or "")
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        return super().loglikelihood(requests, disable_tqdm=True)  # the engines log their progress
+
+    def _loglikelihood_tokens(
+        self, requests: list[tuple[Any, list[int], list[int]]], disable_tqdm: bool = False, **kwargs: Any
+    ) -> list[tuple[float, bool]]:
+        """Return, for each (key, context, continuation), its log-likelihood in nats and whether it is greedy."""
+        rows = [self._fit(context, continuation) for _, context, continuation in requests]
+        return self._score_rows(rows, [len(one[2]) for one in requests], [one[0] for one in requests])
+
+    def _fit(self, context: list[int], continuation: list[int]) -> list[int]:
+        """Concatenate context and continuation, truncated on the left to `max_length` inputs and the last target."""
+        if len(continuation) > self._max_length:
+            raise ModelError(
+                f"A continuation has {len(continuation)} tokens, expected at most the window of {self._max_length}. "
+                "Shorten it, or score the text with a loglikelihood_rolling task."
+            )
+        return [*context, *continuation][-(self._max_length + 1) :]
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        """Return the log-likelihood of each whole text in nats, in adjacent windows: each token is predicted once."""
+        windows: list[tuple[Any, list[int], list[int]]] = []
+        owners: list[int] = []
+        for owner, request in enumerate(requests):
+            ids = self.tok_encode(request.args[0], add_special_tokens=False)
+            for window in get_rolling_token_windows(ids, self.prefix_token_id, self._max_length, context_len=1):
+                windows.append((None, *make_disjoint_window(window)))
+                owners.append(owner)
+        totals = [0.0] * len(requests)
+        for owner, (logprob, _) in zip(owners, self._loglikelihood_tokens(windows), strict=True):
+            totals[owner] += logprob
+        for request, total in zip(requests, totals, strict=True):
+            self.cache_hook.add_partial("loglikelihood_rolling", request.args, total)
+        return totals
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Return greedy continuations, each truncated at its first stop text."""
+        texts = self._complete([self._prompt(*request.args) for request in requests])
+        for request, text in zip(requests, texts, strict=True):
+            self.cache_hook.add_partial("generate_until", request.args, text)
+        return texts
+
+    def _prompt(self, context: str, settings: dict[str, Any]) -> Prompt:
+        """Return the context's token ids, truncated to fit, the stop texts, and the most tokens to generate."""
+        normalized: dict[str, Any] = dict(normalize_gen_kwargs(settings, self.max_gen_toks))
+        if normalized["do_sample"] and normalized["temperature"] > 0:
+            raise ModelError(
+                f"A task generates with {settings!r}, but answers are decoded greedily here. Set do_sample: false."
+            )
+        count = normalized["max_gen_toks"]
+        if not 0 < count < self._max_length:
+            raise ModelError(
+                f"A task generates {count} tokens, expected fewer than the window of {self._max_length}. "
+                "Lower max_gen_toks."
+            )
+        ids = self.tok_encode(context)[-(self._max_length - count) :]
+        return Prompt(ids=tuple(ids), max_tokens=count, stops=tuple(stop for stop in normalized["until"] if stop))

@@ -1,0 +1,73 @@
+"""A program that a step runs beside itself, such as a server of a model: it ends with the step, however that ends.
+
+A keeper (`keeper_process.py`) starts it and kills it with all its descendants: when the step says so, and when the
+step's process is gone, even by `kill -9`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO
+
+from marin_resources.ray_tpu.companion import start_companion
+
+LAST_LINES = 200
+"""Lines of output that are kept, to say why it ended."""
+STOP_TIMEOUT_S = 30.0
+"""The keeper gives the program 5 s, and kills it then."""
+
+
+class KeptProcess:
+    """A running program. Its output goes line by line to `on_line`."""
+
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], on_line: Callable[[str], None]) -> None:
+        """Start it. `env` are variables beside those of this process. Raises OSError if the keeper cannot start."""
+        self.command = list(command)
+        self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        self.exit_code: int | None = None
+        """Of the program, negative for a signal; None while it runs."""
+        self.ended = threading.Event()
+        """It has ended, and so have its descendants."""
+        self._on_line = on_line
+        output, write = os.pipe()
+        try:
+            self._keeper = start_companion(
+                "marin_resources.ray_tpu.worker.keeper_process",
+                (os.getpid(), write, json.dumps(self.command)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=(write,),
+                env={**os.environ, **env},
+            )
+        finally:
+            os.close(write)
+        self._pump = threading.Thread(target=self._read, args=(os.fdopen(output, "rb"),), daemon=True)
+        self._pump.start()
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def stop(self) -> None:
+        """End it with all its descendants, and wait for that."""
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        self._keeper.wait(STOP_TIMEOUT_S)
+        self.ended.wait(STOP_TIMEOUT_S)
+
+    def _read(self, output: IO[bytes]) -> None:
+        with output:
+            for line in output:
+                text = line.decode(errors="replace").rstrip("\r\n")
+                self.last_lines.append(text)
+                self._on_line(text)
+
+    def _wait(self) -> None:
+        assert self._keeper.stdout is not None
+        said = self._keeper.stdout.read()
+        self._keeper.wait()
+        self._pump.join(STOP_TIMEOUT_S)  # its last lines say why it ended
+        self.exit_code = int(said) if said else self._keeper.returncode
+        self.ended.set()
