@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     print_stderr(f"model: {folder}")
     # late, for their weight: what is missing is said before they are loaded
     from marin_assets.inference.jax_model import ModelError, load_model
-    from marin_assets.stages.evaluate.lm_eval import copy_to_local
+    from marin_assets.inference.local_copy import copy_to_local
     from marin_assets.stages.evaluate.sample_text import sample_text
 
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt

@@ -91,10 +91,11 @@ class ModelServer:
         import requests  # late, for its weight
 
         for tried in range(1, TRIES + 1):
-            process = self.keeper
+            with self._changing:  # while one is started, there is none to ask
+                process, url = self.keeper, self.url
             try:
                 answer = requests.post(
-                    f"{self.url}{path}",
+                    f"{url}{path}",
                     json={"model": self.name, **body},
                     timeout=(CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S),
                 )

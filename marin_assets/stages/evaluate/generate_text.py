@@ -14,8 +14,8 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
+from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.evaluate.jsonl import write_jsonl
-from marin_assets.stages.evaluate.lm_eval import copy_to_local
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.storage.paths import join
 

@@ -6,10 +6,13 @@ This module imports lm-eval at the top: import it inside functions.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from marin_assets.inference.decoder import Prompt
+from marin_assets.inference.jax_model import ModelError
 from marin_assets.inference.server import ModelServer
 from marin_assets.stages.evaluate.progress import LoggedProgress
 from marin_assets.stages.evaluate.token_lm import TokenLM
@@ -76,3 +79,11 @@ def _likelihood(logprobs: dict[str, Any], length: int, count: int) -> tuple[floa
     best = [max(top.values()) for top in logprobs["top_logprobs"][length - count : length]]
     greedy = all(one >= most - GREEDY_TOLERANCE for one, most in zip(own, best, strict=True))
     return sum(own), greedy
+
+
+def window_of(folder: str) -> int:
+    """The window of an exported model, in tokens. Raises ModelError for a config that does not say it."""
+    window = json.loads(Path(folder, "config.json").read_text()).get("max_position_embeddings")
+    if not isinstance(window, int):
+        raise ModelError(f"{folder!r} has a config.json without 'max_position_embeddings'. Pass Engine(max_length=…).")
+    return window

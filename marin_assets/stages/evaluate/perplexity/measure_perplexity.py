@@ -21,7 +21,7 @@ from itertools import islice, tee
 from typing import Any
 
 from marin_assets.inference.jax_model import load_model
-from marin_assets.stages.evaluate.lm_eval import copy_to_local
+from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.evaluate.perplexity.layouts import LAYOUTS, Text, TextError, read_texts, text_files
 from marin_assets.stages.evaluate.perplexity.plot import plot_bits_per_byte
 from marin_assets.stages.evaluate.perplexity.sums import Sums, total

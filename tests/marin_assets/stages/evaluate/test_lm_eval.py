@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -85,14 +86,26 @@ def test_bits_per_byte_are_the_loglikelihoods_over_the_bytes(scored: Scored, hel
     assert result["bits_per_byte"] == pytest.approx(-nats / math.log(2) / sum(len(text.encode()) for text in texts))
 
 
-def test_results_have_only_numbers_and_the_plot_exists(scored: Scored) -> None:
+def test_the_result_has_only_numbers_and_the_plot_exists(scored: Scored) -> None:
     path, result, _ = scored
-    stored = json.loads((path / "results.json").read_text())
-    assert stored["scores"] == result["scores"]
-    assert all(type(n) in (int, float) for scores in stored["scores"].values() for n in scores.values())
+    assert all(type(n) in (int, float) for scores in result["scores"].values() for n in scores.values())
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["plots"] == ["plots/scores.png"]
     assert (path / "plots/scores.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_table_has_a_row_for_each_metric_with_its_error_shots_and_version(scored: Scored) -> None:
+    path, result, _ = scored
+    rows = {(row["task"], row["metric"]): row for row in csv.DictReader((path / "scores.csv").open())}
+    accuracy = rows["held_out_questions", "acc"]
+    assert float(accuracy["value"]) == result["acc"]
+    assert float(accuracy["error"]) == result["acc_stderr"]
+    assert (accuracy["n"], accuracy["shots"], accuracy["version"]) == (str(QUESTIONS), "0", "1.0")
+    assert accuracy["higher_is_better"] == "True"
+    assert rows["held_out_texts", "bits_per_byte"]["higher_is_better"] == "False"
+    own = json.loads((path / "results.json").read_text())
+    assert own["results"]["held_out_questions"]["acc,none"] == result["acc"]
+    assert {"versions", "n-shot", "configs", "config", "n-samples"} <= own.keys()
 
 
 def test_the_same_evaluation_from_a_bucket_is_the_same_bytes(
@@ -105,7 +118,7 @@ def test_the_same_evaluation_from_a_bucket_is_the_same_bytes(
     config = LmEvalConfig(model_path=f"{gcs_prefix}/hf", **fields)
     result = evaluate_with_lm_eval(unwrap_versioned_value(config))
     assert result == scored[1]
-    for name in ("results.json", "samples.jsonl", "plots/scores.png"):
+    for name in ("scores.csv", "samples.jsonl", "plots/scores.png"):
         assert fs.cat_file(f"{root}/scores/{name}") == (scored[0] / name).read_bytes()
 
 

@@ -1,0 +1,89 @@
+"""What an evaluation with lm-eval is given."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from marin_assets.inference.engine import Engine
+from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
+from marin_assets.stages.evaluate.suites import EvalTask
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+
+
+class EvaluationError(ValueError):
+    """The task or the model cannot be evaluated. The message has the task names that are known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HarnessOptions:
+    """Options of lm-eval's command, by its names where it has one."""
+
+    apply_chat_template: bool = versioned(False)
+    """Put each question into a conversation, by the tokenizer's template."""
+    system_instruction: str | None = versioned(None)
+    """The system's turn before it."""
+    fewshot_as_multiturn: bool = versioned(False)
+    """Solved examples as turns of the conversation."""
+    bootstrap_iters: int = versioned(1000)
+    """Draws for standard errors without a formula; that of a mean has one."""
+    seed: int = versioned(1234)
+    """Of the draw of solved examples, where a task draws them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LmEvalConfig:
+    model_path: str
+    """Folder of a Hugging Face export."""
+    held_out_path: str | None = None
+    """Output of make_held_out_set, which the tasks "held_out_questions" and "held_out_texts" read."""
+    output_path: str = THIS_OUTPUT_PATH
+    tasks: tuple[str | EvalTask, ...] = versioned((QUESTIONS, TEXTS))
+    """Names of tasks or groups; an EvalTask has shots of its own. `suites.py` has Marin's suites."""
+    include_path: str | None = None
+    """A folder of lm-eval task YAMLs."""
+    num_fewshot: int | None = versioned(None)
+    """Solved examples before each question; the task's own number if None."""
+    max_eval_instances: int | None = versioned(None)
+    """Most questions of a task; all if None."""
+    max_length: int | None = versioned(None)
+    """Tokens of context; the model's own window if None."""
+    batch_size: int = 32
+    """Texts of a batch. It changes speed and memory, and scores only in their last digits."""
+    use_hub: bool = False
+    """Include lm-eval's own tasks (5 s to index), and let tasks load their data from the Hugging Face hub."""
+    mirror_path: str | None = None
+    """A folder with the data of lm-eval's own tasks (`hub_mirror.py`), in place of the hub."""
+    engine: Engine | None = None
+    """What computes: our JAX model in this process if None; `inference/engine.py` has torch and vLLM."""
+    options: HarnessOptions | None = None
+    """Of lm-eval; its defaults if None."""
+
+
+def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:
+    """The tasks, with their shots: their own, else those of the config."""
+    tasks = [EvalTask(task) if isinstance(task, str) else task for task in config.tasks]
+    return [
+        task if task.num_fewshot is not None else dataclasses.replace(task, num_fewshot=config.num_fewshot)
+        for task in tasks
+    ]
+
+
+def check_tasks(config: LmEvalConfig) -> None:
+    """Raise EvaluationError for no tasks, for a label that two of them have, or for a hub and a mirror of it."""
+    labels = [task.label for task in eval_tasks(config)]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if not labels or twice:
+        found = f"the task {twice[0]!r} twice" if twice else "no tasks"
+        raise EvaluationError(
+            f"LmEvalConfig has {found}, expected each once. A task at two numbers of shots needs an alias: "
+            "EvalTask('hellaswag', 10, 'hellaswag_10shot')."
+        )
+    if config.use_hub and config.mirror_path is not None:
+        raise EvaluationError("LmEvalConfig has use_hub and mirror_path, expected one of them. Leave one out.")
+    options = config.options
+    if options and (options.fewshot_as_multiturn or options.system_instruction) and not options.apply_chat_template:
+        raise EvaluationError(
+            "HarnessOptions has system_instruction or fewshot_as_multiturn without apply_chat_template, expected both. "
+            "Set apply_chat_template=True, or leave them out."
+        )

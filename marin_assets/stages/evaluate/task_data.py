@@ -1,0 +1,93 @@
+"""The tasks of lm-eval and their data, from local folders; the hub only where it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from marin_assets.inference.local_copy import copy_to_local
+from marin_assets.stages.evaluate.hub_mirror import mirrored
+from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, LmEvalConfig, eval_tasks
+from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
+from marin_resources.storage.paths import join
+
+TASKS = Path(__file__).parent / "tasks"
+
+
+@contextlib.contextmanager
+def data_of_tasks(config: LmEvalConfig, folder: str) -> Iterator[None]:
+    """Let tasks read their data from the mirror, if there is one. A mirror in a bucket is copied to `folder`."""
+    if config.mirror_path is None:
+        yield
+        return
+    is_here = os.path.isdir(config.mirror_path)
+    local = config.mirror_path if is_here else copy_to_local(config.mirror_path, folder)
+    with mirrored(local, config.mirror_path):
+        yield
+
+
+@contextlib.contextmanager
+def isolated_hugging_face(folder: str, use_hub: bool) -> Iterator[None]:
+    """Make datasets and transformers store their files in `folder`, and work offline unless `use_hub`."""
+    offline = "0" if use_hub else "1"
+    cache = f"{folder}/datasets"
+    env = {"HF_HOME": folder, "HF_DATASETS_CACHE": cache, "HF_HUB_OFFLINE": offline, "HF_DATASETS_OFFLINE": offline}
+    before = {name: os.environ.get(name) for name in env}
+    os.environ.update(env)
+    import datasets  # 1.3 s to import
+    import huggingface_hub
+
+    # The libraries read these variables once, on import, and this process may have imported them before.
+    settings: list[tuple[Any, str, Any]] = [
+        (datasets.config, "HF_DATASETS_CACHE", Path(cache)),
+        (datasets.config, "HF_HUB_OFFLINE", not use_hub),
+        (huggingface_hub.constants, "HF_HUB_OFFLINE", not use_hub),
+    ]
+    old = [(where, name, getattr(where, name)) for where, name, _ in settings]
+    bars = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    try:
+        for where, name, value in settings:
+            setattr(where, name, value)
+        yield
+    finally:
+        for where, name, value in old:
+            setattr(where, name, value)
+        for name, text in before.items():
+            os.environ.pop(name) if text is None else os.environ.update({name: text})
+        if bars:
+            datasets.enable_progress_bars()
+
+
+def load_tasks(config: LmEvalConfig, folder: str) -> Any:
+    """Return lm-eval's TaskManager of all task folders. Raises EvaluationError for a task that no folder has."""
+    from lm_eval.tasks import TaskManager  # 1.3 s to import
+
+    folders = [write_held_out_tasks(config.held_out_path, f"{folder}/held_out")] if config.held_out_path else []
+    if config.include_path:
+        folders.append(copy_to_local(config.include_path, f"{folder}/include"))
+    with_defaults = config.use_hub or config.mirror_path is not None
+    manager = TaskManager(include_path=[*folders], include_defaults=with_defaults)
+    for task in eval_tasks(config):
+        if (name := task.name) not in manager.all_tasks:
+            known = sorted(manager.all_tasks)
+            raise EvaluationError(
+                f"Task {name!r} is unknown, expected one of {known[:20]} ({len(known)} in all). Pass held_out_path for "
+                "the held-out tasks, include_path for a folder with the task's YAML, or mirror_path or use_hub=True "
+                "for lm-eval's own."
+            )
+    return manager
+
+
+def write_held_out_tasks(held_out_path: str, folder: str) -> str:
+    """Write the held-out tasks to `folder`, with a local copy of their data beside them. Returns `folder`."""
+    for task, name in ((QUESTIONS, "questions.jsonl"), (TEXTS, "texts.jsonl")):
+        data = copy_to_local(join(held_out_path, name), f"{folder}/data")
+        data_files = json.dumps({"data_files": {"validation": f"{data}/{name}"}})
+        yaml = (TASKS / f"{task}.yaml").read_text()
+        Path(folder, f"{task}.yaml").write_text(f"{yaml}dataset_kwargs: {data_files}\n")
+    return folder
