@@ -13,6 +13,7 @@ from marin_assets.assets.metadata.materialization import materialization_metadat
 from marin_assets.assets.observation import observation_of
 from marin_assets.assets.request import build_request
 from marin_assets.assets.version_tags import DRIFT
+from marin_assets.plan.contamination import contamination_of
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
@@ -127,7 +128,7 @@ def report(
     return dg.MaterializeResult(
         value=observed,
         data_version=dg.DataVersion(node.version.hash),
-        metadata=materialization_metadata(produced, drift, not_recorded),
+        metadata=materialization_metadata(produced, drift, not_recorded, contamination_of(node)),
         tags={"marin/reused": str(produced.reused).lower()} | ({DRIFT: "true"} if describe(drift) else {}),
         check_results=check_results(node.step, key, observed),
     )

@@ -26,6 +26,7 @@ from marin_assets.assets.materialize import (
 from marin_assets.assets.metadata.materialization import materialization_metadata
 from marin_assets.assets.metadata.of_partitions import add_partition_metadata
 from marin_assets.assets.version_tags import version_tags
+from marin_assets.plan.contamination import contamination_of
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
@@ -140,7 +141,8 @@ async def _take_complete(
 def _made(one: Node, graph: Graph, store: Store, produced: Produced, state: RunState) -> _Made:
     drift, unknown = find_drift_of(one, graph, store, produced, state) if produced.reused else ((), ())
     path = dg.MetadataValue.path(produced.observed.data_path)
-    return _Made(produced=produced, metadata={**materialization_metadata(produced, drift, unknown), "path": path})
+    metadata = materialization_metadata(produced, drift, unknown, contamination_of(one))
+    return _Made(produced=produced, metadata={**metadata, "path": path})
 
 
 def _report(context: dg.AssetExecutionContext, node: Node, made: Mapping[str, _Made]) -> dg.MaterializeResult:

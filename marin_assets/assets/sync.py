@@ -16,6 +16,7 @@ from marin_assets.assets.factory import asset_key
 from marin_assets.assets.metadata.materialization import materialization_metadata
 from marin_assets.assets.newest_versions import tags_of, versions_of_partitions
 from marin_assets.assets.version_tags import DATA_VERSION, DRIFT, version_tags
+from marin_assets.plan.contamination import contamination_of
 from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.plan.plan import Planned
 from marin_assets.step.graph import Graph, Node
@@ -87,7 +88,9 @@ def materialization_of(
 ) -> dg.AssetMaterialization:
     """The event of a complete output, as a run that reuses it would report it."""
     metadata = {
-        **materialization_metadata(Produced(observed=observed, reused=True), drift, not_recorded),
+        **materialization_metadata(
+            Produced(observed=observed, reused=True), drift, not_recorded, contamination_of(node)
+        ),
         "path": dg.MetadataValue.path(observed.data_path),
         "synced": True,
     }

@@ -44,6 +44,8 @@ class Completion:
     logprobs: tuple[float, ...]
     """Of these tokens, in nats, at temperature 1."""
     finish: Literal["stop", "length"]
+    tokens: int
+    """How many were generated; a server may tell no more of them."""
 
 
 @dataclass
@@ -165,7 +167,8 @@ class Decoder:
         text = self._text(row.ids)
         for stop in row.prompt.stops:
             text = text.split(stop)[0]
-        return Completion(text=text, ids=tuple(row.ids), logprobs=tuple(row.logprobs), finish=finish)
+        ids, logprobs = tuple(row.ids), tuple(row.logprobs)
+        return Completion(text=text, ids=ids, logprobs=logprobs, finish=finish, tokens=len(ids))
 
     def _text(self, ids: Sequence[int]) -> str:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))

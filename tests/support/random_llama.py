@@ -8,13 +8,18 @@ from pathlib import Path
 
 def write_random_llama(folder: Path, texts: list[str], window: int, *, head_dim: int = 16) -> str:
     """Write a model of two layers whose predictions differ, with a tokenizer of these texts. Returns the folder."""
+    return write_llama(folder, write_tokenizer(folder, texts), window, head_dim)
+
+
+def write_llama(folder: Path, vocab_size: int, window: int, head_dim: int) -> str:
+    """Write the model to a folder with its tokenizer. Returns the folder."""
     import haliax as hax
     import jax
     from levanter.models.llama import LlamaConfig
     from levanter.tokenizers import load_tokenizer
     from levanter.utils.jax_utils import local_cpu_mesh
 
-    vocab_size = write_tokenizer(folder, texts)
+    (folder / "config.json").write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}))
     config = LlamaConfig(
         max_seq_len=window,
         hidden_dim=2 * head_dim,
@@ -50,5 +55,4 @@ def write_tokenizer(folder: Path, texts: list[str]) -> int:
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 1_000_000, **special}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    (folder / "config.json").write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}))
     return tokenizer.get_vocab_size()

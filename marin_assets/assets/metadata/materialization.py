@@ -31,7 +31,7 @@ TAKEN = frozenset(
         *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
         *("damaged", "transfers_unknown", "cluster", "site", "adopted", "adopted_inputs"),
         *LEDGER,
-        *("cpu_s", "bytes_in", "cost_dollars", "cost_unknown"),
+        *("cpu_s", "bytes_in", "cost_dollars", "cost_unknown", "contamination"),
         *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
     }
 )
@@ -40,9 +40,15 @@ LONGEST_NAME = 36
 
 
 def materialization_metadata(
-    produced: Produced, drift: Sequence[Drift] = (), not_recorded: Sequence[Kind] = ()
+    produced: Produced,
+    drift: Sequence[Drift] = (),
+    not_recorded: Sequence[Kind] = (),
+    contamination: Sequence[Mapping[str, str]] = (),
 ) -> dict[str, Any]:
-    """Metadata of one materialization. Names are stable, so that Dagster can plot numbers over time."""
+    """Metadata of one materialization. Names are stable, so that Dagster can plot numbers over time.
+
+    `contamination`: rows of plan/contamination.py, of a score.
+    """
     observed, record = produced.observed, produced.observed.record or {}
     result, transfers = observed.result, _transfers(observed.path, record)
     shown: dict[str, Any] = {
@@ -52,6 +58,7 @@ def materialization_metadata(
         **_renamed(curves_of(result)),
         **plots_of(observed),
         **_renamed(_numbers(result)),
+        **({"contamination": table(contamination)} if contamination else {}),
         **adoption_of(record),
         "reused": produced.reused,
         **_drifts(drift, not_recorded),

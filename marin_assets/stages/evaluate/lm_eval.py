@@ -88,7 +88,8 @@ def served(engine: Engine, folder: str, max_length: int | None) -> Iterator[Any]
     """The model behind a server that ends with the block."""
     from levanter.tokenizers import load_tokenizer  # jax and Levanter take 3 s to import
 
-    from marin_assets.stages.evaluate.server_lm import ServerLM, window_of
+    from marin_assets.inference.generator import window_of
+    from marin_assets.stages.evaluate.server_lm import ServerLM
 
     with ModelServer(engine, folder) as server:
         window = engine.max_length or window_of(folder)

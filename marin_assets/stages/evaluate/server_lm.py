@@ -6,13 +6,11 @@ This module imports lm-eval at the top: import it inside functions.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from marin_assets.inference.decoder import Prompt
-from marin_assets.inference.jax_model import ModelError
+from marin_assets.inference.generator import body_of
 from marin_assets.inference.server import ModelServer
 from marin_assets.stages.evaluate.progress import LoggedProgress
 from marin_assets.stages.evaluate.token_lm import TokenLM
@@ -42,9 +40,8 @@ class ServerLM(TokenLM):
                 self.cache_hook.add_partial("loglikelihood", keys[i], answers[i])
             progress.advance(1)
 
-        bodies = (
-            {"prompt": list(row), "max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True} for row in rows
-        )
+        scoring = {"max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True, "return_tokens_as_token_ids": True}
+        bodies = ({"prompt": list(row), **scoring} for row in rows)
         self._server.map("/v1/completions", bodies, take)
         return answers
 
@@ -61,29 +58,9 @@ class ServerLM(TokenLM):
         return texts
 
 
-def body_of(prompt: Prompt) -> dict[str, Any]:
-    """The request for a prompt."""
-    return {
-        "prompt": list(prompt.ids),
-        "max_tokens": prompt.max_tokens,
-        "temperature": prompt.temperature,
-        "seed": prompt.seed,
-        "stop": list(prompt.stops),
-        "stop_token_ids": list(prompt.stop_ids),
-    }
-
-
 def _likelihood(logprobs: dict[str, Any], length: int, count: int) -> tuple[float, bool]:
     """Of the last `count` of `length` echoed tokens: their log-likelihood, and whether each is the likeliest."""
     own = logprobs["token_logprobs"][length - count : length]
     best = [max(top.values()) for top in logprobs["top_logprobs"][length - count : length]]
     greedy = all(one >= most - GREEDY_TOLERANCE for one, most in zip(own, best, strict=True))
     return sum(own), greedy
-
-
-def window_of(folder: str) -> int:
-    """The window of an exported model, in tokens. Raises ModelError for a config that does not say it."""
-    window = json.loads(Path(folder, "config.json").read_text()).get("max_position_embeddings")
-    if not isinstance(window, int):
-        raise ModelError(f"{folder!r} has a config.json without 'max_position_embeddings'. Pass Engine(max_length=…).")
-    return window

@@ -1,0 +1,104 @@
+"""Continue prompts with a model, on whatever engine: in this process on JAX, or by a server beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from marin_assets.inference.decoder import Completion, Decoder, Prompt
+from marin_assets.inference.engine import Engine
+from marin_assets.inference.jax_model import ModelError, load_model
+from marin_assets.inference.server import ModelServer
+
+CORES_ROWS = 32
+"""Texts of a batch on JAX in this process."""
+
+
+class Generator(ABC):
+    """Completes prompts. `max_length` is the window for a prompt and its answer, in tokens."""
+
+    tokenizer: Any
+    max_length: int
+
+    @abstractmethod
+    def run(self, prompts: Iterable[Prompt], each: Callable[[int, Completion], None]) -> None:
+        """Call `each` with the number of a prompt and its completion, as they end.
+
+        `prompts` is read as far as there is room. Raises ModelError for a prompt that does not fit, EngineError for a
+        server that does not come back.
+        """
+
+
+class JaxGenerator(Generator):
+    """A Levanter model in this process."""
+
+    def __init__(self, model: Any, tokenizer: Any, *, rows: int = CORES_ROWS) -> None:
+        self._decoder = Decoder(model, tokenizer, rows=rows)
+        self.tokenizer, self.max_length = tokenizer, self._decoder.max_length
+
+    def run(self, prompts: Iterable[Prompt], each: Callable[[int, Completion], None]) -> None:
+        for number, completion in self._decoder.run(prompts):
+            each(number, completion)
+
+
+class ServedGenerator(Generator):
+    """A model behind a server."""
+
+    def __init__(self, server: ModelServer, tokenizer: Any, *, window: int) -> None:
+        self._server = server
+        self.tokenizer, self.max_length = tokenizer, window
+
+    def run(self, prompts: Iterable[Prompt], each: Callable[[int, Completion], None]) -> None:
+        def take(number: int, answer: Mapping[str, Any]) -> None:
+            choice = answer["choices"][0]
+            completion = Completion(
+                text=choice["text"],
+                ids=(),
+                logprobs=(),
+                finish="stop" if choice["finish_reason"] == "stop" else "length",
+                tokens=answer["usage"]["completion_tokens"],
+            )
+            each(number, completion)
+
+        self._server.map("/v1/completions", map(body_of, prompts), take)
+
+
+@contextmanager
+def open_generator(engine: Engine | None, folder: str) -> Iterator[Generator]:
+    """A generator of the model in a local folder, for the block; our JAX model in this process if `engine` is None.
+
+    Raises ModelError, EngineError.
+    """
+    if engine is None:
+        yield JaxGenerator(*load_model(folder))
+        return
+    from levanter.tokenizers import load_tokenizer  # jax and Levanter take 3 s to import
+
+    with ModelServer(engine, folder) as server:
+        yield ServedGenerator(server, load_tokenizer(folder), window=engine.max_length or window_of(folder))
+
+
+def body_of(prompt: Prompt) -> dict[str, Any]:
+    """The request of OpenAI's completions for a prompt."""
+    return {
+        "prompt": list(prompt.ids),
+        "max_tokens": prompt.max_tokens,
+        "temperature": prompt.temperature,
+        "seed": prompt.seed,
+        "stop": list(prompt.stops),
+        "stop_token_ids": list(prompt.stop_ids),
+    }
+
+
+def window_of(folder: str) -> int:
+    """The window of an exported model, in tokens. Raises ModelError for a config that does not say it."""
+    config = os.path.join(folder, "config.json")
+    window = json.loads(Path(config).read_text()).get("max_position_embeddings")
+    if not isinstance(window, int):
+        raise ModelError(f"{config!r} has no 'max_position_embeddings'. Pass Engine(max_length=…).")
+    return window

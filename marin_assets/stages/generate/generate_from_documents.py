@@ -1,0 +1,252 @@
+"""Generate a text from each document with a model: summaries, questions, labels, translations.
+
+In:  documents; the folder of a Hugging Face export.
+Out: documents, shard for shard under the same names: one for each document, in their order, with its id and source. The
+     text is the model's answer, the metadata that of the document with `generated`: the numbers of tokens of prompt and
+     answer, whether the answer ended by itself ("stop") or at its limit ("length"), and whether the document was cut.
+
+A prompt is a template with the document's text in it, in a conversation if `chat` is set. A document that does not fit
+in the model's window is cut at its end, so that what the template says after it stays. It is resumable: finished shards
+stay, and of the others the answers that were there when it was last saved. Greedy answers do not depend on where it was
+interrupted.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from marin_assets.documents import Document, DocumentFiles, document_files, output_name, read_documents, write_documents
+from marin_assets.documents.shards import SUFFIX
+from marin_assets.inference.decoder import Completion, Prompt
+from marin_assets.inference.engine import Engine, check_engine
+from marin_assets.stages.generate.journal import FOLDER as JOURNALS
+from marin_assets.stages.generate.journal import Journal
+from marin_assets.stages.generate.template import Template, TemplateError
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.progress import report_step
+from marin_resources.storage.files import exists, remove_folder
+from marin_resources.storage.paths import join
+
+KINDS = ("jax",)
+GENERATED = "generated"
+"""The key in a document's metadata."""
+LOG_EVERY_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateConfig:
+    model_path: str
+    """Folder of a Hugging Face export."""
+    documents_path: str
+    template: str
+    """The prompt for a document (`template.py`); versioned()."""
+    output_path: str = THIS_OUTPUT_PATH
+    max_tokens: int = versioned(256)
+    """Most tokens of an answer."""
+    temperature: float = versioned(0.0)
+    """Divides the logits; at 0 the likeliest token is taken."""
+    seed: int = versioned(0)
+    """Of the first document of a shard; that of each further one is greater by 1."""
+    stop: tuple[str, ...] = versioned(())
+    """Texts that end an answer, and are not in it."""
+    chat: bool = versioned(False)
+    """Put the prompt into a conversation, by the tokenizer's chat template."""
+    system_prompt: str | None = versioned(None)
+    """The system's turn before it."""
+    engine: Engine | None = None
+    """What computes: our JAX model in this process if None."""
+    save_every_s: float = 60.0
+    """How often the answers of unfinished shards are saved."""
+
+
+def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
+    """Generate.
+
+    Returns documents, tokens (generated), prompt_tokens, cut (documents that did not fit), ended_by_limit and
+    tokens_per_second (of this attempt). Raises TemplateError for a template without a meaning or a document that lacks
+    a field of it, FileNotFoundError without documents, ModelError, EngineError.
+    """
+    from marin_assets.inference.generator import open_generator
+    from marin_assets.inference.local_copy import copy_to_local
+
+    template = _checked(config)
+    documents = document_files(config.documents_path)
+    left = [file for file in documents.shards if not exists(_target(config, output_name(file, SUFFIX)))]
+    log.info("%d of %d shards to generate", len(left), len(documents.shards))
+    rate = 0.0
+    if left:
+        with (
+            tempfile.TemporaryDirectory(prefix="generate-") as folder,
+            open_generator(config.engine, copy_to_local(config.model_path, folder)) as generator,
+        ):
+            rate = _Run(config, template, generator).generate({output_name(one, SUFFIX): one.path for one in left})
+    with suppress(FileNotFoundError):
+        remove_folder(join(config.output_path, JOURNALS))  # a kill may have left that of a finished shard
+    return {**_counts(config, documents), "tokens_per_second": rate, **documents.counts}
+
+
+def _checked(config: GenerateConfig) -> Template:
+    if config.max_tokens < 1 or config.temperature < 0:
+        raise TemplateError(
+            f"GenerateConfig has max_tokens={config.max_tokens!r} and temperature={config.temperature!r}, expected at "
+            "least 1 and at least 0."
+        )
+    if config.system_prompt is not None and not config.chat:
+        raise TemplateError("GenerateConfig has a system_prompt without chat=True, expected both, or neither.")
+    if config.engine is not None:
+        check_engine(config.engine)
+    return Template(config.template)
+
+
+@dataclass
+class _Shard:
+    """A shard under way."""
+
+    name: str
+    path: str
+    journal: Journal
+    waits_for: set[int] = field(default_factory=set)
+    """Places of documents whose answers are not there."""
+    is_read: bool = False
+
+
+class _Run:
+    """Generates shards with one stream of prompts, so that the engine is never short of them."""
+
+    def __init__(self, config: GenerateConfig, template: Template, generator: Any) -> None:
+        self.config, self.template, self.generator = config, template, generator
+        self._under_way: list[_Shard] = []
+        self._sent: dict[int, tuple[_Shard, int, dict[str, Any]]] = {}
+        self._number = 0
+        self._tokens = self._documents = 0
+        self._began_s = self._logged_s = time.monotonic()
+
+    def generate(self, shards: Mapping[str, str]) -> float:
+        """Generate the shards: paths of documents by names. Returns the tokens a second."""
+        self._began_s = time.monotonic()
+        try:
+            self.generator.run(self._prompts(shards), self._take)
+        except BaseException:
+            for shard in self._under_way:
+                shard.journal.save()
+            raise
+        return self._tokens / max(time.monotonic() - self._began_s, 1e-9)
+
+    def _prompts(self, shards: Mapping[str, str]) -> Iterator[Prompt]:
+        for name, path in shards.items():
+            journal = Journal(self.config.output_path, name, save_every_s=self.config.save_every_s)
+            shard = _Shard(name, path, journal)
+            self._under_way.append(shard)
+            for place, document in enumerate(read_documents(path)):
+                if place in journal.rows:
+                    continue
+                prompt, facts = self._prompt(document, place)
+                shard.waits_for.add(place)
+                self._sent[self._number] = (shard, place, facts)
+                self._number += 1
+                yield prompt
+            shard.is_read = True
+            self._publish_if_finished(shard)
+
+    def _prompt(self, document: Document, place: int) -> tuple[Prompt, dict[str, Any]]:
+        """The prompt for a document, and what is recorded of it."""
+        room = self.generator.max_length - self.config.max_tokens
+        ids, is_cut = self._ids(self.template.render(document)), False
+        if len(ids) > room:
+            ids, is_cut = self._cut(document, room), True
+        prompt = Prompt(
+            ids=tuple(ids),
+            max_tokens=self.config.max_tokens,
+            stops=self.config.stop,
+            temperature=self.config.temperature,
+            seed=self.config.seed + place,
+        )
+        return prompt, {"prompt_tokens": len(ids), "cut": is_cut}
+
+    def _cut(self, document: Document, room: int) -> list[int]:
+        """The prompt with as much of the document's text as fits. Raises TemplateError if nothing of it does."""
+        tokenizer = self.generator.tokenizer
+        around = len(self._ids(self.template.render(document, "")))
+        text = list(tokenizer.encode(document.text, add_special_tokens=False))
+        kept = room - around
+        while kept > 0:
+            shortened = tokenizer.decode(text[:kept], skip_special_tokens=True)
+            ids = self._ids(self.template.render(document, shortened))
+            if len(ids) <= room:
+                return ids
+            kept -= len(ids) - room  # the text's last tokens are others beside the template's
+        raise TemplateError(
+            f"The template takes {around} tokens without a document, and the model's window of "
+            f"{self.generator.max_length} has room for {room} beside an answer of {self.config.max_tokens}. "
+            "Shorten it, or lower max_tokens."
+        )
+
+    def _ids(self, text: str) -> list[int]:
+        tokenizer = self.generator.tokenizer
+        if not self.config.chat:
+            ids = list(tokenizer.encode(text, add_special_tokens=False))
+            bos = tokenizer.bos_token_id
+            return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
+        if not getattr(tokenizer, "chat_template", None):
+            raise TemplateError("chat is set, and the model's tokenizer has no chat template. Set chat=False.")
+        system = [{"role": "system", "content": self.config.system_prompt}] if self.config.system_prompt else []
+        messages = [*system, {"role": "user", "content": text}]
+        return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True))
+
+    def _take(self, number: int, completion: Completion) -> None:
+        shard, place, facts = self._sent.pop(number)
+        facts |= {"tokens": completion.tokens, "finish": completion.finish}
+        shard.journal.add({"place": place, "text": completion.text, GENERATED: facts})
+        shard.waits_for.discard(place)
+        self._tokens += completion.tokens
+        self._documents += 1
+        self._log_progress()
+        self._publish_if_finished(shard)
+
+    def _publish_if_finished(self, shard: _Shard) -> None:
+        """Write the shard when all its answers are there. The journal is removed after it."""
+        if not shard.is_read or shard.waits_for or shard not in self._under_way:
+            return
+        answers = (
+            replace(
+                document,
+                text=(row := shard.journal.rows[place])["text"],
+                metadata={**document.metadata, GENERATED: row[GENERATED]},
+            )
+            for place, document in enumerate(read_documents(shard.path))
+        )
+        write_documents(_target(self.config, shard.name), answers)
+        shard.journal.remove()
+        self._under_way.remove(shard)
+
+    def _log_progress(self) -> None:
+        report_step(self._documents)
+        if (now := time.monotonic()) - self._logged_s > LOG_EVERY_S:
+            self._logged_s = now
+            rate = self._tokens / (now - self._began_s)
+            log.info("%d documents, %.0f tokens/s", self._documents, rate)
+
+
+def _target(config: GenerateConfig, name: str) -> str:
+    return join(config.output_path, name)
+
+
+def _counts(config: GenerateConfig, documents: DocumentFiles) -> dict[str, int]:
+    counts = {"documents": 0, "tokens": 0, "prompt_tokens": 0, "cut": 0, "ended_by_limit": 0}
+    for file in documents.shards:
+        for document in read_documents(_target(config, output_name(file, SUFFIX))):
+            facts = document.metadata[GENERATED]
+            counts["documents"] += 1
+            counts["tokens"] += facts["tokens"]
+            counts["prompt_tokens"] += facts["prompt_tokens"]
+            counts["cut"] += facts["cut"]
+            counts["ended_by_limit"] += facts["finish"] == "length"
+    return counts

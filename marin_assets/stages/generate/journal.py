@@ -1,0 +1,57 @@
+"""Completions of a shard that is not finished, so that a killed step goes on where it was.
+
+Objects of a bucket cannot be appended to, so a journal is parts: each is written at once, whole.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from marin_resources.storage.files import names_in, read_bytes, remove, write_bytes
+from marin_resources.storage.paths import join
+
+FOLDER = ".marin/unfinished"
+"""Below the output."""
+Row = dict[str, Any]
+
+
+class Journal:
+    """The completions of one shard, by the place of their document in it."""
+
+    def __init__(self, output_path: str, shard: str, *, save_every_s: float) -> None:
+        """Read what an earlier attempt has saved of the shard."""
+        self._folder = join(output_path, FOLDER, shard)
+        self._save_every_s, self._saved_at = save_every_s, time.monotonic()
+        self._unsaved: list[Row] = []
+        self.rows: dict[int, Row] = {}
+        self._parts = sorted(names_in(self._folder))
+        for part in self._parts:
+            self._take(json.loads(line) for line in read_bytes(join(self._folder, part)).splitlines())
+
+    def add(self, row: Row) -> None:
+        """Add a completion, with its "place". It is saved with others, or by `save`."""
+        self._take([row])
+        self._unsaved.append(row)
+        if time.monotonic() - self._saved_at > self._save_every_s:
+            self.save()
+
+    def save(self) -> None:
+        """Write what is not saved yet."""
+        if self._unsaved:
+            name = f"{len(self._parts):06}.jsonl"
+            lines = (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in self._unsaved)
+            write_bytes(join(self._folder, name), b"".join(lines))
+            self._parts.append(name)
+            self._unsaved = []
+        self._saved_at = time.monotonic()
+
+    def remove(self) -> None:
+        """Remove the parts: the shard is finished."""
+        for part in self._parts:
+            remove(join(self._folder, part))
+
+    def _take(self, rows: Iterable[Row]) -> None:
+        self.rows |= {row["place"]: row for row in rows}

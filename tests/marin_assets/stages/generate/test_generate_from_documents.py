@@ -1,0 +1,169 @@
+"""Texts made from documents: one for each, the same after any interruption."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+from random_llama import write_random_llama
+
+from marin_assets.documents import Document, read_documents, shard_name, write_documents
+from marin_assets.inference.engine import JAX
+from marin_assets.stages.generate.generate_from_documents import GenerateConfig, generate_from_documents
+from marin_assets.stages.generate.template import Template, TemplateError
+from marin_assets.step.values import unwrap_versioned_value
+
+WINDOW = 64
+TEMPLATE = "Of {metadata.page}: {text}\nIn short:"
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_random_llama(tmp_path_factory.mktemp("hf"), list(topics.values())[:50], WINDOW)
+
+
+@pytest.fixture(scope="module")
+def documents_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Four shards: short documents, long ones, none, and one without text."""
+    folder = tmp_path_factory.mktemp("documents")
+    names = sorted(topics)
+    shards = [
+        [Document(id=n, text=topics[n][:40], source="pydoc", metadata={"page": n}) for n in names[:30]],
+        [Document(id=n, text=topics[n][:2000], metadata={"page": "p"}) for n in names[30:50]],
+        [],
+        [Document(id="empty", text="", metadata={"page": "é"})],
+    ]
+    for i, shard in enumerate(shards):
+        write_documents(str(folder / shard_name(i, len(shards))), shard)
+    return str(folder)
+
+
+def config_of(model_path: str, documents_path: str, output: Path, **fields: Any) -> GenerateConfig:
+    given = {"template": TEMPLATE, "max_tokens": 12, **fields}
+    return unwrap_versioned_value(
+        GenerateConfig(model_path=model_path, documents_path=documents_path, output_path=str(output), **given)
+    )
+
+
+def written(output: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(output.glob("*.jsonl.zst"))}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    model_path: str, documents_path: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, Any]]:
+    output = tmp_path_factory.mktemp("undisturbed")
+    return output, generate_from_documents(config_of(model_path, documents_path, output))
+
+
+def test_each_document_has_its_answer_shard_for_shard(
+    undisturbed: tuple[Path, dict[str, Any]], documents_path: str
+) -> None:
+    output, result = undisturbed
+    assert result["documents"] == 51
+    assert written(output).keys() == {path.name for path in Path(documents_path).iterdir()}
+    answers = []
+    for path in sorted(Path(documents_path).iterdir()):
+        documents, made = list(read_documents(str(path))), list(read_documents(str(output / path.name)))
+        assert [(one.id, one.source) for one in made] == [(one.id, one.source) for one in documents]
+        answers += made
+    facts = [answer.metadata["generated"] for answer in answers]
+    assert all(1 <= one["prompt_tokens"] <= WINDOW - 12 for one in facts)
+    assert result["cut"] == sum(one["cut"] for one in facts) >= 20
+    assert result["tokens"] == sum(one["tokens"] for one in facts)
+    assert len({answer.text for answer in answers}) > 5
+    assert not list(output.glob(".marin/**/*.jsonl"))
+
+
+@pytest.mark.long
+def test_a_server_gives_the_same_answers(
+    undisturbed: tuple[Path, dict[str, Any]], model_path: str, documents_path: str, tmp_path: Path
+) -> None:
+    generate_from_documents(config_of(model_path, documents_path, tmp_path, engine=JAX))
+    assert written(tmp_path) == written(undisturbed[0])
+
+
+SCRIPT = """
+import json, sys
+from marin_assets.stages.generate.generate_from_documents import GenerateConfig, generate_from_documents
+config = json.loads(sys.argv[1])
+print("begins", flush=True)
+generate_from_documents(GenerateConfig(**{**config, "stop": tuple(config["stop"])}))
+"""
+
+
+@pytest.mark.long
+def test_ten_kills_change_nothing(
+    undisturbed: tuple[Path, dict[str, Any]], model_path: str, documents_path: str, tmp_path: Path
+) -> None:
+    config = vars(config_of(model_path, documents_path, tmp_path, save_every_s=0.0))
+    command = [sys.executable, "-c", SCRIPT, json.dumps(config)]
+    drawn, saved = random.Random(7), []
+    for _ in range(10):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert process.stdout is not None
+        process.stdout.readline()
+        goal = _saved(tmp_path) + drawn.randint(1, 4)
+        while process.poll() is None and _saved(tmp_path) < goal:
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+        saved.append(_saved(tmp_path))
+    assert saved == sorted(saved)
+    assert 0 < saved[0] < saved[-1]
+    subprocess.run(command, check=True, capture_output=True)
+    assert written(tmp_path) == written(undisturbed[0])
+    assert not list(tmp_path.glob(".marin/**/*.jsonl"))
+
+
+def _saved(output: Path) -> int:
+    """Answers that a next attempt finds: of finished shards and of unfinished ones."""
+    lines = 0
+    for path in output.glob(".marin/unfinished/*/*.jsonl"):
+        try:
+            lines += path.read_bytes().count(b"\n")
+        except FileNotFoundError:  # its shard has just been finished
+            continue
+    return lines + sum(1 for path in output.glob("*.jsonl.zst") for _ in read_documents(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("template", "sentence"),
+    [
+        ("Summarize.", "has no {text}, so all documents would get one prompt"),
+        ("{text} {}", "has the field {}, expected {text}"),
+        ("{text} {title}", "has the field {title}, expected"),
+        ("{text} {metadata.}", "has the field {metadata.}"),
+        ("{text", "cannot be read: expected '}' before end of string. Double a brace"),
+    ],
+)
+def test_a_template_without_a_meaning_is_a_sentence(template: str, sentence: str) -> None:
+    with pytest.raises(TemplateError) as refused:
+        Template(template)
+    assert sentence in str(refused.value)
+
+
+def test_a_template_takes_what_a_document_has() -> None:
+    document = Document(id="a", text="x {y}", source="web", metadata={"tags": ["b"], "n": 3})
+    template = Template('{{"text": "{text}"}} {id} {source} {metadata.tags} {metadata.n}')
+    assert template.render(document) == '{"text": "x {y}"} a web ["b"] 3'
+    with pytest.raises(TemplateError, match=r"'a' has no 'title' in its metadata, .* it has \['n', 'tags'\]"):
+        Template("{text} {metadata.title}").render(document)
+
+
+def test_a_template_that_leaves_no_room_is_a_sentence(model_path: str, documents_path: str, tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match=r"has room for 4 beside an answer of 60\. Shorten it"):
+        generate_from_documents(config_of(model_path, documents_path, tmp_path, max_tokens=60))
+    with pytest.raises(TemplateError, match="no chat template"):
+        generate_from_documents(config_of(model_path, documents_path, tmp_path, chat=True))
+    with pytest.raises(TemplateError, match="system_prompt without chat"):
+        generate_from_documents(config_of(model_path, documents_path, tmp_path, system_prompt="Be brief."))
