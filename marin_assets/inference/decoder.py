@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from marin_assets.inference.jax_model import ModelError, batch_sharding, logits_at, mesh_for, replicate
+from marin_assets.inference.jax_model import ModelError, batch_sharding, bound, logits_at, mesh_for, replicate
 
 SHORTEST = 32
 """Tokens of the shortest padded length; the others are its doubles."""
@@ -62,7 +62,6 @@ class Decoder:
 
     def __init__(self, model: Any, tokenizer: Any, *, rows: int = 32, max_length: int | None = None) -> None:
         """`max_length`: tokens of prompt and answer together; the model's own window if None."""
-        import haliax as hax
         import jax
 
         devices = jax.local_devices()
@@ -73,8 +72,7 @@ class Decoder:
         sizes = {*(size for size in FEW_ROWS if size < rows), rows}
         self._sizes = sorted({-(-size // len(devices)) * len(devices) for size in sizes})
         self._rows: list[_Row] = []
-        self._next = hax.named_jit(_next)
-        self._next_logits = hax.named_jit(_next_logits)
+        self._next, self._next_logits = bound(_next, self._model), bound(_next_logits, self._model)
 
     @property
     def has_room(self) -> bool:
@@ -146,9 +144,9 @@ class Decoder:
         arrays = [jax.device_put(array, self._sharding) for array in (tokens, last)]
         with mesh_for(self._model):
             if not any(row.prompt.temperature for row in self._rows):
-                chosen, logprobs = self._next(self._model, *arrays)
+                chosen, logprobs = self._next(*arrays)
                 return np.asarray(chosen), np.asarray(logprobs)
-            logits = np.asarray(self._next_logits(self._model, *arrays)).astype(np.float64)
+            logits = np.asarray(self._next_logits(*arrays)).astype(np.float64)
         ids = [choose(logits[i], row.prompt.temperature, row.random) for i, row in enumerate(self._rows)]
         return ids, [log_softmax(logits[i])[token] for i, token in enumerate(ids)]
 

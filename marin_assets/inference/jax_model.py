@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,20 @@ def replicate(model: Any, devices: Sequence[Any]) -> Any:
     everywhere = NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec())
     arrays, rest = eqx.partition(model, eqx.is_array)
     return eqx.combine(jax.device_put(arrays, everywhere), rest)
+
+
+def bound(function: Callable[..., Any], model: Any) -> Callable[..., Any]:
+    """`function` of the model and arrays, compiled, as a function of the arrays alone.
+
+    The model's arrays are flattened once, and not for each call, which takes 10 ms of a small model's 30.
+    """
+    import equinox as eqx
+    import jax
+
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    leaves, tree = jax.tree.flatten(arrays)
+
+    def compute(leaves: list[Any], *inputs: Any) -> Any:
+        return function(eqx.combine(jax.tree.unflatten(tree, leaves), rest), *inputs)
+
+    return partial(jax.jit(compute), leaves)

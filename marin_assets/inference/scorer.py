@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.inference.jax_model import ModelError, batch_sharding, logits_at, mesh_for, replicate
+from marin_assets.inference.jax_model import ModelError, batch_sharding, bound, logits_at, mesh_for, replicate
 
 SHORTEST = 32
 LOGITS_BYTES = 2**28
@@ -27,7 +27,6 @@ class Scorer:
     """Scores rows of ids, batch by batch."""
 
     def __init__(self, model: Any, *, rows: int = 32, max_length: int | None = None) -> None:
-        import haliax as hax
         import jax
 
         self._devices = jax.local_devices()
@@ -35,7 +34,7 @@ class Scorer:
         self._model = replicate(model, self._devices)
         self._rows = rows
         self.max_length = min(max_length or model.Pos.size, model.Pos.size)
-        self._score = hax.named_jit(_score)
+        self._score = bound(_score, self._model)
 
     def check(self, ids: Sequence[int]) -> None:
         """Raise ModelError for a text without tokens, or with more than the window has."""
@@ -64,7 +63,7 @@ class Scorer:
         for place, ids in enumerate(texts):
             tokens[place, : len(ids)] = ids
         with mesh_for(self._model):
-            arrays = self._score(self._model, jax.device_put(tokens, self._sharding))
+            arrays = self._score(jax.device_put(tokens, self._sharding))
         own, likeliest, best = (np.asarray(array) for array in arrays)
         return [
             TokenScores(

@@ -28,7 +28,9 @@ POLL_S = 0.1
 TRIES = 3
 """Of a request whose server dies under it, and of servers that die without one answer between."""
 DEATH_S = 10.0
-"""A connection that breaks while the process lives this much longer was not broken by a crash."""
+"""A failure of a server that lives this much longer was no crash."""
+CONNECTION_WAITS_S = (0.2, 1.0, 4.0)
+"""Before a request whose connection broke is sent again: a busy server may refuse one."""
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 30.0, 3600.0
 OUT_OF_MEMORY = re.compile(
     r"out of memory|OutOfMemory|MemoryError|RESOURCE_EXHAUSTED|Cannot allocate memory|No available memory", re.I
@@ -61,6 +63,8 @@ class ModelServer:
         """Since the last answer."""
         self._changing = threading.Lock()
         self._closed = False
+        self._sessions = threading.local()
+        """One for each thread that sends, with its connection."""
 
     def __enter__(self) -> Self:
         """Start it, and wait until it answers. Raises EngineError with the reason and its last lines."""
@@ -88,33 +92,39 @@ class ModelServer:
         Blocks. A request under which the server dies is sent again to a new one, three times at most. Raises
         RequestError for a request that the server refuses, EngineError for a server that does not come back.
         """
-        import requests  # late, for its weight
-
         for tried in range(1, TRIES + 1):
             with self._changing:  # while one is started, there is none to ask
                 process, url = self.keeper, self.url
-            try:
-                answer = requests.post(
-                    f"{url}{path}",
-                    json={"model": self.name, **body},
-                    timeout=(CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S),
-                )
-            except requests.RequestException as error:
-                broken = f"{type(error).__name__}: {error}"
-            else:
-                if answer.ok:
-                    self._deaths = 0
-                    found: dict[str, Any] = answer.json()
-                    return found
-                if answer.status_code < 500:
-                    raise RequestError(f"The {self.engine.kind} server refused a request: {_message(answer)}")
-                broken = f"status {answer.status_code}: {_message(answer)}"
+            answer, broken = self._send(f"{url}{path}", {"model": self.name, **body}, process)
+            if answer is not None and answer.ok:
+                self._deaths = 0
+                found: dict[str, Any] = answer.json()
+                return found
+            if answer is not None and answer.status_code < 500:
+                raise RequestError(f"The {self.engine.kind} server refused a request: {_message(answer)}")
             if self._closed:
                 raise EngineError(f"The {self.engine.kind} server was stopped with the step.")
             if not process.ended.wait(DEATH_S):
                 raise EngineError(f"The {self.engine.kind} server failed on a request and lives on. {broken}")
             self._start_again(process, tried)
         raise EngineError(f"The {self.engine.kind} server died {TRIES} times on one request. It {why_ended(process)}")
+
+    def _send(self, url: str, body: Mapping[str, Any], process: KeptProcess) -> tuple[Any, str]:
+        """The answer, or None, and what broke. Sends again while the process lives and the connection breaks."""
+        import requests  # late, for its weight
+
+        session = self._sessions.__dict__.setdefault("session", requests.Session())
+        broken = ""
+        for wait_s in (*CONNECTION_WAITS_S, None):
+            try:
+                answer = session.post(url, json=body, timeout=(CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S))
+            except requests.RequestException as error:
+                broken = f"{type(error).__name__}: {error}"
+            else:
+                return answer, f"status {answer.status_code}: {_message(answer)}" if not answer.ok else ""
+            if wait_s is None or self._closed or process.ended.wait(wait_s):
+                break
+        return None, broken
 
     def map(self, path: str, bodies: Iterable[Mapping[str, Any]], each: Callable[[int, dict[str, Any]], None]) -> None:
         """Post all bodies, `engine.concurrency` at once; call `each` with the number of a body and its answer.

@@ -13,7 +13,7 @@ NOT_CHECKED = "not checked"
 def contamination_of(node: Node) -> list[Mapping[str, str]]:
     """A row for each token cache that the evaluated model, or one that it began with, was trained on: the evaluations
     against which its documents were checked (`find_contamination`), and by which step. None for other steps."""
-    rows = []
+    rows: list[Mapping[str, str]] = []
     for cache in _training_data(node) if stage_of(node.step) == "evaluate" else ():
         checks = [each for each in _behind(cache) if stage_of(each.step) == "decontaminate"]
         against = sorted({str(name) for check in checks for name in getattr(check.step.config, "evaluations", ())})

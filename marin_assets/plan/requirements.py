@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from marin_assets.inference.engine import Engine, EngineError, check_engine
 from marin_assets.step.graph import Node
+from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.backend import Backend, find_lacks
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
@@ -34,19 +36,33 @@ def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, Lack]:
     Raises SettingError for an invalid cluster.
     """
     by_step = {node.name: node for node in nodes}  # of all partitions of a step, one
-    required = [one for one in map(requirements_of, by_step.values()) if not one.plain]
-    if not required:
-        return {}
     on_cluster = is_on_cluster(None)
+    found = {} if on_cluster else _engine_lacks(by_step)
+    required = [one for one in map(requirements_of, by_step.values()) if not one.plain]
     if not on_cluster:
         required = [one for one in required if not met_here(one)]
     if not required:
-        return {}
+        return found
     backend = _backend(prefix) if on_cluster else _local_backend()
     try:
-        return find_lacks(backend, required, lambda names: ())
+        return {**find_lacks(backend, required, lambda names: ()), **found}
     finally:
         backend.shutdown()
+
+
+def _engine_lacks(by_step: Mapping[str, Node]) -> dict[str, Lack]:
+    """The steps whose models run on an engine that this machine does not have. A cluster's workers look themselves."""
+    found: dict[str, Lack] = {}
+    for name, node in by_step.items():
+        engine = getattr(node.step.config, "engine", None)
+        if isinstance(engine, Engine):
+            try:
+                check_engine(unwrap_versioned_value(engine))
+            except EngineError as error:
+                kind = unwrap_versioned_value(engine).kind
+                what = f"the engine {kind!r}, which this machine does not have"
+                found[name] = Lack(verb="needs", what=what, remedy=str(error))
+    return found
 
 
 def _local_backend() -> Backend:

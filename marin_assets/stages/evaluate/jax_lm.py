@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from marin_assets.inference.decoder import Decoder, Prompt
-from marin_assets.inference.jax_model import ModelError, batch_sharding, logits_at, mesh_for, replicate
+from marin_assets.inference.jax_model import ModelError, batch_sharding, bound, logits_at, mesh_for, replicate
 from marin_assets.stages.evaluate.progress import LoggedProgress
 from marin_assets.stages.evaluate.token_lm import TokenLM
 
@@ -27,7 +27,6 @@ class JaxLM(TokenLM):
 
     def __init__(self, model: Any, tokenizer: Any, *, batch_size: int = 32, max_length: int | None = None) -> None:
         super().__init__(tokenizer, max_length or model.Pos.size)
-        import haliax as hax
         import jax
 
         devices = jax.local_devices()
@@ -36,7 +35,7 @@ class JaxLM(TokenLM):
         self._rows = -(-batch_size // len(devices)) * len(devices)
         if self._max_length > model.Pos.size:
             raise ModelError(f"max_length is {max_length}, expected at most the model's window of {model.Pos.size}.")
-        self._score = hax.named_jit(_score)
+        self._score = bound(_score, self._model)
         self._decoder = Decoder(self._model, tokenizer, rows=self._rows, max_length=self._max_length)
 
     def _score_rows(
@@ -55,7 +54,7 @@ class JaxLM(TokenLM):
                 positions[place, :count] = range(inputs - count, inputs)
                 targets[place, :count] = rows[i][len(rows[i]) - count :]
             with mesh_for(self._model):
-                arrays = self._score(self._model, *self._put(tokens, positions, targets))
+                arrays = self._score(*self._put(tokens, positions, targets))
             logprobs, greedy = (np.asarray(array) for array in arrays)
             for place, i in enumerate(batch):
                 key, count = keys[i], counts[i]

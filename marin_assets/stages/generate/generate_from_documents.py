@@ -17,6 +17,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -124,6 +125,8 @@ class _Run:
     def __init__(self, config: GenerateConfig, template: Template, generator: Any) -> None:
         self.config, self.template, self.generator = config, template, generator
         self._under_way: list[_Shard] = []
+        self._publisher = ThreadPoolExecutor(1, thread_name_prefix="publishes")  # beside the engine, which computes
+        self._published: list[Future[None]] = []
         self._sent: dict[int, tuple[_Shard, int, dict[str, Any]]] = {}
         self._number = 0
         self._tokens = self._documents = 0
@@ -132,12 +135,15 @@ class _Run:
     def generate(self, shards: Mapping[str, str]) -> float:
         """Generate the shards: paths of documents by names. Returns the tokens a second."""
         self._began_s = time.monotonic()
-        try:
-            self.generator.run(self._prompts(shards), self._take)
-        except BaseException:
-            for shard in self._under_way:
-                shard.journal.save()
-            raise
+        with self._publisher:
+            try:
+                self.generator.run(self._prompts(shards), self._take)
+            except BaseException:
+                for shard in self._under_way:
+                    shard.journal.save()
+                raise
+            for published in self._published:
+                published.result()
         return self._tokens / max(time.monotonic() - self._began_s, 1e-9)
 
     def _prompts(self, shards: Mapping[str, str]) -> Iterator[Prompt]:
@@ -212,9 +218,13 @@ class _Run:
         self._publish_if_finished(shard)
 
     def _publish_if_finished(self, shard: _Shard) -> None:
-        """Write the shard when all its answers are there. The journal is removed after it."""
-        if not shard.is_read or shard.waits_for or shard not in self._under_way:
-            return
+        """Begin to write the shard, if all its answers are there."""
+        if shard.is_read and not shard.waits_for and shard in self._under_way:
+            self._under_way.remove(shard)
+            self._published.append(self._publisher.submit(self._publish, shard))
+
+    def _publish(self, shard: _Shard) -> None:
+        """Write the shard; its journal is removed after it."""
         answers = (
             replace(
                 document,
@@ -223,9 +233,12 @@ class _Run:
             )
             for place, document in enumerate(read_documents(shard.path))
         )
-        write_documents(_target(self.config, shard.name), answers)
+        try:
+            write_documents(_target(self.config, shard.name), answers)
+        except BaseException:
+            shard.journal.save()
+            raise
         shard.journal.remove()
-        self._under_way.remove(shard)
 
     def _log_progress(self) -> None:
         report_step(self._documents)

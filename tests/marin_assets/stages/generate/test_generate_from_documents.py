@@ -65,6 +65,7 @@ def undisturbed(
     return output, generate_from_documents(config_of(model_path, documents_path, output))
 
 
+@pytest.mark.long
 def test_each_document_has_its_answer_shard_for_shard(
     undisturbed: tuple[Path, dict[str, Any]], documents_path: str
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_template_takes_what_a_document_has() -> None:
         Template("{text} {metadata.title}").render(document)
 
 
+@pytest.mark.long
 def test_a_template_that_leaves_no_room_is_a_sentence(model_path: str, documents_path: str, tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match=r"has room for 4 beside an answer of 60\. Shorten it"):
         generate_from_documents(config_of(model_path, documents_path, tmp_path, max_tokens=60))

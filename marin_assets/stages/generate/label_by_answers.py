@@ -1,0 +1,150 @@
+"""Label documents by a model's answers about them, such as scores of a rubric.
+
+In:  documents; the answers of `generate_from_documents` about them, shard for shard.
+Out: `positive/` and `negative/`, documents with `score` in their metadata, shard for shard under the documents' names.
+
+The score of an answer is the first number that the pattern finds. An answer without one, or with one outside of the
+bounds, is unreadable: its document has no label, and is counted. After Marin's datashop, and FineWeb-Edu's annotations
+of educational value (Penedo et al. 2024, arXiv:2406.17557), whose rubric goes from 0 to 5 with 3 as the threshold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
+from marin_assets.documents.shards import SUFFIX, output_name
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.ray_tpu.shards.file_shards import FileShard
+from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.storage.paths import join
+
+POSITIVE, NEGATIVE = "positive", "negative"
+LABELS = (POSITIVE, NEGATIVE)
+SCORE = "score"
+"""The key in a document's metadata."""
+
+
+class LabelError(ValueError):
+    """The answers give no labels: the message says what is wrong with them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelByAnswersConfig:
+    documents_path: str
+    answers_path: str
+    """Output of `generate_from_documents` of these documents."""
+    output_path: str = THIS_OUTPUT_PATH
+    pattern: str = versioned(r"(\d+)")
+    """A regular expression whose first group is the score."""
+    lowest: int = versioned(0)
+    highest: int = versioned(5)
+    positive_from: int = versioned(3)
+    """The lowest score of a positive document."""
+    max_unreadable: float = versioned(0.5)
+    """The step fails if more than this share of the answers is unreadable."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardConfig:
+    """Config of a shard."""
+
+    answers_path: str
+    documents_path: str
+    pattern: str
+    lowest: int
+    highest: int
+    positive_from: int
+
+
+def label_by_answers(config: LabelByAnswersConfig) -> dict[str, Any]:
+    """Label documents.
+
+    Returns documents, positive, negative, unreadable, unreadable_share, score_mean and scores (documents by score).
+    Raises LabelError for answers to other documents, for too many unreadable ones, and if a label has no document.
+    """
+    _check(config)
+    documents = document_files(config.documents_path)
+    shard_config = ShardConfig(
+        answers_path=config.answers_path,
+        documents_path=config.documents_path,
+        pattern=config.pattern,
+        lowest=config.lowest,
+        highest=config.highest,
+        positive_from=config.positive_from,
+    )
+    shards, negative = (document_shards(documents, join(config.output_path, label), shard_config) for label in LABELS)
+    both = [replace(one, outputs=one.outputs + other.outputs) for one, other in zip(shards, negative, strict=True)]
+    counts = dict(map_shards(label_shard, both, output_path=config.output_path))
+    scores = {score: counts.pop(f"score_{score}", 0) for score in range(config.lowest, config.highest + 1)}
+    readable, unreadable = sum(scores.values()), int(counts["unreadable"])
+    share = unreadable / max(readable + unreadable, 1)
+    if share > config.max_unreadable:
+        raise LabelError(
+            f"{unreadable} of {readable + unreadable} answers have no score that {config.pattern!r} finds, between "
+            f"{config.lowest} and {config.highest}; expected at most {config.max_unreadable:.0%} of them. Look at the "
+            f"answers in {config.answers_path!r}, and correct the prompt or the pattern."
+        )
+    for label in LABELS:
+        if not counts[label]:
+            raise LabelError(
+                f"No document is {label}: the scores are {scores}, and positive ones begin at {config.positive_from}. "
+                "Choose another positive_from, or another prompt."
+            )
+    mean = sum(score * count for score, count in scores.items()) / readable
+    found = {"scores": {str(score): {"documents": count} for score, count in scores.items()}, "score_mean": mean}
+    return {**counts, "unreadable_share": share, **found, **documents.counts}
+
+
+def _check(config: LabelByAnswersConfig) -> None:
+    try:
+        groups = re.compile(config.pattern).groups
+    except re.error as error:
+        raise LabelError(f"The pattern {config.pattern!r} is no regular expression ({error}). Correct it.") from None
+    if groups < 1:
+        raise LabelError(f"The pattern {config.pattern!r} has no group, expected one around the score. Add brackets.")
+    if not config.lowest < config.positive_from <= config.highest:
+        raise LabelError(
+            f"positive_from is {config.positive_from}, expected a score above {config.lowest} and up to "
+            f"{config.highest}, so that both labels can occur."
+        )
+
+
+def label_shard(shard: FileShard) -> Counter[str]:
+    counts: Counter[str] = Counter(documents=0, positive=0, negative=0, unreadable=0)
+    half = len(shard.inputs)
+    for i, file in enumerate(shard.inputs):
+        answers_path = join(shard.config.answers_path, output_name(file, SUFFIX))
+        labelled = list(_labelled(file.path, answers_path, shard.config, counts))
+        for label, targets in zip(LABELS, (shard.outputs[:half], shard.outputs[half:]), strict=True):
+            write_documents(targets[i], (document for found, document in labelled if found == label), replace=False)
+    return counts
+
+
+def _labelled(
+    path: str, answers_path: str, config: ShardConfig, counts: Counter[str]
+) -> Iterator[tuple[str, Document]]:
+    pattern = re.compile(config.pattern)
+    answers = read_documents(answers_path)
+    for document in read_documents(path):
+        answer = next(answers, None)
+        if answer is None or answer.id != document.id:
+            found = "ends before it" if answer is None else f"has {answer.id!r} there"
+            raise LabelError(
+                f"{answers_path!r} {found}, expected the answer about {document.id!r}. Generate answers about these "
+                "documents."
+            )
+        counts["documents"] += 1
+        match = pattern.search(answer.text)
+        score = int(match[1]) if match and match[1] and match[1].isdecimal() else None
+        if score is None or not config.lowest <= score <= config.highest:
+            counts["unreadable"] += 1
+            continue
+        counts[f"score_{score}"] += 1
+        label = POSITIVE if score >= config.positive_from else NEGATIVE
+        counts[label] += 1
+        yield label, replace(document, metadata={**document.metadata, SCORE: score})
