@@ -97,6 +97,8 @@ def default_datashop(
     max_tokens: int = 16,
     validation_fraction: float = 0.2,
     agreement_at_least: float | None = None,
+    epochs: int = 5,
+    learning_rate: float = 0.1,
     chat: bool = False,
     engine: Engine | None = None,
     resources: Resources | None = None,
@@ -107,7 +109,8 @@ def default_datashop(
     `prompt` is a template with {text} that asks for a score between those of `scores`, which `pattern` finds in the
     answer. Documents with a score of at least `positive_from` are positive. Of the corpus, the documents with a
     probability of `at_least` are kept, or a share of `keep_fraction`: pass one of them. `agreement_at_least` is a check
-    on the lower bound of the classifier's agreement with the model.
+    on the lower bound of the classifier's agreement with the model. `epochs` and `learning_rate` are the classifier's:
+    a small sample wants more of both.
     """
     sampled = Step(
         name=f"samples/{name}",
@@ -138,6 +141,8 @@ def default_datashop(
         config=TrainFastTextConfig(
             examples={label: output_path_of(labels, label) for label in (POSITIVE, NEGATIVE)},
             validation_fraction=versioned(validation_fraction),
+            epochs=versioned(epochs),
+            learning_rate=versioned(learning_rate),
         ),
         extras=("curate",),
         resumable=True,

@@ -67,6 +67,8 @@ def datashop(corpus_path: str, model_path: str, prompt: str = RUBRIC) -> Datasho
         at_least=0.5,
         engine=VLLM,
         agreement_at_least=0.6,
+        epochs=50,
+        learning_rate=0.5,
     )
 
 

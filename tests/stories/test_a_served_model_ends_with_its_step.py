@@ -44,11 +44,10 @@ def script(tmp_path: Path) -> Path:
 
 
 def start(script: Path, prefix: Path) -> subprocess.Popen[str]:
-    env = {
-        "MARIN_PREFIX": str(prefix),
-        "DAGSTER_HOME": str(new_home(script.parent / f"home-{prefix.name}")),
-    }
-    return start_script(script, env=env)
+    home = script.parent / f"home-{prefix.name}"
+    if not home.exists():
+        new_home(home)
+    return start_script(script, env={"MARIN_PREFIX": str(prefix), "DAGSTER_HOME": str(home)})
 
 
 def server_below(prefix: Path) -> psutil.Process | None:

@@ -1,7 +1,10 @@
 """The process between a step and a program that ends with it (`kept_process.py`).
 
-In:  stdin, which ends when the program is to end, or when the step's process has ended; the program's output pipe.
+In:  stdin, which ends when the program is to end; the id of the step's process; the program's output pipe.
 Out: no process of the program is left; its exit code on stdout.
+
+It is two processes: when a worker ends, Ray kills its children at once, and not theirs. So the child of the worker only
+waits, and its own child keeps the program.
 """
 
 from __future__ import annotations
@@ -23,6 +26,12 @@ GRACE_S = 5.0
 
 def main(owner: str, output: str, command: str) -> None:
     """`owner` is the id of the step's process, `output` the descriptor for the program's output."""
+    if child := os.fork():
+        os.close(int(output))
+        os.waitpid(child, 0)
+        return
+    os.setsid()
+    ends = _ends_of(int(owner))
     adopt_orphans()
     try:
         program = subprocess.Popen(
@@ -37,9 +46,8 @@ def main(owner: str, output: str, command: str) -> None:
         _say(127)
         return
     os.close(int(output))
-    while program.poll() is None and os.getppid() == int(owner):
-        if select.select([0], [], [], POLL_S)[0]:
-            break
+    while program.poll() is None and not select.select(ends, [], [], POLL_S)[0]:
+        pass
     for end in (program.terminate, program.kill):
         if program.poll() is None:
             end()
@@ -47,6 +55,19 @@ def main(owner: str, output: str, command: str) -> None:
                 program.wait(GRACE_S)
     kill_descendants()
     _say(program.poll())
+
+
+def _ends_of(owner: int) -> list[int]:
+    """Descriptors that become readable when the program is to end: stdin, and the step's process when it is gone.
+
+    Forked children of that process may hold stdin's other end.
+    """
+    try:
+        return [0, os.pidfd_open(owner)]
+    except AttributeError:  # another system than Linux
+        return [0]
+    except ProcessLookupError:
+        return [0, os.open(os.devnull, os.O_RDONLY)]  # always readable
 
 
 def _unblock() -> None:

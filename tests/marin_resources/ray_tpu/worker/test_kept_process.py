@@ -95,3 +95,20 @@ def test_nothing_is_left_when_the_step_is_killed(end: signal.Signals) -> None:
     step.send_signal(end)
     wait_until(lambda: not any(map(alive, pids_in(lines).values())), "all of it to be gone", timeout_s=20)
     step.communicate()
+
+
+def test_a_kill_of_all_children_of_the_step_leaves_nothing_either() -> None:
+    """As Ray does with the children of a worker that ends."""
+    step = subprocess.Popen(
+        [sys.executable, "-c", STEP.format(family=FAMILY)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert step.stdout is not None
+    lines: list[str] = []
+    while pids_in(lines).keys() != {"daemon", "child", "self"} or "child ready" not in lines:
+        lines.append(step.stdout.readline().strip())
+    children = psutil.Process(step.pid).children()
+    step.kill()
+    for child in children:
+        child.kill()
+    wait_until(lambda: not any(map(alive, pids_in(lines).values())), "all of it to be gone", timeout_s=20)
+    step.communicate()
