@@ -11,10 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from marin_assets.inference.jax_model import ModelError, batch_sharding, bound, logits_at, mesh_for, replicate
+from marin_assets.inference.jax_model import (
+    ModelError,
+    batch_sharding,
+    bound,
+    logits_at,
+    mesh_for,
+    padded_length,
+    replicate,
+)
 
-SHORTEST = 32
-"""Tokens of the shortest padded length; the others are its doubles."""
 FEW_ROWS = (1, 8)
 """Padded numbers of rows, when there are that few."""
 
@@ -111,7 +117,7 @@ class Decoder:
 
         places = next(size for size in self._sizes if size >= len(self._rows))
         longest = max(len(row.prompt.ids) + len(row.ids) for row in self._rows)
-        tokens = np.zeros((places, self._padded(longest)), np.int32)
+        tokens = np.zeros((places, padded_length(longest, self.max_length)), np.int32)
         last = np.zeros(places, np.int32)
         for place, row in enumerate(self._rows):
             ids = (*row.prompt.ids, *row.ids)
@@ -170,12 +176,6 @@ class Decoder:
 
     def _text(self, ids: Sequence[int]) -> str:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
-
-    def _padded(self, length: int) -> int:
-        padded = SHORTEST
-        while padded < length:
-            padded *= 2
-        return min(padded, self.max_length)
 
 
 def choose(logits: Any, temperature: float, random: Any) -> int:

@@ -13,6 +13,7 @@ from marin_resources.imports import collection_paused
 
 LEVANTER_NAMES = {"qwen2": "qwen"}
 """Hugging Face's name of an architecture -> Levanter's, where they differ."""
+SHORTEST_LENGTH = 32
 WRONG = ("gemma2", "gemma3", "gemma3_text")
 """Architectures whose logits Levanter computes otherwise than transformers: by 2.5 where a sliding window ends."""
 
@@ -64,6 +65,15 @@ def mesh_for(model: Any) -> Iterator[None]:
 
     with hax.partitioning.set_mesh(jax.sharding.Mesh(np.array(jax.local_devices()), ("data",))):
         yield
+
+
+def padded_length(length: int, most: int) -> int:
+    """The smallest of a few lengths, doubles of SHORTEST_LENGTH up to `most`, of at least `length` tokens: XLA compiles
+    one program for each."""
+    padded = SHORTEST_LENGTH
+    while padded < length:
+        padded *= 2
+    return min(padded, most)
 
 
 def logits_at(model: Any, tokens: Any, positions: Any) -> Any:

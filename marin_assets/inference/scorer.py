@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.inference.jax_model import ModelError, batch_sharding, bound, logits_at, mesh_for, replicate
+from marin_assets.inference.jax_model import (
+    ModelError,
+    batch_sharding,
+    bound,
+    logits_at,
+    mesh_for,
+    padded_length,
+    replicate,
+)
 
-SHORTEST = 32
 LOGITS_BYTES = 2**28
 """Logits of a batch at most, as float32: with a large vocabulary, a batch has fewer rows."""
 
@@ -48,7 +55,7 @@ class Scorer:
         found: list[TokenScores | None] = [None] * len(texts)
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         while order:
-            length = self._padded(len(texts[order[0]]))
+            length = padded_length(len(texts[order[0]]), self.max_length)
             rows = self._rows_of(length)
             batch, order = order[:rows], order[rows:]
             for i, scores in zip(batch, self._batch([texts[i] for i in batch], rows, length), strict=True):
@@ -78,12 +85,6 @@ class Scorer:
         fitting = max(1, LOGITS_BYTES // (4 * length * self._model.Vocab.size))
         devices = len(self._devices)
         return max(devices, min(self._rows, fitting) // devices * devices)
-
-    def _padded(self, length: int) -> int:
-        padded = SHORTEST
-        while padded < length:
-            padded *= 2
-        return min(padded, self.max_length)
 
 
 def _score(model: Any, tokens: Any) -> tuple[Any, Any, Any]:

@@ -134,19 +134,18 @@ class ModelServer:
         """
         numbered = enumerate(bodies)
         pending: dict[Future[dict[str, Any]], int] = {}
-        with ThreadPoolExecutor(self.engine.concurrency, thread_name_prefix="requests") as pool:
-            try:
-                while True:
-                    while len(pending) < 2 * self.engine.concurrency and (following := next(numbered, None)):
-                        pending[pool.submit(self.post, path, following[1])] = following[0]
-                    if not pending:
-                        return
-                    done, _ = wait(pending, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        each(pending.pop(future), future.result())
-            finally:
-                for future in pending:
-                    future.cancel()
+        pool = ThreadPoolExecutor(self.engine.concurrency, thread_name_prefix="requests")
+        try:
+            while True:
+                while len(pending) < 2 * self.engine.concurrency and (following := next(numbered, None)):
+                    pending[pool.submit(self.post, path, following[1])] = following[0]
+                if not pending:
+                    return
+                done, _ = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    each(pending.pop(future), future.result())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # a step that is stopped does not wait for its answers
 
     def _start(self) -> None:
         for number in range(TRIES):

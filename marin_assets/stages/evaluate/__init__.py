@@ -1,4 +1,5 @@
 """Stages that build evaluation sets, and evaluate exported models.
 
-May import marin_assets.documents, marin_assets.step and marin_resources; not Dagster, Ray or another stage.
+May import marin_assets.documents, marin_assets.inference, marin_assets.step and marin_resources; not Dagster, Ray or
+another stage.
 """

@@ -11,11 +11,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from marin_assets.inference.decoder import Decoder, Prompt
-from marin_assets.inference.jax_model import ModelError, batch_sharding, bound, logits_at, mesh_for, replicate
+from marin_assets.inference.jax_model import (
+    ModelError,
+    batch_sharding,
+    bound,
+    logits_at,
+    mesh_for,
+    padded_length,
+    replicate,
+)
 from marin_assets.stages.evaluate.progress import LoggedProgress
 from marin_assets.stages.evaluate.token_lm import TokenLM
-
-SHORTEST_BUCKET = 32
 
 
 class JaxLM(TokenLM):
@@ -83,11 +89,7 @@ class JaxLM(TokenLM):
             progress.advance(len(batch))
 
     def _bucket(self, length: int) -> int:
-        """Return the smallest compiled length of at least `length` tokens."""
-        bucket = SHORTEST_BUCKET
-        while bucket < length:
-            bucket *= 2
-        return min(bucket, self._max_length)
+        return padded_length(length, self._max_length)
 
     def _put(self, *arrays: Any) -> list[Any]:
         import jax

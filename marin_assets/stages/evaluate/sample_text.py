@@ -11,9 +11,8 @@ from functools import cache
 from typing import Any
 
 from marin_assets.inference.decoder import choose
-from marin_assets.inference.jax_model import ModelError, logits_at, mesh_for
+from marin_assets.inference.jax_model import ModelError, logits_at, mesh_for, padded_length
 
-SHORTEST_WINDOW = 32
 INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
 """The end of a text whose last token is a part of a character."""
 
@@ -36,7 +35,7 @@ def sample_text(
         )
     random, predict = np.random.default_rng(seed), _compiled()
     ids = _with_bos(tokenizer, list(tokenizer.encode(prompt, add_special_tokens=False)))
-    window = _window(len(ids) + max_tokens, model.Pos.size)
+    window = padded_length(len(ids) + max_tokens, model.Pos.size)
     begin, shown = len(ids), ""
     for _ in range(max_tokens):
         tokens, context = np.zeros((1, window), np.int32), ids[-window:]
@@ -62,13 +61,6 @@ def _with_bos(tokenizer: Any, ids: list[int]) -> list[int]:
     if bos is None:
         return ids or [tokenizer.eos_token_id]
     return ids if ids[:1] == [bos] else [bos, *ids]
-
-
-def _window(tokens: int, most: int) -> int:
-    window = SHORTEST_WINDOW
-    while window < tokens:
-        window *= 2
-    return min(window, most)
 
 
 @cache
