@@ -21,7 +21,7 @@ OUTPUT_KINDS = frozenset(
         *("raw", "documents", ATTRIBUTES, "clusters", "examples", "classifiers", "selected", "consolidated"),
         *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation"),
         *("generated", "report", "snapshots", "checkpoint_evaluation", "comparisons", "perplexity", "losses"),
-        *("samples", "labels", "datashop"),
+        *("samples", "labels", "datashop", "uploads"),
     }
 )
 """First segments that name a kind of output: Marin's, and those of the quickstart.

@@ -1,0 +1,71 @@
+"""A model's card, from the record of its training: what it is, what it was trained on, how it scored, how to make it.
+
+The front matter is that of the Hugging Face hub (huggingface.co/docs/hub/model-cards).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+NUMBERS = {
+    "parameters": "parameters",
+    "steps": "steps",
+    "tokens_seen": "tokens seen",
+    "flops": "FLOPs",
+    "loss_end": "validation loss, nats a token",
+}
+"""Of a training's result."""
+
+
+def model_card(record: Mapping[str, Any], *, license: str | None, description: str | None) -> str:
+    """The card as Markdown, with YAML before it."""
+    result: Mapping[str, Any] = record.get("result") or {}
+    version: Mapping[str, Any] = record.get("version") or {}
+    git: Mapping[str, Any] = record.get("git") or {}
+    name = str(record.get("name", "model")).removeprefix("checkpoints/")
+    front = [
+        "---",
+        "library_name: transformers",
+        "tags:",
+        "- marin",
+        *([f"license: {license}"] if license else []),
+        "---",
+    ]
+    numbers = [f"| {shown} | {_shown(result[key])} |" for key, shown in NUMBERS.items() if result.get(key) is not None]
+    made = [
+        f"* step: `{record.get('name')}`, output `{str(record.get('identity', ''))[:6]}`",
+        *([f"* commit: `{git['commit']}`{' with changes' if git.get('dirty') else ''}"] if git.get("commit") else []),
+        *[f"* input: `{one}`" for one in record.get("dependencies") or ()],
+    ]
+    config = json.dumps(version.get("config") or {}, indent=2, sort_keys=True, ensure_ascii=False)
+    return "\n".join(
+        [
+            *front,
+            "",
+            f"# {name}",
+            "",
+            *([description, ""] if description else []),
+            "| | |",
+            "|---|---|",
+            *numbers,
+            "",
+            "## How it was made",
+            "",
+            *made,
+            "",
+            "What is in the version of its training:",
+            "",
+            "```json",
+            config,
+            "```",
+            "",
+        ]
+    )
+
+
+def _shown(number: Any) -> str:
+    if isinstance(number, float):
+        return f"{number:.4g}"
+    return f"{number:,}" if isinstance(number, int) else str(number)
