@@ -41,14 +41,14 @@ def server(model_path: str) -> Iterator[ModelServer]:
 @pytest.fixture(scope="module")
 def logits_after(model_path: str) -> Any:
     """A function: the logits after some ids, computed by itself."""
-    from marin_assets.inference.jax_model import load_model, logits_at
+    from marin_assets.inference.jax_model import bound, load_model, logits_at
 
-    model, _ = load_model(model_path)
+    logits = bound(logits_at, load_model(model_path)[0])
 
     def compute(ids: list[int]) -> Any:
         padded = np.zeros((1, WINDOW), np.int32)
         padded[0, : len(ids)] = ids
-        return np.asarray(logits_at(model, padded, np.array([[len(ids) - 1]], np.int32)))[0, 0]
+        return np.asarray(logits(padded, np.array([[len(ids) - 1]], np.int32)))[0, 0]
 
     return compute
 
