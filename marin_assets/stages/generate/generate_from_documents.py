@@ -220,6 +220,9 @@ class _Run:
     def _publish_if_finished(self, shard: _Shard) -> None:
         """Begin to write the shard, if all its answers are there."""
         if shard.is_read and not shard.waits_for and shard in self._under_way:
+            for published in self._published:
+                if published.done():
+                    published.result()  # a disk that is full ends the step now
             self._under_way.remove(shard)
             self._published.append(self._publisher.submit(self._publish, shard))
 
