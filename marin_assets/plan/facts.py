@@ -23,7 +23,7 @@ from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import Json, encode, plain, references_in
 from marin_resources.wire.reference import reference_to
 
-MAKES_DATA = frozenset({"documents", "stages", "experiments"})
+MAKES_DATA = frozenset({"documents", "inference", "stages", "experiments"})
 """Rooms of marin_assets whose code makes data. The others declare, plan and report steps."""
 
 

@@ -227,6 +227,15 @@ SETTINGS = (
         kind=Kind.PATH,
         default="~/.cache/marin/packages",
     ),
+    *(
+        Setting(
+            name=f"MARIN_{engine.upper()}_PYTHON",
+            meaning=f"the Python of the environment with {name}",
+            kind=Kind.PATH,
+            default=f".venv-{engine} in the checkout",
+        )
+        for engine, name in (("torch", "torch"), ("vllm", "vLLM"))
+    ),
     Setting(
         name="RAY_AUTH_MODE",
         meaning="whether the cluster asks for a token",
