@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause the collection of garbage for the imports of the block, which leave little; what they have made is not
-    looked through by later collections.
+    """Pause the collection of garbage for the imports of the block, which leave little.
 
     Importing Levanter takes 7.4 s with it paused and 9.2 s without, Dagster 1.7 s and 2.1 s (medians, two cores).
     """
@@ -21,5 +20,4 @@ def collection_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()
         gc.enable()
