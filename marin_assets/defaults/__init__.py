@@ -1,6 +1,6 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
-and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison,
-and default_generation, default_datashop.
+and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison;
+default_generation, default_datashop, default_upload.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -17,13 +17,14 @@ from marin_assets.defaults.data import (
     default_tokenize_preferences,
     default_tokenizer,
 )
+from marin_assets.defaults.datashop import Datashop, default_datashop
 from marin_assets.defaults.evaluation import (
     default_checkpoint_evals,
     default_eval,
     default_loss_comparison,
     default_perplexity,
 )
-from marin_assets.defaults.generation import Datashop, default_datashop, default_generation
+from marin_assets.defaults.generation import default_generation
 from marin_assets.defaults.publish import default_upload
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from marin_assets.defaults.environment import extras_on
-from marin_assets.inference.engine import Engine
+from marin_assets.inference.engine import Engine, require_engine
 from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
@@ -48,6 +48,8 @@ def default_eval(
     if of is None:
         raise ValueError(f"default_eval({step!r}) got a hardcoded path, expected a step that trains. Pass the step.")
     model = output_path_of(step) if isinstance(step, InputName) and step.name else output_path_of(of, "hf")
+    if engine is not None:
+        require_engine(engine)
     on = f"/{unwrap_versioned_value(engine).kind}" if engine is not None else ""
     return Step(
         name=f"evaluation/{of.name.removeprefix('checkpoints/')}{on}",

@@ -19,6 +19,7 @@ from marin_assets.inference.jax_model import (
     mesh_for,
     padded_length,
     replicate,
+    require_known,
 )
 
 FEW_ROWS = (1, 8)
@@ -92,6 +93,7 @@ class Decoder:
         """Raise ModelError for a prompt that does not fit, or settings without a meaning."""
         if not prompt.ids:
             raise ModelError("A prompt has no tokens, expected at least one, such as the beginning of a text.")
+        require_known(prompt.ids, self._model)
         if prompt.max_tokens < 1 or prompt.temperature < 0:
             raise ModelError(
                 f"A prompt has max_tokens={prompt.max_tokens} and temperature={prompt.temperature}, expected at least "

@@ -15,9 +15,9 @@ import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
-from marin_assets.step.values import versioned
+from marin_assets.step.values import unwrap_versioned_value, versioned
 from marin_resources.settings import checkout
 
 Kind = Literal["jax", "torch", "vllm"]
@@ -40,7 +40,7 @@ class Engine:
     max_length: int | None = versioned(None)
     """Tokens of context and answer together; the model's own window if None."""
     options: tuple[str, ...] = versioned(())
-    """Further arguments of vLLM's server: ("--tensor-parallel-size", "4")."""
+    """Further arguments of its server: ("--tensor-parallel-size", "4") is for vLLM."""
     ready_timeout_s: float = 900.0
     """How long a server may take until it answers."""
     concurrency: int = 32
@@ -52,12 +52,21 @@ JAX, TORCH, VLLM = (Engine(kind=versioned(kind)) for kind in ("jax", "torch", "v
 
 def check_engine(engine: Engine) -> None:
     """Raise EngineError if this machine cannot have the engine: its Python is not there, or lacks its packages."""
-    if engine.kind != "jax":
-        python_of(engine)
+    python_of(engine)
+
+
+def require_engine(engine: Any) -> None:
+    """Raise EngineError for what is no Engine of a known kind, such as its name alone."""
+    found = unwrap_versioned_value(engine)
+    if not isinstance(found, Engine):
+        raise EngineError(f"The engine is {found!r}, expected None, TORCH, VLLM or another Engine. Pass one of them.")
+    if found.kind not in get_args(Kind):
+        raise EngineError(f"The engine is of the kind {found.kind!r}, expected one of {', '.join(get_args(Kind))}.")
 
 
 def python_of(engine: Engine) -> str:
     """The Python of an engine's environment. Raises EngineError."""
+    require_engine(engine)
     kind = engine.kind
     if kind == "jax":
         return sys.executable

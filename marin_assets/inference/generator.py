@@ -15,7 +15,7 @@ from marin_assets.inference.engine import Engine
 from marin_assets.inference.jax_model import ModelError, load_model
 from marin_assets.inference.server import ModelServer
 
-CORES_ROWS = 32
+ROWS = 32
 """Texts of a batch on JAX in this process."""
 
 
@@ -37,7 +37,7 @@ class Generator(ABC):
 class JaxGenerator(Generator):
     """A Levanter model in this process."""
 
-    def __init__(self, model: Any, tokenizer: Any, *, rows: int = CORES_ROWS) -> None:
+    def __init__(self, model: Any, tokenizer: Any, *, rows: int = ROWS) -> None:
         self._decoder = Decoder(model, tokenizer, rows=rows)
         self.tokenizer, self.max_length = tokenizer, self._decoder.max_length
 

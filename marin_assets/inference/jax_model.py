@@ -67,6 +67,14 @@ def mesh_for(model: Any) -> Iterator[None]:
         yield
 
 
+def require_known(ids: Sequence[int], model: Any) -> None:
+    """Raise ModelError for an id that is not in the model's vocabulary."""
+    size = model.Vocab.size
+    for token in ids:
+        if not isinstance(token, int) or not 0 <= token < size:
+            raise ModelError(f"A token is {token!r}, expected one of the model's, from 0 to {size - 1}.")
+
+
 def padded_length(length: int, most: int) -> int:
     """The smallest of a few lengths, doubles of SHORTEST_LENGTH up to `most`, of at least `length` tokens: XLA compiles
     one program for each."""

@@ -14,6 +14,7 @@ from marin_assets.inference.jax_model import (
     mesh_for,
     padded_length,
     replicate,
+    require_known,
 )
 
 LOGITS_BYTES = 2**28
@@ -47,6 +48,7 @@ class Scorer:
         """Raise ModelError for a text without tokens, or with more than the window has."""
         if not 0 < len(ids) <= self.max_length:
             raise ModelError(f"A text has {len(ids)} tokens, expected 1 to {self.max_length}, the model's window.")
+        require_known(ids, self._model)
 
     def score(self, texts: Sequence[Sequence[int]]) -> list[TokenScores]:
         """The scores of each text, in their order. Raises ModelError as `check`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import socket
 import threading
@@ -22,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from marin_assets.inference.engine import Engine, EngineError, executable, python_of
+from marin_resources.ray_tpu.companion import ROOT
 from marin_resources.ray_tpu.worker.kept_process import KeptProcess
 
 POLL_S = 0.1
@@ -71,7 +73,7 @@ class ModelServer:
         try:
             with self._changing:
                 self._start()
-        except BaseException:
+        except BaseException:  # Ctrl-C too: no server without its block
             self._stop()
             raise
         return self
@@ -113,11 +115,12 @@ class ModelServer:
         """The answer, or None, and what broke. Sends again while the process lives and the connection breaks."""
         import requests  # late, for its weight
 
-        session = self._sessions.__dict__.setdefault("session", requests.Session())
+        if not hasattr(self._sessions, "own"):
+            self._sessions.own = requests.Session()
         broken = ""
         for wait_s in (*CONNECTION_WAITS_S, None):
             try:
-                answer = session.post(url, json=body, timeout=(CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S))
+                answer = self._sessions.own.post(url, json=body, timeout=(CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S))
             except requests.RequestException as error:
                 broken = f"{type(error).__name__}: {error}"
             else:
@@ -182,7 +185,7 @@ class ModelServer:
     def _answers(self) -> bool:
         import requests  # late, for its weight
 
-        with contextlib.suppress(requests.RequestException, ValueError):
+        with contextlib.suppress(requests.RequestException, ValueError, KeyError, TypeError):  # or of another program
             if requests.get(f"{self.url}/health", timeout=5).ok:
                 models = requests.get(f"{self.url}/v1/models", timeout=5).json()
                 return self.name in [model["id"] for model in models["data"]]
@@ -219,13 +222,15 @@ def command_of(engine: Engine, python: str, model_folder: str, name: str, port: 
 
 
 def environment_of(engine: Engine) -> dict[str, str]:
-    """Variables of a server, beside those of the step: it asks no hub, and reports to nobody."""
+    """Variables of a server, beside those of the step: it asks no hub, and reports to nobody. Ours finds this project
+    where the step does, also where a job's code is not installed; the others are not to find it."""
+    ours = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
     return {
         "HF_HUB_OFFLINE": "1",
         "PYTHONUNBUFFERED": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
-        **({} if engine.kind == "jax" else {"PYTHONPATH": ""}),
+        "PYTHONPATH": ours if engine.kind == "jax" else "",
     }
 
 

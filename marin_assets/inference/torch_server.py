@@ -78,7 +78,7 @@ class Model:
                     while len(jobs) < self.rows and not self.jobs.empty():
                         jobs.append(self.jobs.get())
                     self._compute(jobs)
-        except BaseException:
+        except BaseException:  # whatever it is
             log.exception("the model cannot compute any more")
             os._exit(1)  # or the server would answer no request, and live on
 

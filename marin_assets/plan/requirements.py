@@ -52,17 +52,20 @@ def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, Lack]:
 
 def _engine_lacks(by_step: Mapping[str, Node]) -> dict[str, Lack]:
     """The steps whose models run on an engine that this machine does not have. A cluster's workers look themselves."""
-    found: dict[str, Lack] = {}
-    for name, node in by_step.items():
-        engine = getattr(node.step.config, "engine", None)
-        if isinstance(engine, Engine):
-            try:
-                check_engine(unwrap_versioned_value(engine))
-            except EngineError as error:
-                kind = unwrap_versioned_value(engine).kind
-                what = f"the engine {kind!r}, which this machine does not have"
-                found[name] = Lack(verb="needs", what=what, remedy=str(error))
-    return found
+    engines = {name: getattr(node.step.config, "engine", None) for name, node in by_step.items()}
+    asked = {name: unwrap_versioned_value(engine) for name, engine in engines.items() if isinstance(engine, Engine)}
+    kinds = {engine.kind: engine for engine in asked.values()}  # a look starts a Python
+    lacking = {kind: lack for kind, engine in kinds.items() if (lack := _engine_lack(engine)) is not None}
+    return {name: lacking[engine.kind] for name, engine in asked.items() if engine.kind in lacking}
+
+
+def _engine_lack(engine: Engine) -> Lack | None:
+    try:
+        check_engine(engine)
+    except EngineError as error:
+        what = f"the engine {engine.kind!r}, which this machine does not have"
+        return Lack(verb="needs", what=what, remedy=str(error))
+    return None
 
 
 def _local_backend() -> Backend:

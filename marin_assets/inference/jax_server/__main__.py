@@ -12,6 +12,9 @@ from __future__ import annotations
 import argparse
 import logging
 
+from aiohttp import web
+
+from marin_assets.inference.jax_model import load_model
 from marin_assets.inference.jax_server.app import make_app
 from marin_assets.inference.jax_server.worker import Worker
 
@@ -26,10 +29,6 @@ def main() -> None:
     parser.add_argument("--max-num-seqs", type=int, default=32, help="texts of a batch")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
-
-    from aiohttp import web  # late, for its weight
-
-    from marin_assets.inference.jax_model import load_model
 
     model, tokenizer = load_model(options.model)
     worker = Worker(model, tokenizer, rows=options.max_num_seqs, max_length=options.max_model_len)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 import uuid
 from collections.abc import Mapping
@@ -55,18 +54,24 @@ async def _errors(request: web.Request, handler: Any) -> web.StreamResponse:
     """A request that cannot be served is told so in a sentence, with status 400."""
     try:
         response: web.StreamResponse = await handler(request)
-    except (ModelError, json.JSONDecodeError) as error:
+    except (ValueError, TypeError) as error:  # of its JSON, its values or their types; a ModelError is one
         return web.json_response({"error": {"message": str(error), "type": "BadRequestError", "code": 400}}, status=400)
     return response
 
 
-class _Models:
+class _Endpoint:
+    """What all of them share: the model, its name, the checks of a request."""
+
     def __init__(self, worker: Worker, name: str) -> None:
         self.worker, self.name = worker, name
 
-    async def get(self, request: web.Request) -> web.Response:
-        model = {"id": self.name, "object": "model", "max_model_len": self.worker.max_length}
-        return web.json_response({"object": "list", "data": [model]})
+    async def body(self, request: web.Request) -> dict[str, Any]:
+        """The checked body. Raises ModelError, JSONDecodeError."""
+        body = await request.json()
+        if not isinstance(body, dict):
+            raise ModelError(f"The request is {str(body)[:80]!r}, expected a JSON object.")
+        self.check(body)
+        return body
 
     def check(self, body: Mapping[str, Any]) -> None:
         if body.get("model") not in (None, self.name):
@@ -82,8 +87,8 @@ class _Models:
             max_tokens=max_tokens,
             stops=(stop,) if isinstance(stop, str) else tuple(stop),
             stop_ids=tuple(body.get("stop_token_ids") or ()),
-            temperature=float(body.get("temperature", 1.0)),
-            seed=int(body.get("seed") or 0) + number,
+            temperature=float(_number(body, "temperature", 1.0)),
+            seed=int(_number(body, "seed", 0)) + number,
         )
 
     def with_bos(self, text: str) -> list[int]:
@@ -92,12 +97,17 @@ class _Models:
         return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
 
 
-class _Completions(_Models):
+class _Models(_Endpoint):
+    async def get(self, request: web.Request) -> web.Response:
+        model = {"id": self.name, "object": "model", "max_model_len": self.worker.max_length}
+        return web.json_response({"object": "list", "data": [model]})
+
+
+class _Completions(_Endpoint):
     async def post(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        self.check(body)
+        body = await self.body(request)
         prompts = [self.with_bos(one) if isinstance(one, str) else one for one in _prompts(body.get("prompt"))]
-        max_tokens = body.get("max_tokens", DEFAULT_TOKENS)
+        max_tokens = int(_number(body, "max_tokens", DEFAULT_TOKENS))
         answers = await asyncio.gather(*(self._answer(ids, body, max_tokens, i) for i, ids in enumerate(prompts)))
         choices = [{"index": i, **answer} for i, (answer, _) in enumerate(answers)]
         return web.json_response(
@@ -132,16 +142,16 @@ class _Completions(_Models):
         return choice, len(completion.ids) if completion is not None else 0
 
 
-class _Chats(_Models):
+class _Chats(_Endpoint):
     async def post(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        self.check(body)
+        body = await self.body(request)
         tokenizer = self.worker.tokenizer
         if not getattr(tokenizer, "chat_template", None):
             raise ModelError("The model's tokenizer has no chat template. Ask for /v1/completions.")
         ids = list(tokenizer.apply_chat_template(body.get("messages"), add_generation_prompt=True, tokenize=True))
         left = self.worker.max_length - len(ids)
-        max_tokens = body.get("max_completion_tokens") or body.get("max_tokens") or max(left, 1)
+        name = "max_completion_tokens" if body.get("max_completion_tokens") else "max_tokens"
+        max_tokens = int(_number(body, name, max(left, 1)))
         completion = await asyncio.wrap_future(self.worker.generate(self.prompt(ids, body, max_tokens, 0)))
         message = {"role": "assistant", "content": completion.text}
         return web.json_response(
@@ -166,6 +176,16 @@ def _prompts(given: Any) -> list[str | list[int]]:
         if all(isinstance(one, str) or (isinstance(one, list) and one) for one in given):
             return given
     raise ModelError(f"prompt is {str(given)[:80]!r}, expected a text, a list of texts, or lists of tokens.")
+
+
+def _number(body: Mapping[str, Any], name: str, default: float) -> float:
+    """A field of a request, or the default if it is absent or null. Raises ModelError for what is no number."""
+    found = body.get(name)
+    if found is None:
+        return default
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise ModelError(f"{name} is {found!r}, expected a number.")
+    return found
 
 
 def _logprobs(ids: list[int], scores: TokenScores | None, completion: Completion | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from marin_assets.inference.decoder import Completion, Decoder, Prompt
+from marin_assets.inference.jax_model import replicate
 from marin_assets.inference.scorer import Scorer, TokenScores
 
 LOG_EVERY_S = 10.0
@@ -27,7 +28,10 @@ class Worker:
     """Computes completions and scores of one model. Its methods may be called from any thread."""
 
     def __init__(self, model: Any, tokenizer: Any, *, rows: int = 32, max_length: int | None = None) -> None:
+        import jax
+
         self.tokenizer = tokenizer
+        model = replicate(model, jax.local_devices())  # once for both
         self.decoder = Decoder(model, tokenizer, rows=rows, max_length=max_length)
         self._scorer = Scorer(model, rows=rows, max_length=max_length)
         self._arrived: queue.SimpleQueue[Generation | Scoring] = queue.SimpleQueue()
@@ -68,7 +72,7 @@ class Worker:
                         self._tokens += len(completion.ids)
                         self._running.pop(number).set_result(completion)
                 self._log_rate()
-        except BaseException:
+        except BaseException:  # whatever it is
             log.exception("the model cannot compute any more")
             os._exit(1)  # or the server would answer no request, and live on
 

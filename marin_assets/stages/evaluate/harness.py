@@ -7,6 +7,7 @@ from typing import Any
 
 from marin_assets.stages.evaluate.lm_eval_config import HarnessOptions, LmEvalConfig, eval_tasks
 from marin_assets.stages.evaluate.suites import EvalTask
+from marin_assets.step.values import unwrap_versioned_value
 
 BY_TASK = ("results", "samples", "groups", "configs", "versions", "n-shot", "higher_is_better", "n-samples")
 """Parts of lm-eval's results that have an entry for each task; the others are of the run."""
@@ -16,9 +17,7 @@ def run_tasks(config: LmEvalConfig, manager: Any, lm: Any) -> dict[str, Any]:
     """Run the tasks on `lm`. Returns lm-eval's results, by the tasks' labels."""
     from lm_eval import evaluator
 
-    options = config.options or HarnessOptions(
-        apply_chat_template=False, system_instruction=None, fewshot_as_multiturn=False, bootstrap_iters=1000, seed=1234
-    )
+    options = config.options or unwrap_versioned_value(HarnessOptions())
     found: dict[str, Any] = {part: {} for part in BY_TASK}
     for together in run_together(eval_tasks(config)):
         results = evaluator.simple_evaluate(

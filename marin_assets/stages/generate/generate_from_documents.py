@@ -138,7 +138,7 @@ class _Run:
         with self._publisher:
             try:
                 self.generator.run(self._prompts(shards), self._take)
-            except BaseException:
+            except BaseException:  # a stop too: its answers are kept
                 for shard in self._under_way:
                     shard.journal.save()
                 raise
@@ -238,7 +238,7 @@ class _Run:
         )
         try:
             write_documents(_target(self.config, shard.name), answers)
-        except BaseException:
+        except BaseException:  # whatever it is, the next attempt finds its answers
             shard.journal.save()
             raise
         shard.journal.remove()

@@ -148,3 +148,8 @@ def _labelled(
         label = POSITIVE if score >= config.positive_from else NEGATIVE
         counts[label] += 1
         yield label, replace(document, metadata={**document.metadata, SCORE: score})
+    if (more := next(answers, None)) is not None:
+        raise LabelError(
+            f"{answers_path!r} has an answer about {more.id!r} after that about the last document of {path!r}. "
+            "Generate answers about these documents."
+        )

@@ -100,5 +100,5 @@ def _upload(config: UploadModelConfig, folder: str) -> Any:
             folder_path=folder,
             commit_message=f"Upload of {config.training_path.rpartition('/')[2]}",
         )
-    except (HfHubHTTPError, OSError) as error:
+    except (HfHubHTTPError, OSError, ValueError) as error:  # ValueError: the card's front matter
         raise UploadError(f"The hub refused the upload to {config.repository!r}: {error}") from None

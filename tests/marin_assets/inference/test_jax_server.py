@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 import requests
 from running import alive, wait_until
 
+from marin_assets import output_path_of
+from marin_assets.defaults import default_download, default_eval, default_generation
 from marin_assets.inference.engine import JAX, EngineError
 from marin_assets.inference.server import ModelServer, RequestError
 from marin_assets.step.values import unwrap_versioned_value
@@ -23,6 +26,7 @@ from marin_assets.step.values import unwrap_versioned_value
 ENGINE = unwrap_versioned_value(JAX)
 SUPPORT = Path(__file__).parents[2] / "support"
 WINDOW = 64
+RAW = default_download("x", "gs://x")
 PROMPTS = [[0, *range(10, 10 + length)] for length in (3, 30, 7, 1, 20, 12)]
 
 
@@ -124,6 +128,10 @@ def test_a_text_gets_the_begin_of_text_that_training_gives_it(server: ModelServe
             "A prompt of 60 tokens and 5 to generate do not fit in the window of 64.",
         ),
         ({"prompt": []}, "prompt is '[]', expected a text"),
+        ({"prompt": [0, 10**12]}, "A token is 1000000000000, expected one of the model's, from 0 to "),
+        ({"prompt": [[0, "a"]], "max_tokens": 0, "echo": True, "logprobs": 1}, "A token is 'a', expected one of"),
+        ({"prompt": [0], "temperature": "hot"}, "temperature is 'hot', expected a number."),
+        ({"prompt": [0], "max_tokens": "many"}, "max_tokens is 'many', expected a number."),
         ({"prompt": [0], "n": 2}, "n is 2, and this server has 1 only"),
         ({"prompt": [0], "temperature": -1}, "temperature=-1.0, expected"),
         ({"prompt": [0], "model": "gpt"}, "The model 'gpt' is not served here"),
@@ -173,8 +181,6 @@ def test_a_server_that_keeps_dying_is_told_with_the_reason(
     )
     python.chmod(0o755)
     monkeypatch.setenv("MARIN_TORCH_PYTHON", str(python))
-    from dataclasses import replace
-
     with pytest.raises(EngineError) as failed, ModelServer(replace(ENGINE, kind="torch"), model_path):
         pass
     assert "did not start: it ran out of memory. Lower --max-model-len" in str(failed.value)
@@ -184,14 +190,29 @@ def test_a_server_that_keeps_dying_is_told_with_the_reason(
 def test_an_engine_that_is_not_there_is_told_with_what_makes_it(
     model_path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace
-
     monkeypatch.setenv("MARIN_VLLM_PYTHON", sys.executable)
     with pytest.raises(EngineError, match=r"needs vllm, and .* lacks vllm\. Set MARIN_VLLM_PYTHON .* make \.venv-vllm"):
         ModelServer(replace(ENGINE, kind="vllm"), model_path)
     monkeypatch.setenv("MARIN_VLLM_PYTHON", "/no/python")
     with pytest.raises(EngineError, match=r"'/no/python' cannot be run"):
         ModelServer(replace(ENGINE, kind="vllm"), model_path)
+
+
+@pytest.mark.parametrize(
+    ("engine", "sentence"),
+    [
+        ("vllm", "The engine is 'vllm', expected None, TORCH, VLLM or another Engine. Pass one of them."),
+        (replace(ENGINE, kind="vlm"), "The engine is of the kind 'vlm', expected one of jax, torch, vllm."),
+    ],
+)
+def test_what_is_no_engine_is_a_sentence_when_the_step_is_made(engine: Any, sentence: str) -> None:
+    for make in (
+        lambda: default_generation("x", output_path_of(RAW), output_path_of(RAW), "{text}", engine=engine),
+        lambda: default_eval(RAW, engine=engine),
+    ):
+        with pytest.raises(EngineError) as refused:
+            make()
+        assert str(refused.value) == sentence
 
 
 STEP = """

@@ -67,3 +67,10 @@ def test_answers_to_other_documents_are_an_error(folders: tuple[str, str], tmp_p
     write_documents(str(Path(folders[1]) / shard_name(1, 2)), [Document(id="x", text="1")])
     with pytest.raises(Exception, match="has 'x' there, expected the answer about 'd1'"):
         label(folders, tmp_path / "out")
+
+
+def test_an_answer_too_many_is_an_error(folders: tuple[str, str], tmp_path: Path) -> None:
+    answers = [Document(id=f"d{i}", text="1") for i in (1, 3, 5, 7)]
+    write_documents(str(Path(folders[1]) / shard_name(1, 2)), answers)
+    with pytest.raises(Exception, match="has an answer about 'd7' after that about the last document"):
+        label(folders, tmp_path / "out")

@@ -1,0 +1,129 @@
+"""Create the steps that filter a corpus by a model's judgement of a sample (Marin's datashop)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marin_assets.defaults.generation import default_generation
+from marin_assets.inference.engine import Engine
+from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
+from marin_assets.stages.generate.label_by_answers import NEGATIVE, POSITIVE, LabelByAnswersConfig, label_by_answers
+from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
+from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
+from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
+from marin_assets.step.expectation import expect
+from marin_assets.step.step import Step
+from marin_assets.step.values import InputName, output_path_of, versioned
+from marin_resources.hardware import Resources
+
+
+@dataclass(frozen=True, kw_only=True)
+class Datashop:
+    """The steps of a filter by a model's judgement, in their order."""
+
+    sample: Step
+    """The documents that the model is asked about."""
+    answers: Step
+    labels: Step
+    classifier: Step
+    """Its result has the agreement with the model on held-out documents: accuracy, accuracy_lower95, …_upper95."""
+    judged: Step
+    """Attributes of the whole corpus."""
+    kept: Step
+    """The documents of the corpus that the classifier keeps."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return (self.sample, self.answers, self.labels, self.classifier, self.judged, self.kept)
+
+
+def default_datashop(
+    name: str,
+    corpus: Step | InputName,
+    model: Step | InputName,
+    prompt: str,
+    *,
+    sample: int,
+    keep_fraction: float | None = None,
+    at_least: float | None = None,
+    scores: tuple[int, int] = (0, 5),
+    positive_from: int = 3,
+    pattern: str = r"(\d+)",
+    max_tokens: int = 16,
+    validation_fraction: float = 0.2,
+    agreement_at_least: float | None = None,
+    epochs: int = 5,
+    learning_rate: float = 0.1,
+    chat: bool = False,
+    engine: Engine | None = None,
+    resources: Resources | None = None,
+) -> Datashop:
+    """Return the steps that filter a corpus by a rubric: a model scores a sample of it, a classifier learns from that,
+    and judges all of it.
+
+    `prompt` is a template with {text} that asks for a score between those of `scores`, which `pattern` finds in the
+    answer. Documents with a score of at least `positive_from` are positive. Of the corpus, the documents with a
+    probability of `at_least` are kept, or a share of `keep_fraction`: pass one of them. `agreement_at_least` is a check
+    on the lower bound of the classifier's agreement with the model. `epochs` and `learning_rate` are the classifier's:
+    a small sample wants more of both.
+    """
+    sampled = Step(
+        name=f"samples/{name}",
+        fn=sample_documents,
+        config=SampleDocumentsConfig(documents_path=output_path_of(corpus), count=versioned(sample)),
+        resumable=True,
+    )
+    answers = default_generation(
+        name, sampled, model, prompt, max_tokens=max_tokens, chat=chat, engine=engine, resources=resources
+    )
+    labels = Step(
+        name=f"labels/{name}",
+        fn=label_by_answers,
+        config=LabelByAnswersConfig(
+            documents_path=output_path_of(sampled),
+            answers_path=output_path_of(answers),
+            pattern=versioned(pattern),
+            lowest=versioned(scores[0]),
+            highest=versioned(scores[1]),
+            positive_from=versioned(positive_from),
+        ),
+        resumable=True,
+    )
+    wanted = [expect("accuracy_lower95", at_least=agreement_at_least)] if agreement_at_least is not None else []
+    classifier = Step(
+        name=f"classifiers/{name}",
+        fn=train_fasttext,
+        config=TrainFastTextConfig(
+            examples={label: output_path_of(labels, label) for label in (POSITIVE, NEGATIVE)},
+            validation_fraction=versioned(validation_fraction),
+            epochs=versioned(epochs),
+            learning_rate=versioned(learning_rate),
+        ),
+        extras=("curate",),
+        resumable=True,
+        expectations=wanted,
+    )
+    judged = Step(
+        name=f"attributes/{name}/datashop",
+        fn=judge_quality,
+        config=JudgeQualityConfig(
+            documents_path=output_path_of(corpus),
+            model_path=output_path_of(classifier),
+            label=versioned(POSITIVE),
+            at_least=versioned(at_least),
+            keep_fraction=versioned(keep_fraction),
+        ),
+        extras=("curate",),
+        resumable=True,
+    )
+    kept = Step(
+        name=f"datashop/{name}",
+        fn=consolidate,
+        config=ConsolidateConfig(
+            documents_path=output_path_of(corpus),
+            attributes=[Applied(name="datashop", path=output_path_of(judged))],
+        ),
+        extras=("curate",),
+        resumable=True,
+    )
+    return Datashop(sample=sampled, answers=answers, labels=labels, classifier=classifier, judged=judged, kept=kept)
