@@ -73,6 +73,7 @@ class LocalBackend:
         self._own_ray = ray_of_process(self._all_cpus)
 
     async def attempt_for(self, path: str) -> int:
+        await asyncio.to_thread(self._own_ray.begin)  # it starts while the task is prepared
         return await asyncio.to_thread(first_free_attempt, path)
 
     async def attach(self, path: str, holder: Holder) -> Handle | None:

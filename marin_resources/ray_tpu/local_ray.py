@@ -2,8 +2,9 @@
 
 Its authentication is disabled explicitly, so an existing token file has no effect. Of Ray's daemons it has those that
 run tasks. The dashboard's server, the autoscaler's monitor and the reader of the workers' logs are left out: nobody
-reads what they offer, and a start takes 4 s without them and 7.6 s with them (two cores). The agents of its node, which
-cannot be left out, load the modules of an installation without the dashboard.
+reads what they offer. So is the dashboard's agent of its node: lean_agent.py takes its place. The node waits for no
+agent, as it is told where that of runtime environments will listen. A start takes 7.6 s as Ray does it, and 0.9 s so
+(two cores).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from marin_resources.ray_tpu import lean_agent
 from marin_resources.ray_tpu.companion import start_companion
 from marin_resources.ray_tpu.ray_options import UnmeetableError
 
@@ -26,6 +30,9 @@ OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum. Data passes through the filesystem, never through Ray."""
 LEFT_OUT = ("start_api_server", "start_monitor", "start_log_monitor")
 """Methods of Ray's Node, each of which starts a daemon."""
+
+PYTHON_COMMAND = "_build_python_executable_command_memory_profileable"
+"""Ray's function that begins the command of each of its Python processes."""
 
 STARTS, BUSY_STARTS = 4, 20
 """Of Ray, 30 s each: usually, and while the machine is busy, which ends by itself."""
@@ -49,11 +56,15 @@ class OwnRay:
         self._starting: Future[Any] | None = None
         self._started_here = False
         self._companion: subprocess.Popen[bytes] | None = None
+        self._agent_port: socket.socket | None = None
+        """Reserved as long as Ray runs: its agent listens a second after the start, or much later."""
         # Ray's daemons die with the thread that started them, so that thread must live as long as they do.
         self._owner = ThreadPoolExecutor(1, thread_name_prefix="ray-owner")
 
     def begin(self) -> Future[Any]:
-        """Start Ray in the background, if it is not started. The result is the module `ray`."""
+        """Start Ray in the background, if it is not started. The result is the module `ray`. Blocks for Ray's import,
+        so that its daemons start before what the caller does next."""
+        _import_ray()
         with self._lock:
             if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
                 self._starting = self._owner.submit(self._start)
@@ -71,7 +82,8 @@ class OwnRay:
     def _start(self) -> Any:
         ray = _import_ray()
         if not ray.is_initialized():
-            context = _start_ray(ray, self.cpus)
+            self._agent_port = self._agent_port or _reserved_port()
+            context = _start_ray(ray, self.cpus, self._agent_port.getsockname()[1])
             self._started_here = True
             self._companion = start_companion(
                 "marin_resources.ray_tpu.leftovers_of_ray",
@@ -89,6 +101,8 @@ class OwnRay:
 
         ray.shutdown()
         self._started_here = False
+        if self._agent_port is not None:
+            self._agent_port.close()
         if self._companion is not None and self._companion.stdin is not None:
             self._companion.stdin.close()
 
@@ -108,7 +122,6 @@ def ray_of_process(cpus: int) -> OwnRay:
 def ray_started_ahead() -> Iterator[None]:
     """Start a Ray with all CPUs in the background, for the first back end of the block; if there is none, end it."""
     _ahead[:] = [OwnRay(os.cpu_count() or 1)]
-    _import_ray()  # here, so that its daemons start before what the block imports
     _ahead[0].begin()
     try:
         yield
@@ -117,9 +130,12 @@ def ray_started_ahead() -> Iterator[None]:
             _ahead.pop().shutdown()
 
 
-def _start_ray(ray: Any, cpus: int) -> Any:
-    """Start Ray; return its context. Ray gives its daemons 30 s, which a busy machine may take longer for: then it is
-    started again. Raises UnmeetableError after STARTS; while the machine is busy, after BUSY_STARTS."""
+def _start_ray(ray: Any, cpus: int, agent_port: int) -> Any:
+    """Start Ray; return its context. `agent_port` is for its agent of runtime environments.
+
+    Ray gives its daemons 30 s, which a busy machine may take longer for: then it is started again. Raises
+    UnmeetableError after STARTS; while the machine is busy, after BUSY_STARTS.
+    """
     import psutil  # late, for its weight
 
     start = 0
@@ -127,7 +143,7 @@ def _start_ray(ray: Any, cpus: int) -> Any:
         start += 1
         before = set(psutil.Process().children(recursive=True))
         try:
-            with _started_lean():
+            with _started_lean(agent_port):
                 return ray.init(
                     address="local",
                     num_cpus=cpus,
@@ -180,16 +196,25 @@ def _import_ray() -> Any:
     return ray
 
 
+def _reserved_port() -> socket.socket:
+    """A port that nobody is given while this is open. Who asks for this very one may listen on it (SO_REUSEADDR)."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("", 0))
+    return reserved
+
+
 @contextlib.contextmanager
-def _started_lean() -> Iterator[None]:
-    """Let `ray.init` start no daemon of LEFT_OUT, and small agents, and see at once that its node is there: it has no
-    argument for these, and asks once a second."""
-    from ray._private import services, utils  # late, for its weight
+def _started_lean(agent_port: int) -> Iterator[None]:
+    """Let `ray.init` start no daemon of LEFT_OUT and no agent of the dashboard, and see at once that its node is there:
+    it has no argument for these, and asks once a second."""
+    from ray._private import services  # late, for its weight
     from ray._private.node import Node
 
     replaced = [
         *((Node, name, _start_nothing) for name in LEFT_OUT),
-        (utils, "get_dashboard_dependency_error", lambda: ImportError("a run has no dashboard")),
+        (services, PYTHON_COMMAND, partial(_lean_agent, getattr(services, PYTHON_COMMAND))),
+        (services, "start_raylet", partial(_start_raylet, services.start_raylet, agent_port)),
         (services, "get_node", partial(_get_node, services.get_node)),
     ]
     before = [getattr(owner, name) for owner, name, _ in replaced]
@@ -206,8 +231,23 @@ def _start_nothing(*arguments: Any, **options: Any) -> None:
     """In the place of a method of LEFT_OUT."""
 
 
+def _start_raylet(start_raylet: Callable[..., Any], agent_port: int, *arguments: Any, **options: Any) -> Any:
+    """As Ray's, with the port of the agent of runtime environments."""
+    return start_raylet(*arguments, **{**options, "runtime_env_agent_port": agent_port})
+
+
+def _lean_agent(python_command: Callable[..., list[str]], component: str, *arguments: Any, **options: Any) -> list[str]:
+    """As Ray's, but lean_agent.py for the dashboard's agent, whose script and arguments follow."""
+    from ray._private.ray_constants import PROCESS_TYPE_DASHBOARD_AGENT  # late, for its weight
+
+    if component == PROCESS_TYPE_DASHBOARD_AGENT:
+        return [sys.executable, "-IS", lean_agent.__file__]
+    return python_command(component, *arguments, **options)
+
+
 def _get_node(get_node: Callable[[str, str], Any], gcs_address: str, node_id: str) -> Any:
-    """As Ray's, which waits a second between its looks. Raises its RuntimeError if the node is not there after 30 s."""
+    """As Ray's, which waits a second between its looks. Raises its RuntimeError if the node is not there after
+    30 s."""
     from ray._private import services, state  # late, for its weight
 
     cluster = state.GlobalState()

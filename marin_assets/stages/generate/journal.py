@@ -6,6 +6,7 @@ Objects of a bucket cannot be appended to, so a journal is parts: each is writte
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -17,6 +18,8 @@ FOLDER = ".marin/unfinished"
 """Below the output."""
 Row = dict[str, Any]
 
+log = logging.getLogger(__name__)
+
 
 class Journal:
     """The completions of one shard, by the place of their document in it."""
@@ -27,9 +30,11 @@ class Journal:
         self._save_every_s, self._saved_at = save_every_s, time.monotonic()
         self._unsaved: list[Row] = []
         self.rows: dict[int, Row] = {}
-        self._parts = sorted(names_in(self._folder))
+        self._parts = sorted(
+            name for name in names_in(self._folder) if not name.startswith(".")
+        )  # hidden: half written
         for part in self._parts:
-            self._take(json.loads(line) for line in read_bytes(join(self._folder, part)).splitlines())
+            self._read(join(self._folder, part))
 
     def add(self, row: Row) -> None:
         """Add a completion, with its "place". It is saved with others, or by `save`."""
@@ -52,6 +57,13 @@ class Journal:
         """Remove the parts: the shard is finished."""
         for part in self._parts:
             remove(join(self._folder, part))
+
+    def _read(self, path: str) -> None:
+        """Take what a part holds. Of a damaged one it is nothing, which only costs its completions again."""
+        try:
+            self._take([json.loads(line) for line in read_bytes(path).splitlines()])
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("%r is damaged (%s: %s): its answers are generated again", path, type(error).__name__, error)
 
     def _take(self, rows: Iterable[Row]) -> None:
         self.rows |= {row["place"]: row for row in rows}

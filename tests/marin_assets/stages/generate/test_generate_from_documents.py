@@ -13,12 +13,17 @@ from typing import Any
 
 import pytest
 from random_llama import write_random_llama
+from running import wait_until
 
 from marin_assets.documents import Document, read_documents, shard_name, write_documents
 from marin_assets.inference.engine import JAX
 from marin_assets.stages.generate.generate_from_documents import GenerateConfig, generate_from_documents
+from marin_assets.stages.generate.journal import FOLDER
 from marin_assets.stages.generate.template import Template, TemplateError
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.storage.files import names_below, read_bytes
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import join
 
 WINDOW = 64
 TEMPLATE = "Of {metadata.page}: {text}\nIn short:"
@@ -124,6 +129,25 @@ def test_ten_kills_change_nothing(
     subprocess.run(command, check=True, capture_output=True)
     assert written(tmp_path) == written(undisturbed[0])
     assert not list(tmp_path.glob(".marin/**/*.jsonl"))
+
+
+@pytest.mark.long
+def test_in_a_bucket_it_is_the_same_also_after_a_kill(
+    undisturbed: tuple[Path, dict[str, Any]], model_path: str, documents_path: str, gcs_prefix: str
+) -> None:
+    model, documents, output = (join(gcs_prefix, name) for name in ("model", "documents", "output"))
+    fs, root = filesystem_of(gcs_prefix)
+    fs.put(model_path, f"{root}/model", recursive=True)
+    fs.put(documents_path, f"{root}/documents", recursive=True)
+    config = vars(config_of(model, documents, Path("output"), save_every_s=0.0)) | {"output_path": output}
+    command = [sys.executable, "-c", SCRIPT, json.dumps(config)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: names_below(join(output, FOLDER)), "saved answers", timeout_s=120)
+        process.kill()
+    assert names_below(join(output, FOLDER))
+    subprocess.run(command, check=True, capture_output=True)
+    found = {name: read_bytes(join(output, name)) for name in names_below(output)}
+    assert found == written(undisturbed[0])
 
 
 def _saved(output: Path) -> int:

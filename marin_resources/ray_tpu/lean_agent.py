@@ -1,0 +1,26 @@
+"""In the place of Ray's dashboard agent, in a local run: the node waits for the agent's ports, and has none of them.
+
+A script with the arguments of Ray's agent, which takes 2 s of a CPU to start. It reports as a Ray that is installed
+without its dashboard does, and ends with the raylet, whose pipe is its stdin. Python alone, as it must start at once.
+"""
+
+import os
+import sys
+
+PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
+NO_PORT = "-1"
+
+
+def main(arguments: list[str]) -> None:
+    """`arguments` has --session-dir=, where a file for each port of a node is awaited, and --node-id=."""
+    options = dict(word.split("=", 1) for word in arguments if "=" in word)
+    for port in PORTS:
+        path = f"{options['--session-dir']}/{port}_{options['--node-id']}"
+        with open(f"{path}.tmp", "w") as file:
+            file.write(NO_PORT)
+        os.replace(f"{path}.tmp", path)
+    sys.stdin.buffer.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
