@@ -20,6 +20,7 @@ from marin_assets.inference.jax_model import (
     padded_length,
     replicate,
 )
+from marin_assets.inference.shared_rows import SharedRow, share_rows
 from marin_assets.stages.evaluate.progress import LoggedProgress
 from marin_assets.stages.evaluate.token_lm import TokenLM
 
@@ -50,24 +51,25 @@ class JaxLM(TokenLM):
         import numpy as np
 
         answers: list[tuple[float, bool]] = [(0.0, True)] * len(rows)
-        sizes = [(len(row) - 1, count) for row, count in zip(rows, counts, strict=True)]
-        for batch, length, scored in self._batches(sizes, "log-likelihoods"):
+        shared = share_rows(rows, counts, self._bucket)
+        for batch, length, scored in self._batches(shared, "log-likelihoods"):
             tokens = np.zeros((self._rows, length), np.int32)
             positions, targets = np.zeros((2, self._rows, scored), np.int32)
-            for place, i in enumerate(batch):
-                inputs, count = len(rows[i]) - 1, counts[i]
-                tokens[place, :inputs] = rows[i][:-1]
-                positions[place, :count] = range(inputs - count, inputs)
-                targets[place, :count] = rows[i][len(rows[i]) - count :]
+            for place, row in enumerate(batch):
+                tokens[place, : len(row.inputs)] = row.inputs
+                for i, at in _places(row, counts):
+                    inputs = len(rows[i]) - 1
+                    positions[place, at] = range(inputs - counts[i], inputs)
+                    targets[place, at] = rows[i][len(rows[i]) - counts[i] :]
             with mesh_for(self._model):
                 arrays = self._score(*self._put(tokens, positions, targets))
             logprobs, greedy = (np.asarray(array) for array in arrays)
-            for place, i in enumerate(batch):
-                key, count = keys[i], counts[i]
-                total = float(logprobs[place, :count].astype(np.float64).sum())
-                answers[i] = (total, bool(greedy[place, :count].all()))
-                if key is not None:
-                    self.cache_hook.add_partial("loglikelihood", key, answers[i])
+            for place, row in enumerate(batch):
+                for i, at in _places(row, counts):
+                    total = float(logprobs[place, at].astype(np.float64).sum())
+                    answers[i] = (total, bool(greedy[place, at].all()))
+                    if keys[i] is not None:
+                        self.cache_hook.add_partial("loglikelihood", keys[i], answers[i])
         return answers
 
     def _complete(self, prompts: Sequence[Prompt]) -> list[str]:
@@ -78,15 +80,16 @@ class JaxLM(TokenLM):
             progress.advance(1)
         return texts
 
-    def _batches(self, sizes: Sequence[tuple[int, int]], what: str) -> Iterator[tuple[list[int], int, int]]:
-        """Yield (indices, the two sizes to pad to) of each batch, longest first. Log the rate and the time left."""
-        order = sorted(range(len(sizes)), key=lambda i: (-self._bucket(sizes[i][0]), -sizes[i][1]))
-        progress = LoggedProgress(what, len(order))
+    def _batches(self, rows: Sequence[SharedRow], what: str) -> Iterator[tuple[list[SharedRow], int, int]]:
+        """Yield (rows, the inputs and the targets to pad to) of each batch, longest first. Log the rate and the time
+        left."""
+        order = sorted(rows, key=lambda row: (-self._bucket(len(row.inputs)), -row.scored))
+        progress = LoggedProgress(what, sum(len(row.members) for row in rows))
         for begin in range(0, len(order), self._rows):
             batch = order[begin : begin + self._rows]
-            longest = [self._bucket(max(sizes[i][which] for i in batch)) for which in (0, 1)]
-            yield batch, longest[0], min(longest)
-            progress.advance(len(batch))
+            length, scored = (self._bucket(max(sizes)) for sizes in zip(*map(_sizes, batch), strict=True))
+            yield batch, length, scored
+            progress.advance(sum(len(row.members) for row in batch))
 
     def _bucket(self, length: int) -> int:
         return padded_length(length, self._max_length)
@@ -95,6 +98,18 @@ class JaxLM(TokenLM):
         import jax
 
         return [jax.device_put(array, self._sharding) for array in arrays]
+
+
+def _sizes(row: SharedRow) -> tuple[int, int]:
+    return len(row.inputs), row.scored
+
+
+def _places(row: SharedRow, counts: Sequence[int]) -> Iterator[tuple[int, slice]]:
+    """Each text of a row, and where its targets are among those of the row."""
+    at = 0
+    for i in row.members:
+        yield i, slice(at, at + counts[i])
+        at += counts[i]
 
 
 def _score(model: Any, tokens: Any, positions: Any, targets: Any) -> tuple[Any, Any]:

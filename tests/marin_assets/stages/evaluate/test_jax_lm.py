@@ -102,6 +102,17 @@ def test_loglikelihoods_are_those_of_an_independent_computation(lm: JaxLM, refer
         assert greedy == likeliest
 
 
+def test_choices_that_share_a_row_have_the_likelihoods_of_rows_of_their_own(lm: JaxLM, reference: NumpyLlama) -> None:
+    context = [0, *reference.encode("The class has")]
+    asked = [(context, [choice]) for choice in (5, 6, 7, 8)]
+    asked += [([*context, 5], [6, 7]), (context[:2], context[2:]), ([*context, 9, 9], [9] * 3)]
+    found = lm._loglikelihood_tokens([(None, *one) for one in asked])
+    for (before, after), (logprob, greedy) in zip(asked, found, strict=True):
+        expected = reference.score([*before, *after], len(after))
+        assert logprob == pytest.approx(expected[0], abs=1e-4)
+        assert greedy == expected[1]
+
+
 def test_a_greedy_continuation_is_recognised(lm: JaxLM, reference: NumpyLlama) -> None:
     context = [0, *reference.encode("The class has")]
     likeliest = int(reference.logprobs(context)[-1].argmax())
