@@ -26,7 +26,7 @@ def main() -> int:
 
     from marin_assets.inference import shared_rows
     from marin_assets.inference.jax_model import load_model
-    from marin_assets.stages.evaluate import jax_lm
+    from marin_assets.stages.evaluate.models import jax_lm
 
     with tempfile.TemporaryDirectory() as folder:
         model = load_model(write_random_llama(Path(folder), list(topics.values())[:50], WINDOW))

@@ -3,7 +3,7 @@
 In:  the folder of a Hugging Face export (config.json, model.safetensors, tokenizer.json, tokenizer_config.json); the
      held-out questions and texts, or any folder of lm-eval task YAMLs.
 Out: `results.json`, as lm-eval's own command writes it; `scores.csv`, a row for each metric of each task;
-     `samples.jsonl`, the model's answer to each question; `plots/scores.png`.
+     `samples.jsonl`, the model's answer to each question; `samples.html`, to read them; `plots/scores.png`.
 
 Model, tasks and data are copied to a temporary folder, because the libraries read local files only.
 """
@@ -22,6 +22,7 @@ from marin_assets.inference.server import ModelServer
 from marin_assets.stages.evaluate.harness import run_tasks
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, check_tasks
+from marin_assets.stages.evaluate.sample_page import page_of_samples
 from marin_assets.stages.evaluate.scores import as_csv, bars_of, draw_scores, headline, sample_row, scores_of, table_of
 from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks
 from marin_resources.storage.files import exists, write_bytes
@@ -64,6 +65,7 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     write_bytes(join(config.output_path, "results.json"), own.encode())
     write_bytes(join(config.output_path, "scores.csv"), as_csv(table_of(results)))
     write_jsonl(join(config.output_path, "samples.jsonl"), rows)
+    write_bytes(join(config.output_path, "samples.html"), page_of_samples(rows, scores))
     plots = ["plots/scores.png"] if (bars := bars_of(scores)) else []
     for plot in plots:
         write_bytes(join(config.output_path, plot), draw_scores(bars))
@@ -75,7 +77,7 @@ def model_of(config: LmEvalConfig, folder: str) -> Iterator[Any]:
     """The model in a local folder with lm-eval's interface, on the engine that is asked for."""
     if config.engine is None:
         from marin_assets.inference.jax_model import load_model
-        from marin_assets.stages.evaluate.jax_lm import JaxLM  # imports lm-eval at its top
+        from marin_assets.stages.evaluate.models.jax_lm import JaxLM  # imports lm-eval at its top
 
         yield JaxLM(*load_model(folder), batch_size=config.batch_size, max_length=config.max_length)
         return
@@ -89,7 +91,7 @@ def served(engine: Engine, folder: str, max_length: int | None) -> Iterator[Any]
     from levanter.tokenizers import load_tokenizer  # jax and Levanter take 3 s to import
 
     from marin_assets.inference.generator import window_of
-    from marin_assets.stages.evaluate.server_lm import ServerLM
+    from marin_assets.stages.evaluate.models.server_lm import ServerLM
 
     with ModelServer(engine, folder) as server:
         window = engine.max_length or window_of(folder)

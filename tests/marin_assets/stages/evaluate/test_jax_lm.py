@@ -10,7 +10,7 @@ import pytest
 from lm_eval.api.instance import Instance
 
 from marin_assets.inference.jax_model import ModelError, load_model
-from marin_assets.stages.evaluate.jax_lm import JaxLM
+from marin_assets.stages.evaluate.models.jax_lm import JaxLM
 
 WINDOW = 64
 pytestmark = pytest.mark.long  # imports and compiling: 10 s of CPU. The quickstart evaluates in `make test`

@@ -10,7 +10,7 @@ from lm_eval.api.instance import Instance
 
 from marin_assets.cli.main import main
 from marin_assets.inference.jax_model import ModelError, load_model
-from marin_assets.stages.evaluate.jax_lm import JaxLM
+from marin_assets.stages.evaluate.models.jax_lm import JaxLM
 from marin_assets.stages.evaluate.sample_text import sample_text
 
 WINDOW = 64

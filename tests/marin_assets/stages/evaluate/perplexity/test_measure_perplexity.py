@@ -45,7 +45,7 @@ def test_the_sums_are_those_of_lm_eval(model_path: str, corpus: list[Document], 
     from lm_eval.api.instance import Instance
 
     from marin_assets.inference.jax_model import load_model
-    from marin_assets.stages.evaluate.jax_lm import JaxLM
+    from marin_assets.stages.evaluate.models.jax_lm import JaxLM
 
     chosen = [*corpus[:9], Document(id="short", text="It", source="pydoc", metadata={})]
     write_documents(str(tmp_path / "texts/a.jsonl.zst"), chosen)

@@ -21,8 +21,8 @@ from marin_assets.inference.jax_model import (
     replicate,
 )
 from marin_assets.inference.shared_rows import SharedRow, share_rows
-from marin_assets.stages.evaluate.progress import LoggedProgress
-from marin_assets.stages.evaluate.token_lm import TokenLM
+from marin_assets.stages.evaluate.models.progress import LoggedProgress
+from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
 
 class JaxLM(TokenLM):

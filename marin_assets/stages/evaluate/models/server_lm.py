@@ -12,8 +12,8 @@ from typing import Any
 from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.generator import body_of
 from marin_assets.inference.server import ModelServer
-from marin_assets.stages.evaluate.progress import LoggedProgress
-from marin_assets.stages.evaluate.token_lm import TokenLM
+from marin_assets.stages.evaluate.models.progress import LoggedProgress
+from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
 ECHOED = 2
 """Tokens of the window that a scored text cannot have: the server generates one, and a row has its last target too."""

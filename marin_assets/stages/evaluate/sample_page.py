@@ -1,0 +1,104 @@
+"""The page of the answers of an evaluation: each question with what the model chose or wrote. HTML and CSS alone.
+
+In:  rows as in `samples.jsonl`, and the scores by task.
+Out: `samples.html`: the first questions of each task, which two boxes limit to the right answers or to the wrong ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import groupby
+from typing import Any
+
+SHOWN = 200
+"""Questions of a task."""
+CONTEXT_CHARACTERS, TEXT_CHARACTERS = 3000, 2000
+"""The end of a longer context is shown, and the beginning of a longer answer."""
+RIGHT = ("acc", "exact_match")
+"""Metrics of one question of which 1 is a right answer, the first that it has."""
+
+HEAD = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Answers</title><style>
+body { font: 15px/1.5 system-ui, sans-serif; margin: 24px auto; max-width: 1000px; padding: 0 16px; color: #222 }
+article { border-left: 4px solid #bbb; padding: 2px 12px; margin: 14px 0; content-visibility: auto;
+ contain-intrinsic-size: auto 240px }
+article.right { border-color: #1a7f37 } article.wrong { border-color: #cf222e }
+pre { font: 13px/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0;
+ background: #f6f8fa; padding: 6px 8px }
+table { border-collapse: collapse; width: 100%; table-layout: fixed } td { padding: 3px 8px; vertical-align: top;
+ border-bottom: 1px solid #ddd; overflow-wrap: anywhere; white-space: pre-wrap }
+td:first-child { width: 110px } td:last-child { width: 90px; text-align: right }
+h2 { font-size: 18px; margin: 28px 0 4px; overflow-wrap: anywhere } h3 { font-size: 14px; margin: 4px 0 }
+.muted { color: #666; font-weight: normal } label { margin-right: 16px }
+body:has(#right:not(:checked)) .right, body:has(#wrong:not(:checked)) .wrong { display: none }
+</style></head><body><h1>Answers</h1>
+<p><label><input type="checkbox" id="right" checked> right</label><label><input type="checkbox" id="wrong" checked>
+ wrong</label></p>
+"""
+
+
+def page_of_samples(rows: Iterable[Mapping[str, Any]], scores: Mapping[str, Mapping[str, float]]) -> bytes:
+    """Return the page. `rows` are sorted by their task. Tasks that score whole texts have no answers to show."""
+    parts = [HEAD]
+    for task, of in groupby(rows, key=lambda row: row["task"]):
+        answered = [row for row in of if "context" in row]
+        if answered:
+            parts.append(_section(task, answered, scores.get(task, {})))
+    if len(parts) == 1:
+        parts.append('<p class="muted">No task asks for an answer: whole texts were scored.</p>')
+    return "".join([*parts, "</body></html>\n"]).encode(errors="replace")
+
+
+def is_right(row: Mapping[str, Any]) -> bool | None:
+    """Whether the answer is the right one; None if no metric of the question says so."""
+    for metric in RIGHT:
+        if metric in row:
+            return bool(row[metric] == 1)
+    return None
+
+
+def _section(task: str, rows: Sequence[Mapping[str, Any]], scores: Mapping[str, float]) -> str:
+    named = [
+        f"{name} {value:.4g}" + (f" ± {1.96 * scores[f'{name}_stderr']:.2g}" if f"{name}_stderr" in scores else "")
+        for name, value in scores.items()
+        if not name.endswith(("_stderr", "_lower95", "_upper95"))
+    ]
+    shown = f"{len(rows)} questions" if len(rows) <= SHOWN else f"the first {SHOWN} of {len(rows)} questions"
+    return (
+        f'<h2>{escape(task)}</h2><p class="muted">{escape(", ".join(named))}. Shown: {shown}; all are in '
+        f"samples.jsonl.</p>{''.join(map(_article, rows[:SHOWN]))}"
+    )
+
+
+def _article(row: Mapping[str, Any]) -> str:
+    right = is_right(row)
+    kind, word = ("", "") if right is None else ("right", "right") if right else ("wrong", "wrong")
+    context = row["context"]
+    cut = "…" if len(context) > CONTEXT_CHARACTERS else ""
+    answer = _choices(row) if "choices" in row else _generated(row)
+    return (
+        f'<article class="{kind}"><h3>{row["doc_id"]} <span class="muted">{word}</span></h3>'
+        f"<pre>{cut}{escape(context[-CONTEXT_CHARACTERS:])}</pre>{answer}</article>\n"
+    )
+
+
+def _choices(row: Mapping[str, Any]) -> str:
+    """A line for each choice: what it is to the task and to the model, its text, and its log-likelihood in nats."""
+    targets = row["target"] if isinstance(row["target"], list) else [row["target"]]
+    lines = []
+    for place, (choice, nats) in enumerate(zip(row["choices"], row["loglikelihoods"], strict=True)):
+        is_true = place in targets or choice in targets
+        marks = [word for word, is_so in (("true", is_true), ("chosen", place == row["pick"])) if is_so]
+        lines.append(f"<tr><td>{', '.join(marks)}</td><td>{_text(choice)}</td><td>{nats:.2f}</td></tr>")
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _generated(row: Mapping[str, Any]) -> str:
+    lines = (("written", row["generated"]), ("true", row["target"]))
+    return f"<table>{''.join(f'<tr><td>{name}</td><td>{_text(text)}</td></tr>' for name, text in lines)}</table>"
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    return escape(text[:TEXT_CHARACTERS]) + ("…" if len(text) > TEXT_CHARACTERS else "")
