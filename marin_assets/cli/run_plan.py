@@ -61,7 +61,7 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
     if not runs:
         print_stderr(f"0 computed, {len(outside)} reused, 0 failed")
         return 0
-    # late, for its weight. Ray takes 4 s to start, and Dagster 2 s to import: both at once
+    # late, for its weight. Ray takes 0.9 s to start, and Dagster 2 s to import: both at once
     from marin_resources.ray_tpu.local_ray import ray_started_ahead
 
     with contextlib.nullcontext() if is_on_cluster(None) else ray_started_ahead():

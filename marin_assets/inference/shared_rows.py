@@ -22,7 +22,7 @@ class SharedRow:
 
 
 def share_rows(texts: Sequence[Sequence[int]], counts: Sequence[int], room: Callable[[int], int]) -> list[SharedRow]:
-    """Distribute the texts over as few rows as may be.
+    """Give each text a row: that of a text that goes on from it, if there is one with room, else its own.
 
     `texts` are ids, of whose last `counts` are targets; all but a text's last are its inputs. `room` returns how many
     targets may be scored in a row with that number of inputs.

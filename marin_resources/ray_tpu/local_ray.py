@@ -246,8 +246,7 @@ def _lean_agent(python_command: Callable[..., list[str]], component: str, *argum
 
 
 def _get_node(get_node: Callable[[str, str], Any], gcs_address: str, node_id: str) -> Any:
-    """As Ray's, which waits a second between its looks. Raises its RuntimeError if the node is not there after
-    30 s."""
+    """As Ray's, which waits a second between its looks. Raises its RuntimeError if the node is not there after 30 s."""
     from ray._private import services, state  # late, for its weight
 
     cluster = state.GlobalState()

@@ -59,11 +59,11 @@ class Journal:
             remove(join(self._folder, part))
 
     def _read(self, path: str) -> None:
-        """Take what a part holds. Of a damaged one it is nothing, which only costs its completions again."""
+        """Take the completions of a part. Those of a damaged part are computed again."""
         try:
             self._take([json.loads(line) for line in read_bytes(path).splitlines()])
         except (ValueError, KeyError, TypeError) as error:
-            log.warning("%r is damaged (%s: %s): its answers are generated again", path, type(error).__name__, error)
+            log.warning("%r is damaged (%s: %s): its completions are computed again", path, type(error).__name__, error)
 
     def _take(self, rows: Iterable[Row]) -> None:
         self.rows |= {row["place"]: row for row in rows}
