@@ -127,6 +127,8 @@ class PartitionName(Placeholder, _Path):
     dimension: str | None = None
     form: str = KEY
     """A text with KEY or DROP in it, for which the key is put in."""
+    is_glob: bool = False
+    """Whether the text is read as a glob, in which each letter of the key stands for itself."""
 
 
 @dataclass(frozen=True)
@@ -206,17 +208,27 @@ def output_path_of(step: StepMarker | InputName, name: str | None = None, *, par
     return InputName(step, name, key=partition)
 
 
-def this_partition(dimension: str | None = None, *, form: str = KEY) -> str:
+def this_partition(dimension: str | None = None, *, form: str = KEY, is_glob: bool = False) -> str:
     """The key of the partition that is computed; for a product, of the named dimension, or both as Dagster has them.
 
     `form` is a text around the key, such as "s3://crawls/{partition}/wet". With {drop} in place of {partition}, a later
-    revision of a drop, "2026-01@2", is read where the drop is. The form enters the version. Raises ConfigError.
+    revision of a drop, "2026-01@2", is read where the drop is. The form enters the version. With `is_glob`, the letters
+    `*?[` of a key are escaped, as the function expands the text as a glob. Raises ConfigError.
     """
     if not isinstance(form, str) or (KEY not in form and DROP not in form):
         raise ConfigError(
             f"this_partition(form={form!r}) has no {KEY} in it, expected one, such as 'drops/{KEY}', or {DROP}."
         )
-    return cast(str, PartitionName(dimension, form))
+    return cast(str, PartitionName(dimension, form, is_glob))
+
+
+def as_glob(value: T) -> T:
+    """`value` as a field that is expanded as a glob holds it: the letters of a partition's key stand for themselves."""
+    if isinstance(value, PartitionName):
+        return dataclasses.replace(value, is_glob=True)
+    if isinstance(value, MirroredValue):
+        return dataclasses.replace(value, value=as_glob(value.value))
+    return value
 
 
 def this_window(dimension: str | None = None) -> tuple[str, str]:

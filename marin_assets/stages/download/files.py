@@ -10,13 +10,15 @@ appear in the output. Names that begin with a dot are left out.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import posixpath
+import re
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_assets.step.values import THIS_OUTPUT_PATH, as_glob, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.disk_listing import data_files, require_file
 from marin_resources.storage.files import StoredFile, exists, open_atomic, read_json, write_json
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 KINDS = ("fsspec",)
 
 CHECKSUMS = "checksums.json"
+ESCAPED = re.compile(r"\[([*?[])\]")
+"""A letter that stands for itself in a glob, as `glob.escape` writes it."""
 BLOCK_BYTES = 4 * 2**20
 MARKS = ("generation", "etag", "content-md5", "last-modified", "lastmodified", "updated", "mtime", "created")
 """Fields of a store's file information that change when the file changes, the most reliable first."""
@@ -45,6 +49,9 @@ class DownloadFilesConfig:
     output_path: str = THIS_OUTPUT_PATH
     expected_sha256: dict[str, str] = field(default_factory=lambda: versioned({}))
     """SHA-256 in hexadecimal by relative name, for the files whose checksum is known beforehand."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", as_glob(self.source))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +101,12 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
     fs, root = filesystem_of(source)
     fs.invalidate_cache()
     web = "://" in root  # https: "?" is not a wildcard, and fs.isdir would read the whole file
-    wildcards = [root.index(wildcard) for wildcard in ("*[{" if web else "*?[{") if wildcard in root]
-    if wildcards and (web or not fs.exists(root)):  # such letters may be part of a name
-        folder, infos = posixpath.dirname(root[: min(wildcards)]), fs.glob(root, detail=True)
+    folder, pattern = _glob_of(source, root, "*[{" if web else "*?[{")
+    if folder is None:
+        root = _literal(pattern)
+    # Letters of a name may be wildcards, unless they are escaped.
+    if folder is not None and (web or ESCAPED.search(source) or not fs.exists(root)):
+        infos = fs.glob(pattern, detail=True)
     elif root.endswith("/") if web else fs.isdir(root):
         folder, infos = root.rstrip("/"), _below(fs, source, root)
     elif fs.exists(root):
@@ -114,6 +124,19 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
     if not found:
         raise FileNotFoundError(f"{source!r} has no files. Expected at least one whose name does not begin with a dot.")
     return found
+
+
+def _glob_of(source: str, root: str, wildcards: str) -> tuple[str | None, str]:
+    """The fixed folder of a glob, None without wildcards; and the glob."""
+    here = os.getcwd() if is_local(source) and not source.startswith(("/", "~", "file:")) else ""
+    pattern = glob.escape(here) + root[len(here) :]  # what a relative path is relative to is no glob
+    masked = ESCAPED.sub("   ", pattern)  # as long as the pattern
+    first = min((masked.index(wildcard) for wildcard in wildcards if wildcard in masked), default=None)
+    return None if first is None else posixpath.dirname(_literal(pattern[:first])), pattern
+
+
+def _literal(pattern: str) -> str:
+    return ESCAPED.sub(r"\1", pattern)
 
 
 def _below(fs: fsspec.AbstractFileSystem, source: str, root: str) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from typing import Any
 
 from marin_assets.step.partitions.products import ProductPartitions
@@ -39,10 +40,23 @@ def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, ke
         assert isinstance(partitions, ProductPartitions)
         key = partitions.split(key)[leaf.dimension]
     if isinstance(leaf, PartitionName):
-        return leaf.form.replace(DROP, revision_of(key)[0]).replace(KEY, key)
+        return _filled(leaf, key)
     assert isinstance(found, TimePartitions)
     start, end = found.window(key)
     return start.isoformat(), end.isoformat()
+
+
+def _filled(leaf: PartitionName, key: str) -> str:
+    """The form with the key in it. Raises ConfigError for a key that leaves the place that the form gives it."""
+    if leaf.form != KEY and not {".", ".."}.isdisjoint(key.split("/")):
+        raise ConfigError(
+            f"The partition key {key!r} has a folder '.' or '..' in it, so {leaf.form!r} would be the place of another "
+            "partition. Rename the key."
+        )
+    drop = revision_of(key)[0]
+    if leaf.is_glob:
+        drop, key = glob.escape(drop), glob.escape(key)
+    return key.join(part.replace(DROP, drop) for part in leaf.form.split(KEY))
 
 
 def _set_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> Partitions:

@@ -13,11 +13,16 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from marin_assets.defaults.data import default_download
 from marin_assets.stages.download.files import DownloadFilesConfig, SourceError, copy_file, download_files, list_source
 from marin_assets.stages.download.files import source_file as as_listed
-from marin_assets.step.values import unwrap_versioned_value
+from marin_assets.step.graph import build_graph
+from marin_assets.step.partitions.sets import dynamic
+from marin_assets.step.resolve import resolve
+from marin_assets.step.values import this_partition, unwrap_versioned_value
 from marin_resources.ray_tpu.shards.map_shards import ShardError
-from marin_resources.storage.files import list_files
+from marin_resources.storage.files import list_files, write_bytes
+from marin_resources.storage.paths import join
 
 FILES = {"a.txt": b"alpha", "b/c.bin": bytes(range(256)) * 40_000, "b/d.txt": b""}
 
@@ -208,3 +213,49 @@ def test_a_file_with_letters_of_a_glob_in_its_name_is_copied(tmp_path: Path, out
     path.write_bytes(b"odd")
     download_files(config(str(path), output))
     assert copied(output)[path.name] == b"odd"
+
+
+@pytest.mark.parametrize("form", ["{partition}/*.txt", "{partition}", "{partition}/a.txt", "{drop}/**/*.txt"])
+@pytest.mark.parametrize("key", ["[1]", "*", "?", "[!a]", "[[]1]", "a[0-9]*", "]1["])
+def test_a_key_with_wildcards_gets_the_files_of_its_own_drop_alone(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, key: str
+) -> None:
+    for drop in ("1", "2", "b", "a5", "x"):
+        (tmp_path / "drops" / drop).mkdir(parents=True)
+        (tmp_path / "drops" / drop / "a.txt").write_text(f"data of {drop}")
+    step = default_download("drops", this_partition(form=f"drops/{form}"), partitions=dynamic("drops"))
+    graph = build_graph([step])
+    at_key = resolve(graph[step].at(key), graph, lambda output: str(tmp_path / "out" / output.relative()), "/p")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        download_files(at_key)
+    (tmp_path / "drops" / key).mkdir()
+    (tmp_path / "drops" / key / "a.txt").write_text("own data")
+    download_files(at_key)
+    assert copied(Path(at_key.output_path)).pop("a.txt") == b"own data"
+    assert set(copied(Path(at_key.output_path))) == {"a.txt", "checksums.json"}
+
+
+def test_the_folder_that_a_relative_glob_is_relative_to_is_no_glob(
+    tmp_path: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("work1", "work[1]"):
+        (tmp_path / folder / "drops").mkdir(parents=True)
+        (tmp_path / folder / "drops" / "a.txt").write_text(folder)
+    monkeypatch.chdir(tmp_path / "work[1]")
+    download_files(config("drops/*.txt", output))
+    assert copied(output)["a.txt"] == b"work[1]"
+
+
+def test_a_key_with_wildcards_is_its_own_drop_in_a_bucket(disk_or_gcs_prefix: str, output: Path) -> None:
+    for drop in ("1", "2", "[1]", "*"):
+        write_bytes(join(disk_or_gcs_prefix, "drops", drop, "a.txt"), drop.encode())
+    step = default_download(
+        "drops", this_partition(form=join(disk_or_gcs_prefix, "drops/{partition}/*.txt")), partitions=dynamic("drops")
+    )
+    graph = build_graph([step])
+    for key in ("[1]", "*"):
+        download_files(resolve(graph[step].at(key), graph, lambda made: str(output / made.relative()), "/p"))
+        [found] = output.glob("raw/*/*/a.txt")
+        assert found.read_text() == key
+        found.unlink()

@@ -135,6 +135,26 @@ def test_the_config_has_the_key_and_its_window() -> None:
     assert read_at(step("a", daily("2026-01-01"), x=this_window()), "2026-01-02")[0] == window
 
 
+@pytest.mark.parametrize("key", ["../b", "a/../../b", "./a"])
+def test_a_key_that_would_leave_the_place_of_its_form_is_refused(key: str) -> None:
+    assert read_at(step("a", DROPS, x=this_partition()), key)[0] == key
+    with pytest.raises(ConfigError, match="has a folder"):
+        read_at(step("a", DROPS, x=this_partition(form="drops/{partition}/*.gz")), key)
+
+
+def test_the_wildcards_of_a_key_are_letters_where_the_text_is_a_glob() -> None:
+    form = "drops/{drop}/{partition}-*.gz"
+    assert read_at(step("a", DROPS, x=this_partition(form=form)), "[1]*?")[0] == "drops/[1]*?/[1]*?-*.gz"
+    escaped = "[[]1][*][?]"
+    at_key = read_at(step("a", DROPS, x=this_partition(form=form, is_glob=True)), "[1]*?@2")[0]
+    assert at_key == f"drops/{escaped}/{escaped}@2-*.gz"
+
+
+def test_a_drop_that_is_called_as_a_placeholder_is_no_placeholder() -> None:
+    form = this_partition(form="drops/{drop}/x")
+    assert read_at(step("a", DROPS, x=form), "{partition}@2")[0] == "drops/{partition}/x"
+
+
 def test_a_version_is_one_for_all_keys_and_stays_when_keys_are_added() -> None:
     few, more = (step("a", static(*keys), x=this_partition()) for keys in (("en",), ("en", "de")))
     assert node_of(few).version == node_of(more).version == node_of(more).at("de").version
