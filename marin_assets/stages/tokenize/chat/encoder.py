@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.stages.tokenize.chat.messages import ASSISTANT, USER, Messages, NotAChat
+from marin_assets.stages.tokenize.chat.messages import ASSISTANT, USER, Messages, NotAChat, is_learnt
 from marin_assets.stages.tokenize.chat.templates import ChatTemplate, TemplateError
 from marin_assets.stages.tokenize.tokenize import load_tokenizer, tokenizer_digest
 
@@ -50,7 +50,7 @@ class ChatEncoder:
         }
 
     def encode(self, chats: Sequence[Messages]) -> list[Encoded | NotAChat]:
-        """Return each chat's tokens, or why it has none: template_refused, special_token."""
+        """Return each chat's tokens, or why it has none: template_refused, unknown_weight, special_token."""
         rendered = [self._parts(messages) for messages in chats]
         texts = [text for parts in rendered if isinstance(parts, list) for text, _ in parts]
         encodings = iter(self._tokenizer.encode_batch_fast(texts, add_special_tokens=False))
@@ -60,16 +60,16 @@ class ChatEncoder:
                 found.append(parts)
                 continue
             encoded = Encoded([], [])
-            for _, is_learnt in parts:
+            for _, learnt in parts:
                 ids = next(encodings).ids
                 encoded.ids.extend(ids)
-                encoded.mask.extend([int(is_learnt)] * len(ids))
+                encoded.mask.extend([int(learnt)] * len(ids))
             found.append(encoded)
         return found
 
     def prompt_matches(self, messages: Messages, encoded: Encoded) -> bool:
-        """Whether the chat's tokens before its last answer are those that a prompt for that answer gets."""
-        last = max(i for i, message in enumerate(messages) if message["role"] == ASSISTANT)
+        """Whether the tokens before the last answer that is learnt are those that a prompt for that answer gets."""
+        last = max(i for i, message in enumerate(messages) if is_learnt(message))
         try:
             prompt = self._tokenizer.encode(self._template.prompt(messages[:last]), add_special_tokens=False).ids
         except NotAChat:  # a template may want a question first

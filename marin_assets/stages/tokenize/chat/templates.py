@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from marin_assets.stages.tokenize.chat.messages import Messages, NotAChat
+from marin_assets.stages.tokenize.chat.messages import ASSISTANT, Messages, NotAChat, is_learnt
 from marin_assets.step.values import versioned
 
 _NEWLINE = "{{ '\\n' }}"  # a newline after a block would be trimmed
@@ -86,10 +86,19 @@ class ChatTemplate:
             ) from error
 
     def parts(self, messages: Messages) -> list[tuple[str, bool]]:
-        """Return the parts of a whole chat, each with whether it is learnt. Raises NotAChat: template_refused."""
+        """Return the parts of a whole chat, each with whether it is learnt.
+
+        Raises NotAChat: template_refused; unknown_weight, if a message has a weight and the template has not one
+        {% generation %} for each answer.
+        """
         mark = _mark_not_in(messages)
         pieces = self._render(messages, mark=mark, add_generation_prompt=False).split(mark)
-        return [(text, bool(i % 2)) for i, text in enumerate(pieces) if text]
+        learnt = [is_learnt(message) for message in messages if message["role"] == ASSISTANT]
+        if all(learnt):
+            learnt = [True] * (len(pieces) // 2)
+        elif len(learnt) != len(pieces) // 2:
+            raise NotAChat("unknown_weight")
+        return [(text, bool(i % 2) and learnt[i // 2]) for i, text in enumerate(pieces) if text]
 
     def prompt(self, messages: Messages) -> str:
         """Return the text after which the model answers. Raises NotAChat: template_refused."""

@@ -1,7 +1,8 @@
 """Rows become token caches shard by shard: what the stages of chats and of preferences share.
 
-Every row is kept, or counted by the reason for which it is rejected. The side of the split depends on a hash of the
-row's "id", or of its content if it has none. The bytes depend only on the rows, the tokenizer and the config.
+Every row is kept, or counted by the reason for which it is rejected; a kept row is counted by each key that is not
+read. The side of the split depends on a hash of the row's "id", or of its content if it has none. The bytes depend only
+on the rows, the tokenizer and the config.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from marin_assets.documents import BadRow, document_files, read_rows
 from marin_assets.documents.position import POSITIONS, position
 from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fraction
 from marin_assets.stages.tokenize.cache import LEDGER, Names, read_documents_of, write_rows, write_split
-from marin_assets.stages.tokenize.chat.adapters import ADAPTERS
+from marin_assets.stages.tokenize.chat.adapters import ADAPTERS, Adapter
 from marin_assets.stages.tokenize.chat.encoder import ChatEncoder, Encoded
 from marin_assets.stages.tokenize.chat.messages import Messages, NotAChat
 from marin_assets.stages.tokenize.chat.preferences import PREFERENCE_ADAPTERS
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 BATCH = 512
 """Rows that are encoded together."""
+UNREAD_NAMES, UNREAD_CHARACTERS = 20, 60
+"""Keys of rows that a shard counts by name, and the longest name."""
 CHECKED_FIRST, CHECKED_EVERY = 8, 200
 """Of each shard and split, the first 8 rows and one in 200 are read back and compared."""
 
@@ -42,7 +45,7 @@ CHECKED_FIRST, CHECKED_EVERY = 8, 200
 class Kind:
     """What rows are: one chat each, or a pair of chats."""
 
-    adapters: Mapping[str, Callable[[Mapping[str, Any]], Any]]
+    adapters: Mapping[str, Adapter[Any]]
     chats: Callable[[Any], tuple[Messages, ...]]
     """The chats of what an adapter returns."""
     row: Callable[..., CacheRow]
@@ -85,8 +88,9 @@ class RowShard:
 def tokenize_rows(kind: str, rows_path: str, config: Any) -> dict[str, Any]:
     """Write the caches of all rows below `rows_path`. `config` has the fields that both stages have.
 
-    Returns rows, kept, rejected and rejected_<reason>, rows_unaccounted, tokens, loss_tokens, cut (rows) and
-    cut_tokens, rows and tokens of each side, checked_rows with their token_mismatches and prompt_mismatches, shards.
+    Returns rows, kept, rejected and rejected_<reason>, rows_unaccounted, unread_<key> (rows), tokens, loss_tokens, cut
+    (rows) and cut_tokens, rows and tokens of each side, checked_rows with their token_mismatches and prompt_mismatches,
+    shards.
     """
     check_fraction(config.validation_fraction)
     _check(kind, config)
@@ -114,7 +118,7 @@ def tokenize_rows(kind: str, rows_path: str, config: Any) -> dict[str, Any]:
         if not total["documents"]:
             raise TokenizeError(_empty(rows_path, split, counts, config))
     train, validation = written[TRAIN], written.get(VALIDATION, {"tokens": 0, "documents": 0})
-    kept, reasons = counts["kept"], {name: n for name, n in sorted(counts.items()) if name.startswith("rejected_")}
+    kept, reasons = counts["kept"], _counts_of("rejected_", counts)
     return {
         "rows": counts["rows"],
         "kept": kept,
@@ -122,6 +126,7 @@ def tokenize_rows(kind: str, rows_path: str, config: Any) -> dict[str, Any]:
         **reasons,
         "rows_unaccounted": counts["rows"] - kept - sum(reasons.values()),
         "tokens": train["tokens"] + validation["tokens"],
+        **_counts_of("unread_", counts),
         **{name: counts[name] for name in ("loss_tokens", "cut", "cut_tokens")},
         "train_rows": train["documents"],
         "train_tokens": train["tokens"],
@@ -133,6 +138,10 @@ def tokenize_rows(kind: str, rows_path: str, config: Any) -> dict[str, Any]:
     }
 
 
+def _counts_of(prefix: str, counts: Mapping[str, int | float]) -> dict[str, int | float]:
+    return {name: n for name, n in sorted(counts.items()) if name.startswith(prefix)}
+
+
 def tokenize_shard(shard: RowShard) -> dict[str, int]:
     """Tokenize one shard into a shard of each split's cache, and read a sample back."""
     file, folder = shard.inputs
@@ -142,7 +151,7 @@ def tokenize_shard(shard: RowShard) -> dict[str, int]:
     rows = read_rows(file.path)
     while batch := list(islice(rows, BATCH)):
         counts["rows"] += len(batch)
-        for name, chats, encoded in _encoded(batch, kind, shard.adapter, encoder, counts):
+        for name, chats, unread, encoded in _encoded(batch, kind.adapters[shard.adapter], kind, encoder, counts):
             try:
                 row = kind.row(*encoded, shard.max_seq_len)
             except NotAChat as reason:
@@ -151,6 +160,7 @@ def tokenize_shard(shard: RowShard) -> dict[str, int]:
             side = sides[_split_of(name, shard.validation_fraction)]
             side.add(name, row, chats)
             counts.update(kept=1, loss_tokens=row.loss_tokens, cut=int(row.cut_tokens > 0), cut_tokens=row.cut_tokens)
+            _count_unread(counts, unread)
     for split, side in sides.items():
         path = join(shard.cache_path, split, shard.name)
         write_rows(path, side.arrays(), side.names, _metadata(encoder, shard.kind, shard.max_seq_len))
@@ -159,26 +169,37 @@ def tokenize_shard(shard: RowShard) -> dict[str, int]:
 
 
 def _encoded(
-    batch: list[tuple[int, Any]], kind: Kind, adapter: str, encoder: ChatEncoder, counts: Counter[str]
-) -> Iterator[tuple[str, tuple[Messages, ...], list[Encoded]]]:
-    """Yield name, chats and tokens of each row that is one; count the others."""
-    read: list[tuple[str, tuple[Messages, ...]]] = []
+    batch: list[tuple[int, Any]], adapter: Adapter[Any], kind: Kind, encoder: ChatEncoder, counts: Counter[str]
+) -> Iterator[tuple[str, tuple[Messages, ...], set[str], list[Encoded]]]:
+    """Yield name, chats, unread keys and tokens of each row that is one; count the others."""
+    read: list[tuple[str, tuple[Messages, ...], set[str]]] = []
     for _, row in batch:
         try:
             if isinstance(row, BadRow):
                 raise NotAChat(row.reason)
-            chats = kind.chats(kind.adapters[adapter](row))
-            read.append((_name_of(row, chats), chats))
+            chats = kind.chats(adapter.read(row))
+            read.append((_name_of(row, chats), chats, adapter.unread(row)))
         except NotAChat as reason:
             counts[f"rejected_{reason.reason}"] += 1
-    found = iter(encoder.encode([chat for _, chats in read for chat in chats]))
-    for name, chats in read:
+    found = iter(encoder.encode([chat for _, chats, _ in read for chat in chats]))
+    for name, chats, unread in read:
         encoded = [next(found) for _ in chats]
         refused = next((each for each in encoded if isinstance(each, NotAChat)), None)
         if refused is not None:
             counts[f"rejected_{refused.reason}"] += 1
         else:
-            yield name, chats, [each for each in encoded if isinstance(each, Encoded)]
+            yield name, chats, unread, [each for each in encoded if isinstance(each, Encoded)]
+
+
+def _count_unread(counts: Counter[str], unread: set[str]) -> None:
+    """Count the row by each key that is not read. The data name the keys, so all but the first share one name."""
+    named, names = {name for name in counts if name.startswith("unread_")}, set()
+    for name in sorted(f"unread_{key}" for key in unread):
+        if name not in named and (len(named) >= UNREAD_NAMES or len(name) > UNREAD_CHARACTERS):
+            name = "unread_others"
+        named.add(name)
+        names.add(name)
+    counts.update(names)
 
 
 def _name_of(row: Mapping[str, Any], chats: tuple[Messages, ...]) -> str:
@@ -253,7 +274,7 @@ def _check(kind: str, config: Any) -> None:
 
 
 def _empty(rows_path: str, split: str, counts: Mapping[str, int | float], config: Any) -> str:
-    reasons = {name.removeprefix("rejected_"): n for name, n in counts.items() if name.startswith("rejected_")}
+    reasons = {name.removeprefix("rejected_"): n for name, n in _counts_of("rejected_", counts).items()}
     return (
         f"No row of {rows_path!r} is on the {split} side at validation_fraction={config.validation_fraction!r}, "
         f"expected at least one there. Of {counts['rows']} rows {counts['kept']} are kept, and these are rejected: "

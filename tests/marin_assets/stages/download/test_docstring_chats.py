@@ -19,8 +19,8 @@ from marin_assets.stages.download.docstring_chats import (
     is_an_answer,
 )
 from marin_assets.stages.download.pydoc import PythonVersionError
-from marin_assets.stages.tokenize.chat.adapters import openai
-from marin_assets.stages.tokenize.chat.preferences import answers
+from marin_assets.stages.tokenize.chat.adapters import ADAPTERS
+from marin_assets.stages.tokenize.chat.preferences import PREFERENCE_ADAPTERS
 from marin_assets.step.values import unwrap_versioned_value, versioned
 
 
@@ -43,7 +43,7 @@ def test_a_question_is_answered_by_the_first_sentence_of_a_docstring(everything:
     output, result = everything
     chats, preferences = rows_of(output, "chats"), rows_of(output, "preferences")
     assert result["chats"] == result["preferences"] == len(chats) == len(preferences) > 1000
-    question, answer = openai(chats["shutil.copytree"])
+    question, answer = ADAPTERS["openai"].read(chats["shutil.copytree"])
     assert question == {"role": "user", "content": "What does shutil.copytree do?"}
     assert answer["content"] == "Recursively copy a directory tree and return the destination directory."
     assert chats["functools.partialmethod"]["messages"][0]["content"] == "What is functools.partialmethod?"
@@ -52,7 +52,7 @@ def test_a_question_is_answered_by_the_first_sentence_of_a_docstring(everything:
 
 def test_what_is_rejected_goes_on_after_the_answer(everything: tuple[Path, dict[str, int]]) -> None:
     for row in rows_of(everything[0], "preferences").values():
-        chosen, rejected = answers(row)
+        chosen, rejected = PREFERENCE_ADAPTERS["answers"].read(row)
         assert rejected[1]["content"].startswith(f"{chosen[1]['content']} ")
 
 

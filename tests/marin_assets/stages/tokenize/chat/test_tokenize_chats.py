@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,17 @@ def test_rows_that_are_no_chats_are_counted_by_reason(tokenizer_path: str, tmp_p
         {"messages": [{"role": "narrator", "content": "x"}]},
         {"messages": [{"role": "assistant", "content": 7}]},
         {"messages": chat_of("end it: <|eos|>", "no")},
+        {
+            "messages": [
+                *chat_of("the time?", "It is"),
+                {"role": "assistant", "content": "x", "tool_calls": [{"id": 1}]},
+            ]
+        },
+        {"messages": [*chat_of("x"), {"role": "assistant", "content": "y", "weight": 0}]},
+        {"messages": [*chat_of("x"), {"role": "assistant", "content": "y", "weight": 0.5}]},
+        {"messages": [{"role": "user", "content": "x", "weight": 1}, {"role": "assistant", "content": "y"}]},
+        {"system": "Be brief.", "messages": [{"role": "system", "content": "Be long."}, *chat_of("x", "y")]},
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "text": "a cat"}]}, *chat_of("x", "y")]},
     ]
     result = make(write_lines(tmp_path / "r/a.jsonl", lines), tokenizer_path, f"{tmp_path}/out", validation_fraction=0)
     reasons = {name.removeprefix("rejected_"): n for name, n in result.items() if name.startswith("rejected_")}
@@ -146,10 +158,108 @@ def test_rows_that_are_no_chats_are_counted_by_reason(tokenizer_path: str, tmp_p
         "no_assistant": 1,
         "empty_message": 1,
         "unknown_role": 1,
-        "not_text": 1,
+        "not_text": 2,
         "special_token": 1,
+        "tool_calls": 1,
+        "nothing_to_learn": 1,
+        "unknown_weight": 2,
+        "two_systems": 1,
     }
-    assert (result["rows"], result["kept"], result["rejected"], result["rows_unaccounted"]) == (9, 1, 8, 0)
+    assert (result["rows"], result["kept"], result["rejected"], result["rows_unaccounted"]) == (15, 1, 14, 0)
+
+
+def read_back(output: str, tokenizer_path: str) -> list[tuple[str, list[str]]]:
+    """Each chat's text, and the texts that are learnt."""
+    from tokenizers import Tokenizer
+
+    read = Tokenizer.from_file(f"{tokenizer_path}/tokenizer.json")
+    [names] = read_names(f"{output}/train", ["00000"])
+    columns = [
+        read_documents_of(f"{output}/train/00000", range(len(names.ids)), name)
+        for name in ("input_ids", "assistant_masks")
+    ]
+    found = []
+    for ids, mask in zip(*(column for column in columns), strict=True):
+        runs = [list(run) for learnt, run in groupby(zip(ids, mask, strict=True), lambda pair: pair[1]) if learnt]
+        texts = [read.decode([i for i, _ in run], skip_special_tokens=False) for run in runs]
+        found.append((read.decode(list(ids), skip_special_tokens=False), texts))
+    return found
+
+
+def test_the_system_field_of_a_row_is_its_first_message(tokenizer_path: str, tmp_path: Path) -> None:
+    turns = [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "ho"}]
+    rows = [
+        {"system": "Be brief.", "conversations": turns},
+        {"system": "Be brief.", "conversations": [{"from": "system", "value": "Be brief."}, *turns]},
+        {"system": None, "conversations": turns},
+        {"system": ["x"], "conversations": turns},
+    ]
+    out = f"{tmp_path}/out"
+    path = write_lines(tmp_path / "r/a.jsonl", rows)
+    result = make(path, tokenizer_path, out, adapter="sharegpt", validation_fraction=0)
+    told = "<|bos|>System: Be brief.\nUser: hi\nAssistant: ho<|eos|>\n"
+    assert read_back(out, tokenizer_path) == [
+        (told, [" ho<|eos|>"]),
+        (told, [" ho<|eos|>"]),
+        ("<|bos|>User: hi\nAssistant: ho<|eos|>\n", [" ho<|eos|>"]),
+    ]
+    assert (result["rejected_not_text"], result["prompt_mismatches"]) == (1, 0)
+
+
+def test_an_answer_of_weight_0_is_read_and_not_learnt(tokenizer_path: str, tmp_path: Path) -> None:
+    first, second = ({"role": "assistant", "content": text} for text in ("wrong", "right"))
+    rows: list[dict[str, Any]] = [
+        {"messages": [*chat_of("a"), {**first, "weight": 0}, *chat_of("b"), {**second, "weight": 1}]},
+        {"messages": [*chat_of("a"), {**first, "weight": None}, *chat_of("b"), {**second, "weight": 0.0}]},
+    ]
+    out = f"{tmp_path}/out"
+    result = make(write_lines(tmp_path / "r/a.jsonl", rows), tokenizer_path, out, validation_fraction=0)
+    whole = "<|bos|>User: a\nAssistant: wrong<|eos|>\nUser: b\nAssistant: right<|eos|>\n"
+    assert read_back(out, tokenizer_path) == [(whole, [" right<|eos|>"]), (whole, [" wrong<|eos|>"])]
+    assert (result["token_mismatches"], result["prompt_mismatches"]) == (0, 0)
+
+
+def test_a_weight_is_refused_where_the_template_does_not_show_which_answer_it_is_of(
+    tokenizer_path: str, tmp_path: Path
+) -> None:
+    last_alone = (
+        "{{ bos_token }}{% for message in messages %}"
+        "{% if loop.last %}{% generation %}{{ message['content'] }}{{ eos_token }}{% endgeneration %}"
+        "{% else %}{{ message['content'] }}{% endif %}{% endfor %}"
+    )
+    rows = [
+        {"messages": [*chat_of("a"), {"role": "assistant", "content": "b", "weight": 0}, *chat_of("c", "d")]},
+        {"messages": chat_of("a", "b", "c", "d")},
+    ]
+    path = write_lines(tmp_path / "r/a.jsonl", rows)
+    out = f"{tmp_path}/out"
+    result = make(path, tokenizer_path, out, chat_template=last_alone, validation_fraction=0)
+    assert (result["kept"], result["rejected_unknown_weight"]) == (1, 1)
+    assert read_back(out, tokenizer_path) == [("<|bos|>abcd<|eos|>", ["d<|eos|>"])]
+
+
+def test_keys_that_are_not_read_are_counted(tokenizer_path: str, tmp_path: Path) -> None:
+    named = {"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]}
+    rows: list[dict[str, Any]] = [
+        {"id": "1", "source": "tulu", "messages": [{**named, "name": "Eve"}, *chat_of("a", "b")[1:]]},
+        {"id": "2", "source": "tulu", "tools": [], "note": None, "messages": chat_of("a", "b")},
+        {"id": "3", "source": "tulu", "tools": [{"name": "clock"}], "messages": chat_of("a", "b")},
+        {"id": "4", "messages": chat_of("a"), "source": "not a chat"},
+        {"id": "5", "messages": chat_of("a", "b"), **{f"column {i}": 1 for i in range(100)}, "x" * 200: 1},
+    ]
+    path = write_lines(tmp_path / "r/a.jsonl", rows)
+    result = make(path, tokenizer_path, f"{tmp_path}/out", validation_fraction=0)
+    unread = {name.removeprefix("unread_"): n for name, n in result.items() if name.startswith("unread_")}
+    columns = {name for name in unread if name.startswith("column ")}
+    assert {name: n for name, n in unread.items() if name not in columns} == {
+        "source": 3,
+        "tools": 1,
+        "messages.name": 1,
+        "messages.content.cache_control": 1,
+        "others": 1,
+    }
+    assert len(columns) == 16
+    assert result["rows_unaccounted"] == 0
 
 
 def test_the_same_rows_are_the_same_bytes_on_every_store(

@@ -76,13 +76,25 @@ def test_pairs_that_cannot_be_compared_are_counted_by_reason(tokenizer_path: str
         {"chosen": right, "rejected": []},
         {"chosen": right, "rejected": chat_of("1 + 1", "three " * 60)},
         {"chosen": [*right, {"role": "user", "content": "really?"}], "rejected": wrong},
+        {"chosen": [*right, *chat_of("and"), {**right[1], "weight": 0}], "rejected": [*right, *chat_of("and", "x")]},
     ]
     result = make(write_lines(tmp_path / "r/a.jsonl", rows), tokenizer_path, tmp_path / "out")
     reasons = {name.removeprefix("rejected_"): n for name, n in result.items() if name.startswith("rejected_")}
     assert reasons == dict.fromkeys(
-        ("equal_answers", "different_prompts", "no_messages", "too_long", "no_answer_at_the_end"), 1
+        ("equal_answers", "different_prompts", "no_messages", "too_long", "no_answer_at_the_end", "nothing_to_learn"), 1
     )
     assert (result["kept"], result["cut"], result["rows_unaccounted"]) == (1, 0, 0)
+
+
+def test_the_system_field_of_a_pair_is_read_and_its_other_keys_are_counted(tokenizer_path: str, tmp_path: Path) -> None:
+    """As Orca's pairs have it."""
+    answers = {"system": "Be brief.", "prompt": "1 + 1", "chosen": "2", "rejected": "3", "score": 9}
+    system = {"role": "system", "content": "Be brief."}
+    pair = {"chosen": [system, *chat_of("1 + 1", "2")], "rejected": [system, *chat_of("1 + 1", "3")]}
+    one = make(write_lines(tmp_path / "a/a.jsonl", [answers]), tokenizer_path, tmp_path / "1", adapter="answers")
+    two = make(write_lines(tmp_path / "b/a.jsonl", [pair]), tokenizer_path, tmp_path / "2")
+    assert one.pop("unread_score") == 1
+    assert one == two
 
 
 @pytest.mark.long
