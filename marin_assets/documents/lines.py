@@ -15,6 +15,7 @@ from typing import IO
 import zstandard
 
 from marin_assets.documents.document import DocumentError
+from marin_assets.documents.first_bytes import HEAD_BYTES, require_lines, require_named
 from marin_assets.documents.formats import compression_of
 from marin_resources.storage.files import open_to_read
 
@@ -41,7 +42,7 @@ TOO_LONG = TooLong()
 def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
     """Yield (number from 1, line without its line feed) of a plain file, or one that is compressed by its name.
 
-    Raises DocumentError for a damaged or truncated file.
+    Raises DocumentError for a damaged or truncated file, and for one that is another than its name says.
     """
     number = 0
     with open_to_read(path) as raw:
@@ -76,9 +77,15 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes | TooLong]:
 
 
 def _guarded(path: str, raw: IO[bytes]) -> Iterator[bytes]:
-    """Yield decompressed chunks. Raise if they expand too much for the compressed bytes read so far."""
+    """Yield decompressed chunks. Raise if the file is another than its name says, or expands too much."""
     decompressed = 0
+    require_named(path, head := raw.read(HEAD_BYTES))
+    if compression_of(path) and not head:  # a failed upload: a compressed file without lines still has about 20 bytes
+        raise EOFError("the file is empty")
+    raw.seek(0)
     for chunk in _decompressed(path, raw):
+        if not decompressed:
+            require_lines(path, chunk)
         decompressed += len(chunk)
         require_expansion(path, decompressed, raw.tell())
         yield chunk
@@ -95,10 +102,6 @@ def require_expansion(path: str, decompressed: int, compressed: int) -> None:
 
 def _decompressed(path: str, raw: IO[bytes]) -> Iterator[bytes]:
     compression = compression_of(path)
-    if compression:
-        if not raw.read(1):  # a failed upload: a compressed file without lines still has about 20 bytes
-            raise EOFError("the file is empty")
-        raw.seek(0)
     if compression == ".zst":
         yield from _zstd_chunks(raw)
     elif compression == ".bz2":

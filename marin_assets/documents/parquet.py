@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from marin_assets.documents.document import BadRow, DocumentError
+from marin_assets.documents.first_bytes import HEAD_BYTES, require_named
 from marin_assets.documents.lines import require_expansion
 from marin_resources.storage.files import open_atomic, open_to_read
 
@@ -25,6 +26,8 @@ def read_parquet(path: str, columns: Sequence[str] | None) -> Iterator[tuple[int
 
     number = decoded = 0
     with open_to_read(path) as raw:
+        require_named(path, raw.read(HEAD_BYTES))
+        raw.seek(0)
         try:
             file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True)
             _require_columns(path, file.schema_arrow.names, columns)

@@ -31,7 +31,7 @@ def read_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple
     """Yield (line or row number from 1, row) of a file. `columns` limits the columns read from parquet; None reads all.
 
     A row with a repeated key is a RepeatedKeys; the log counts them. Raises DocumentError for a damaged or truncated
-    file, or a missing column.
+    file, one that is another than its name says, or a missing column.
     """
     if format_of(path) == ".parquet":
         yield from read_parquet(path, columns)

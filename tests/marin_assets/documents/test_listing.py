@@ -77,7 +77,7 @@ def test_streams_of_bz2_and_xz_follow_each_other(tmp_path: Path, suffix: str) ->
 
 
 @pytest.mark.parametrize("suffix", [".bz2", ".xz"])
-@pytest.mark.parametrize("damage", ["cut", "cut at its end", "a wrong bit", "something after it", "empty", "another"])
+@pytest.mark.parametrize("damage", ["cut", "cut at its end", "a wrong bit", "something after it", "empty"])
 def test_a_damaged_bz2_or_xz_is_a_sentence(tmp_path: Path, suffix: str, damage: str) -> None:
     whole = COMPRESS[suffix](LINES)
     data = {
@@ -86,7 +86,6 @@ def test_a_damaged_bz2_or_xz_is_a_sentence(tmp_path: Path, suffix: str, damage: 
         "a wrong bit": whole[:200] + bytes([whole[200] ^ 1]) + whole[201:],
         "something after it": whole + b"garbage",
         "empty": b"",
-        "another": gzip.compress(LINES),
     }
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(data[damage])
