@@ -1,6 +1,6 @@
 """Request a backfill: Dagster's daemon materializes partitions of one step of the code location, in runs of its own.
 
-Without an option it takes all partitions that are not complete. `--dry-run` prints which, and requests nothing.
+It takes one step, and without an option all of its partitions that are not complete. `--dry-run` prints which, and requests nothing.
 
 Exit code 0: the backfill is requested, or nothing is to be made. 2: wrong arguments.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of
+from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of, require_words
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import add_keys_of, add_partition_options, chosen_keys, known_keys_of
 from marin_assets.plan.code_location import select_nodes
@@ -40,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    require_words("backfill", options.selection, options.experiment)
     store = store_at(prefix_of(options))
     require_reachable(store.prefix)
     _, nodes = select_nodes(options.selection, options.experiment)

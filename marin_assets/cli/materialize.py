@@ -12,7 +12,7 @@ import argparse
 
 from marin_assets.assets.run_origin import ALL_ASSETS, LocationJob
 from marin_assets.cli.entry_point import add_run_options, plan_or_materialize
-from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of
+from marin_assets.cli.options import add_prefix, add_selection, prefix_of, require_words
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import build_graph
 from marin_resources.ray_tpu.fleet.fleet import store_at
@@ -26,11 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if not (options.selection or options.experiment):
-        raise OptionError(
-            "marin materialize: got no selection, expected at least one. Pass names of steps, --experiment NAME, or "
-            "'*' for all steps."
-        )
+    require_words("materialize", options.selection, options.experiment)
     store = store_at(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
     _, selected = select_nodes(options.selection, options.experiment)

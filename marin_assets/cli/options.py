@@ -10,6 +10,14 @@ from typing import NoReturn
 from marin_resources.settings import default_prefix, normalize_prefix
 
 
+SELECTIONS = {
+    "run": "an experiment, a script, names of steps, --experiment NAME, or '*' for all steps",
+    "materialize": "names of steps, --experiment NAME, or '*' for all steps",
+    "backfill": "the name of a step with partitions",
+}
+"""Verb -> what selects the steps that it computes."""
+
+
 class OptionError(ValueError):
     """The command line is wrong: one sentence."""
 
@@ -72,6 +80,12 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         help="steps: part of a name, or Dagster's syntax; +A with all inputs of A, A+ with all readers",
     )
     parser.add_argument("--experiment", metavar="NAME", help="only steps of this experiment")
+
+
+def require_words(verb: str, selections: Sequence[str], experiment: str | None, script: str | None = None) -> None:
+    """Raise OptionError if a verb that computes was given no steps: all of them are selected on demand only."""
+    if not any(each.strip() for each in (*selections, experiment or "", script or "")):
+        raise OptionError(f"marin {verb}: got no selection, expected at least one. Pass {SELECTIONS[verb]}.")
 
 
 def add_script(parser: argparse.ArgumentParser) -> None:

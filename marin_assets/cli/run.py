@@ -2,7 +2,7 @@
 
     marin run [EXPERIMENT | SCRIPT.py] [SELECTION …]
 
-Words and options select steps as in `marin plan`. What is complete is reused and takes part in no run. The rest is one
+Words and options select steps as in `marin plan`, and all steps are selected by '*'. What is complete is reused and takes part in no run. The rest is one
 Dagster run in this process, or one for each set of partitions. `--launch` hands it to the queue of the deployment.
 `--plan FILE` runs a saved plan, and refuses if the world has changed since.
 
@@ -20,7 +20,7 @@ from marin_assets.cli.entry_point import add_run_settings, exit_code_of
 from marin_assets.cli.forced import withdraw_forced
 from marin_assets.cli.inline import run_inline
 from marin_assets.cli.launched import launch
-from marin_assets.cli.options import OptionError, prefix_of
+from marin_assets.cli.options import OptionError, prefix_of, require_words
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.plan_options import Chosen, add_plan_options, choose, request_of, use_request
 from marin_assets.cli.run_plan import Job, carry_out, write_record
@@ -50,6 +50,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     saved = _saved(options)
     _refuse_together(options)
+    if saved is None:
+        require_words("run", [*options.words, *options.run_only], options.experiment, options.script)
     store = store_at(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
     require_reachable(store.prefix)

@@ -190,6 +190,8 @@ def test_outdated_are_those_that_dagster_has_at_another_version(
         (["parts/fixed", "--partition", "a", "--failed"], "got keys and a state, expected one of them."),
         (["parts/drops", "parts/fixed"], "takes one step with partitions, and got 'parts/drops', 'parts/fixed'."),
         (["parts/fixd"], "finds none of the steps"),
+        ([], "marin backfill: got no selection, expected at least one. Pass the name of a step with partitions."),
+        (["--missing"], "marin backfill: got no selection"),
     ],
 )
 def test_a_mistake_is_one_sentence(graph: Graph, marin: Marin, words: list[str], sentence: str) -> None:

@@ -85,7 +85,13 @@ def test_the_page_has_each_step_and_its_colour(location: Location, marin: Marin,
         (("--plan", "x.json", "toy/data"), "got --plan and words, expected one of them"),
         (("--plan", "no.json"), "There is no plan 'no.json'. Save one with `marin plan … --save FILE`."),
         (("toy/data", "--run-only", "data"), "Got a selection and --run-only, expected one of them."),
-        (("--force", "no_such_step"), "The selection 'no_such_step' finds none of the steps"),
+        ((), "marin run: got no selection, expected at least one. Pass an experiment, a script, names of steps,"),
+        (("--dry-run",), "marin run: got no selection"),
+        (("--launch",), "marin run: got no selection"),
+        (("",), "marin run: got no selection"),
+        (("--partition", "a"), "marin run: got no selection"),
+        (("--force", "toy/data"), "marin run: got no selection"),
+        (("*", "--force", "no_such_step"), "The selection 'no_such_step' finds none of the steps"),
     ],
 )
 def test_wrong_words_are_one_sentence(location: Location, marin: Marin, words: tuple[str, ...], said: str) -> None:
@@ -93,6 +99,12 @@ def test_wrong_words_are_one_sentence(location: Location, marin: Marin, words: t
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [("*",), ("--run-only", ".*"), ("--experiment", "{name}")])
+def test_all_steps_run_on_demand_only(location: Location, marin: Marin, words: tuple[str, ...]) -> None:
+    code, out, err = marin("run", *(word.format(name=location.name) for word in words), "--dry-run")
+    assert (code, out.splitlines()[-1]) == (0, "4 to run"), err
 
 
 def test_a_run_of_what_is_complete_is_no_run_and_dagster_knows_the_outputs(
