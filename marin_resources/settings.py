@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import uuid
 from functools import cache
 from pathlib import Path
+
+from marin_resources.places import absolute, split_scheme
 
 DISTRIBUTION = "marin-dagster"
 
@@ -46,17 +49,28 @@ def normalize_prefix(prefix: str) -> str:
     """The prefix as an absolute path or URL without a trailing slash. Raises SettingError if it cannot be one."""
     if not prefix.strip():
         raise SettingError("The prefix is empty. Set MARIN_PREFIX to a folder or to a URL such as gs://bucket/path.")
-    if "://" in prefix:
-        scheme, _, rest = prefix.partition("://")
-        if scheme == "file":
-            return normalize_prefix(rest)
+    scheme, rest = split_scheme(prefix.strip())
+    if scheme == "file" and rest.strip():
+        return normalize_prefix(rest)
+    if scheme:
         _check_scheme(scheme, prefix)
-        if not rest.strip("/"):
+        if not rest.partition("/")[0].strip():
             raise SettingError(f"The prefix {prefix!r} names no bucket. Use a URL such as gs://bucket/path.")
-        return prefix.rstrip("/")
-    if Path(prefix).exists() and not Path(prefix).is_dir():
+        return f"{scheme}://{rest.rstrip('/')}"
+    _refuse_one_slash(prefix)
+    path = absolute(prefix.strip())
+    if os.path.exists(path) and not os.path.isdir(path):
         raise SettingError(f"The prefix {prefix!r} is a file. Set MARIN_PREFIX to a folder or a URL.")
-    return os.path.abspath(os.path.expanduser(prefix))
+    return path
+
+
+def _refuse_one_slash(prefix: str) -> None:
+    """Raise SettingError for "gs:/bucket": it would be a folder named "gs:" in the working folder."""
+    mistyped = re.match(r"\s*(file|gcs|gs|s3a|s3):(?!//)/*", prefix, re.IGNORECASE)
+    if mistyped:
+        scheme, rest = mistyped[1].lower(), prefix[mistyped.end() :]
+        meant = f"{scheme}:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
+        raise SettingError(f"The prefix {prefix!r} is no URL, which has '://' after its scheme. Use {meant!r}.")
 
 
 def dagster_home() -> str:

@@ -32,6 +32,7 @@ from marin_resources.storage.control.control import refuse_store_without_conditi
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.collected import Collected
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import name_below
 from marin_resources.storage.usage.bill import price_list
 
 KEEP_DAYS = 90.0
@@ -175,7 +176,7 @@ def _chosen(notes: list[Collected], patterns: list[str], prefix: str) -> list[Co
         return notes
     chosen: dict[str, Collected] = {}
     for given in patterns:
-        pattern = given.removeprefix(f"{prefix}/").rstrip("/")
+        pattern = name_below(given, prefix)
         require_pattern(pattern)
         found = [note for note in notes if matches(note.relative, note.output.label, pattern)]
         if not found:

@@ -22,6 +22,7 @@ from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.collect.pins import Pin, list_pins, remove_pin, write_pin
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import name_below
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +73,7 @@ def _remove(store: Store, options: argparse.Namespace) -> int:
 
 
 def _named(pins: Sequence[Pin], name: str, prefix: str) -> list[Pin]:
-    given = name.removeprefix(f"{prefix}/").rstrip("/")
+    given = name_below(name, prefix)
     found = [pin for pin in pins if given in (pin.output, pin.output.rpartition("-")[0])]
     if not found:
         raise OptionError(f"marin pin: {name!r} is not pinned below {prefix!r}. marin pin --list shows the pins.")

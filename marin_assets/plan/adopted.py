@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.plan.known_partitions import with_partitions
 from marin_assets.step.graph import Graph, Node
 from marin_resources.output import Observed, Output
+from marin_resources.places import is_same
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
@@ -75,5 +76,5 @@ def made_from(graph: Graph, node: Node, store: Store, source: str) -> list[str]:
 
 
 def _says(seen: Observed, label: str, source: str) -> bool:
-    known = (seen.record or {}).get("adopted_inputs") or {}
-    return seen.done and (known.get(label) or {}).get("from") == source
+    known = ((seen.record or {}).get("adopted_inputs") or {}).get(label) or {}
+    return seen.done and "from" in known and is_same(known["from"], source)

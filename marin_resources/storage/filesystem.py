@@ -6,6 +6,7 @@ import logging
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from marin_resources.places import split_scheme
 from marin_resources.storage.paths import StoreKind, is_local, kind_of
 
 if TYPE_CHECKING:
@@ -30,9 +31,10 @@ def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
     A path is one file or folder: "::", "#" and "?" are letters of a name. `fsspec.core.url_to_fs` reads "a::b" as a
     chain of two URLs, and "a#1" in a bucket as generation 1 of "a".
     """
+    scheme, rest = split_scheme(path)
     if is_local(path):
-        return _spelled(_fsspec().filesystem("file"), path)
-    scheme = path.partition("://")[0]
+        return _spelled(_fsspec().filesystem("file"), rest)
+    path = f"{scheme}://{rest}"
     if kind_of(path) is StoreKind.OTHER:
         return _fsspec().core.url_to_fs(path, use_listings_cache=False)
     if kind_of(path) is StoreKind.MIRROR:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import enum
 import os
 
+from marin_resources import places
+from marin_resources.places import split_scheme
+
 
 class StoreKind(enum.Enum):
     DISK = "disk"
@@ -33,8 +36,8 @@ BUCKET_SCHEMES = tuple(scheme for scheme, kind in SCHEMES.items() if kind in (St
 
 def kind_of(path: str) -> StoreKind:
     """The kind of store of `path`; OTHER for a scheme without code of its own here."""
-    scheme, separator, _ = path.partition("://")
-    return SCHEMES.get(scheme, StoreKind.OTHER) if separator else StoreKind.DISK
+    scheme, _ = split_scheme(path)
+    return SCHEMES.get(scheme, StoreKind.OTHER) if scheme else StoreKind.DISK
 
 
 def is_local(path: str) -> bool:
@@ -44,12 +47,19 @@ def is_local(path: str) -> bool:
 
 def absolute(path: str) -> str:
     """A local path in the operating system's form: absolute, without "file://"."""
-    return os.path.abspath(without_scheme(path))
+    return places.absolute(without_scheme(path))
 
 
 def without_scheme(path: str) -> str:
     """`path` without "file://", "gs://" or another scheme: a local path, or "bucket/key"."""
     return path.partition("://")[2] if "://" in path else path
+
+
+def name_below(given: str, prefix: str) -> str:
+    """What a person has typed for an output: its path below the prefix, if it is a path that leads there; else as it
+    is."""
+    on_disk = is_local(given) and is_local(prefix) and os.path.exists(absolute(given))
+    return places.relative_to(absolute(given) if on_disk else given, [prefix]) or given.rstrip("/")
 
 
 def join(path: str, *names: str) -> str:

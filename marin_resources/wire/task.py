@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from marin_resources.hardware import Resources
 from marin_resources.output import Output, below
+from marin_resources.places import absolute, is_within, relative_to, split_scheme
 from marin_resources.versioned_json import VersionedJson
 from marin_resources.wire.config_json import decode, encode, plain, texts_in
 
@@ -83,7 +84,15 @@ class Task:
 def paths_read(task: Task) -> tuple[str, ...]:
     """What the task reads: its inputs, and every path in its config below its prefix, or of the mirror; sorted."""
     own = [task.path, *([below(task.data_prefix, task.output.relative())] if task.data_prefix else [])]
-    prefixes = tuple(f"{prefix}/" for prefix in (task.prefix, task.data_prefix, "mirror:/") if prefix)
-    named = {text for text in texts_in(plain(task.config)) if text.startswith(prefixes)}
-    inside = tuple(f"{path}/" for path in own)
-    return tuple(sorted({*task.inputs, *(text for text in named if not f"{text}/".startswith(inside))}))
+    prefixes = [prefix for prefix in (task.prefix, task.data_prefix) if prefix]
+    named = {path for text in texts_in(plain(task.config)) if (path := _path_below(text, prefixes)) is not None}
+    return tuple(sorted({*task.inputs, *(path for path in named if not any(is_within(path, each) for each in own))}))
+
+
+def _path_below(text: str, prefixes: Sequence[str]) -> str | None:
+    """The path that the text is, from the folder in which the task works, if it is below a prefix or of the mirror."""
+    if "/" not in text or "\n" in text or "\0" in text:
+        return None
+    path = text if "://" in text or text.startswith("/") else absolute(text)
+    is_read = split_scheme(path)[0] == "mirror" or relative_to(path, prefixes) is not None
+    return path if is_read else None

@@ -43,6 +43,10 @@ def test_a_relative_prefix_is_resolved_once_for_all_child_processes(
         ("gs://bucket/path/", "gs://bucket/path"),
         ("gs://bucket", "gs://bucket"),
         ("s3://bucket/a//", "s3://bucket/a"),
+        ("GS://bucket/Path", "gs://bucket/Path"),
+        ("FILE:///a/b", "/a/b"),
+        ("//a//b", "/a/b"),
+        (" gs://bucket/path ", "gs://bucket/path"),
     ],
 )
 def test_a_prefix_is_absolute_and_without_a_trailing_slash(prefix: str, normal: str) -> None:
@@ -58,6 +62,10 @@ def test_a_tilde_is_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ("prefix", "sentence"),
     [
         ("", "The prefix is empty"),
+        ("gs:/bucket/x", "The prefix 'gs:/bucket/x' is no URL.* Use 'gs://bucket/x'"),
+        ("S3:bucket", "is no URL.* Use 's3://bucket'"),
+        ("file:/a/b", "is no URL.* Use 'file:///a/b'"),
+        ("gs:///bucket/x", "names no bucket"),
         ("  ", "The prefix is empty"),
         ("gss://bucket/x", "has the unknown scheme 'gss'"),
         ("gs://", "names no bucket"),

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from marin_resources.places import relative_to
 from marin_resources.storage.control import control
 from marin_resources.storage.files import names_in
-from marin_resources.storage.output.collected import relative_path
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 from marin_resources.wire.config_json import texts_in
@@ -69,8 +69,8 @@ def _read(prefix: str, name: str) -> ExperimentFile | None:
     return ExperimentFile(
         name=name.removesuffix(SUFFIX),
         last_ran=_time_of(fields.get("created_date")),
-        outputs=tuple(relative_path(each, prefixes) or each for each in _output_paths(fields)),
-        texts=tuple(sorted({relative_path(text, prefixes) or text for text in texts_in(fields["steps"])})),
+        outputs=tuple(relative_to(each, prefixes) or each for each in _output_paths(fields)),
+        texts=tuple(sorted({relative_to(text, prefixes) or text for text in texts_in(fields["steps"])})),
     )
 
 

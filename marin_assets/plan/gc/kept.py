@@ -2,6 +2,8 @@
 
 keep(path)      the output there, those below it, and one that has it inside
 mention(text)   the same for a text that may be a path; one that no output can have is passed over
+
+Paths are compared as places: what is needed under one spelling of the prefix, or through a link, is kept under all.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from marin_resources.storage.output.collected import relative_path
+from marin_resources.output import below
+from marin_resources.places import place_of, relative_to, split_scheme
+from marin_resources.storage.paths import is_local
 
 HASHED = re.compile(r"-[0-9a-f]{6}(/|$)")
 """The path of every output that is not at a path of its own has it."""
@@ -42,27 +46,38 @@ class Kept:
     """Folders that have something inside that is kept."""
 
     def keep(self, path: str, kind: str, sentence: str, since: datetime | None = None) -> None:
-        relative, reason = self.relative(path), Reason(kind=kind, sentence=sentence, since=since)
-        self._at.setdefault(relative, {}).setdefault(kind, reason)
-        for folder in _folders_of(relative):
-            self._above.setdefault(folder, {}).setdefault(kind, reason)
+        reason = Reason(kind=kind, sentence=sentence, since=since)
+        for name in self._names_of(self.relative(path)):
+            self._at.setdefault(name, {}).setdefault(kind, reason)
+            for folder in _folders_of(name):
+                self._above.setdefault(folder, {}).setdefault(kind, reason)
 
     def mention(self, texts: Iterable[str], kind: str, sentence: str, since: datetime | None = None) -> None:
         for text in texts:
             if HASHED.search(text):
-                self.keep(text, kind, sentence, since)
+                for path in _possible_paths(text):
+                    self.keep(path, kind, sentence, since)
 
     def why(self, relative: str, since: datetime | None = None) -> Reason | None:
         """Why the output at this path below the prefix is kept; None if it is not. `since`: reasons that came to be
         before do not count."""
-        places = [self._at.get(relative), self._above.get(relative), *map(self._at.get, _folders_of(relative))]
+        places: list[Reasons | None] = []
+        for name in self._names_of(relative):
+            places += [self._at.get(name), self._above.get(name), *map(self._at.get, _folders_of(name))]
         found = (reason for reasons in places if reasons for reason in reasons.values())
         return next((each for each in found if since is None or each.since is None or each.since > since), None)
 
     def relative(self, path: str) -> str:
         """The path below a prefix; a path that is in none stays as it is."""
-        path = path.removeprefix("mirror://").rstrip("/")
-        return relative_path(path, self.prefixes) or path
+        scheme, rest = split_scheme(path)
+        if scheme == "mirror":
+            path = relative_to(f"/{rest.strip('/')}", self.prefixes) or rest.strip("/")
+        return relative_to(path, self.prefixes) or path.rstrip("/")
+
+    def _names_of(self, relative: str) -> Iterable[str]:
+        """The path below the prefix, and where links lead from there: below a prefix again, or elsewhere."""
+        places = (place_of(below(prefix, relative)) for prefix in self.prefixes if is_local(prefix))
+        return dict.fromkeys([relative, *(relative_to(place, self.prefixes) or place for place in places)])
 
     def paths(self) -> Iterator[str]:
         """What was kept itself."""
@@ -72,6 +87,16 @@ class Kept:
 def count_kinds(reasons: Iterable[Reason]) -> Counter[str]:
     """How many outputs are kept for each kind of reason."""
     return Counter(reason.kind for reason in reasons)
+
+
+def _possible_paths(text: str) -> Iterator[str]:
+    """A relative path may be meant from any working folder: each of its ends that an output can have."""
+    if "://" in text or text.startswith(("/", "~")):
+        yield text
+        return
+    parts = [part for part in text.split("/") if part not in ("", ".", "..")]
+    ends = ("/".join(parts[first:]) for first in range(len(parts)))
+    yield from (end for end in ends if HASHED.search(end))
 
 
 def _folders_of(relative: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from marin_assets.plan.gc.stored import StoredOutputs
-from marin_resources.storage.output.collected import relative_path
+from marin_resources.places import relative_to
 
 
 def made_from(relative: str, stored: StoredOutputs, prefixes: Sequence[str]) -> list[str]:
@@ -37,4 +37,4 @@ def _outputs_at(paths: Iterable[str], stored: StoredOutputs) -> Iterator[str]:
 def _inputs(record: Mapping[str, Any], prefixes: Sequence[str]) -> Iterator[str]:
     known = [each for each in (record.get("prefix"), *prefixes) if each]
     for path in record.get("dependencies") or ():
-        yield relative_path(path.rstrip("/"), known) or path.rstrip("/")
+        yield relative_to(path.rstrip("/"), known) or path.rstrip("/")

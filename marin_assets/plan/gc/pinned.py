@@ -12,7 +12,7 @@ from marin_resources.output import Status
 from marin_resources.storage.collect.pins import Pin
 from marin_resources.storage.output.collected import Collected
 from marin_resources.storage.output.status import read_status
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import join, name_below
 
 SHOWN = 8
 
@@ -23,7 +23,7 @@ def outputs_of(name: str, stored: StoredOutputs) -> list[str]:
 
     Raises ConfigError.
     """
-    given = name.removeprefix(f"{stored.prefix}/").rstrip("/")
+    given = name_below(name, stored.prefix)
     known = _known(stored)
     if given in known or _is_complete(stored, given):
         return [given]

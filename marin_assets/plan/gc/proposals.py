@@ -19,7 +19,7 @@ from marin_assets.step.values import ConfigError
 from marin_resources.output import Status
 from marin_resources.storage.index.look import existing
 from marin_resources.storage.output.status import read_status
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import join, name_below
 from marin_resources.storage.usage.bill import PriceList
 
 HASHED = re.compile(r"(?P<name>.+)-(?P<version>[0-9a-f]{6})")
@@ -62,6 +62,7 @@ class Proposals:
 
 def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: PriceList, now: datetime) -> Proposals:
     """Raises ConfigError for a pattern that finds nothing, ControlFileError and UnavailableError."""
+    patterns = [name_below(given, stored.prefix) for given in choice.patterns]
     looked = _chosen(stored, choice.patterns)
     kept = {each.relative: reason for each in looked if (reason := roots.kept.why(each.relative)) is not None}
     last_uses = {each.relative: _last_use(each, roots) for each in looked if each.relative not in kept}
@@ -71,7 +72,7 @@ def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: PriceLi
     free = _there(stored.prefix, [each for each in looked if each.relative not in kept])
     records = stored.records(each.relative for each in free)
     for each in free:
-        if each.relative in records and not is_ours(records[each.relative]) and not _is_named(each, choice.patterns):
+        if each.relative in records and not is_ours(records[each.relative]) and not _is_named(each, patterns):
             kept[each.relative] = Reason(
                 kind="Marin's", sentence="made by Marin itself: it is collected if it is named"
             )
@@ -112,7 +113,7 @@ def _chosen(stored: StoredOutputs, patterns: Sequence[str]) -> list[Stored]:
         return list(stored.all)
     chosen: dict[str, Stored] = {}
     for given in patterns:
-        pattern = given.removeprefix(f"{stored.prefix}/").rstrip("/")
+        pattern = name_below(given, stored.prefix)
         require_pattern(pattern)
         found = [each for each in stored.all if matches(each.relative, each.label, pattern)]
         found = found or _without_marker(stored.prefix, pattern)
@@ -134,7 +135,7 @@ def _without_marker(prefix: str, relative: str) -> list[Stored]:
 
 
 def _is_named(stored: Stored, patterns: Sequence[str]) -> bool:
-    return any(p.rstrip("/").endswith((stored.relative, stored.label)) for p in patterns)
+    return any(p.endswith((stored.relative, stored.label)) for p in patterns)
 
 
 def _there(prefix: str, some: list[Stored]) -> list[Stored]:

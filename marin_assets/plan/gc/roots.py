@@ -22,6 +22,7 @@ from marin_assets.plan.gc.made_from import made_from
 from marin_assets.plan.gc.stored import Stored, StoredOutputs
 from marin_assets.plan.sites.inputs import external_names, mirrored_names, urls_in
 from marin_assets.step.graph import Graph
+from marin_resources.places import relative_to
 from marin_resources.storage.collect.pins import list_pins
 from marin_resources.storage.output.live import live_attempts
 from marin_resources.storage.paths import join
@@ -140,5 +141,7 @@ def _keep_adopted(kept: Kept, stored: StoredOutputs) -> None:
     notes = [note.relative for note in stored.collected]
     for path, record in {**stored.of_marks, **stored.records([*without_marker, *notes])}.items():
         if record.get("adopted") and record.get("data_path"):
-            kept.keep(record["data_path"], "by adoptions", f"adopted as {path}")
+            known = [each for each in (record.get("prefix"), *kept.prefixes) if each]
+            data = relative_to(record["data_path"], known) or record["data_path"]
+            kept.keep(data, "by adoptions", f"adopted as {path}")
             kept.keep(path, "by adoptions", f"adopted from {record['data_path']}")

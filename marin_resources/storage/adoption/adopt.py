@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_resources.output import Match, Output
+from marin_resources.places import is_same
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.lease_wait import acquire_or_refuse
 from marin_resources.storage.adoption.source import Source
@@ -31,7 +32,7 @@ def is_adopted_from(path: str, store: Store, output: Output) -> bool:
         raise AdoptionError(seen.damage)
     if seen.match is Match.OTHER:
         raise AdoptionError(other_version_message(output, seen.path))
-    if seen.adopted is not None and seen.adopted["from"] == path:
+    if seen.adopted is not None and is_same(seen.adopted["from"], path):
         return True
     if seen.adopted is not None:
         raise AdoptionError(

@@ -6,10 +6,16 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator
 
+from marin_resources import places
 from marin_resources.output import below
+from marin_resources.places import is_same, is_within, relative_to
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.files import exists
-from marin_resources.storage.paths import StoreKind, absolute, is_local, kind_of, without_scheme
+from marin_resources.storage.paths import StoreKind, absolute, is_local, join, kind_of
+
+
+OWN_FOLDER = ".marin"
+"""Below the prefix, and in each output."""
 
 
 def place_of(given: str, prefix: str) -> str:
@@ -30,34 +36,50 @@ def place_of(given: str, prefix: str) -> str:
                 f"{given!r} is on this machine's disk and the prefix is {prefix!r}, so no other machine could read the "
                 "data. Copy them into a bucket, and adopt that."
             )
-        return absolute(path)
+        return _as_prefix_spells(absolute(path), prefix)
     if ".." in path.split("/"):
         raise AdoptionError(
             f"{given!r} has '..' in it, which is a name like any other in a bucket. Give the whole path."
         )
-    return path
+    return _as_prefix_spells(path, prefix)
+
+
+def _as_prefix_spells(path: str, prefix: str) -> str:
+    relative = relative_to(path, [prefix])
+    return path if relative is None else join(prefix, relative)
+
+
+def refuse_control_files(path: str) -> None:
+    """Raise AdoptionError for a folder of control files. They change, and what is aside there is removed."""
+    if OWN_FOLDER in path.split("/") or OWN_FOLDER in places.place_of(path).split("/"):
+        raise AdoptionError(
+            f"{path!r} is in a folder {OWN_FOLDER!r}, which holds control files and what was moved aside, expected a "
+            "folder of data. Give the output's own path, or copy the files to another folder and adopt that."
+        )
 
 
 def refuse_own_place(path: str, own: Iterable[str], label: str) -> None:
     """Raise AdoptionError for a path that is one of the output's own, is inside one, or has one inside."""
     for each in own:
-        if _real(path) == _real(each):
+        if is_same(path, each):
             raise AdoptionError(f"{path!r} is the path of {label!r} itself. Give the path of other data.")
-        if _is_inside(path, each):
+        if is_within(path, each):
             raise AdoptionError(
                 f"{path!r} is inside {each!r}, the path of {label!r} itself. Give the path of other data."
             )
-        if _is_inside(each, path):
+        if is_within(each, path):
             raise AdoptionError(
                 f"{path!r} has {each!r} inside, the path of {label!r} itself. Give a folder that holds the data alone."
             )
 
 
 def folders_above(path: str) -> Iterator[str]:
-    """The folders above a path, the nearest first, up to the root of the disk or the bucket."""
-    scheme, separator, rest = path.rpartition("://")
-    while (rest := posixpath.dirname(rest)) not in ("", "/"):
-        yield scheme + separator + rest
+    """The folders above a path, the nearest first, up to the root of the disk or the bucket; also those above the place
+    to which links lead."""
+    for spelled in dict.fromkeys([path, places.place_of(path)]):
+        scheme, separator, rest = spelled.rpartition("://")
+        while (rest := posixpath.dirname(rest)) not in ("", "/"):
+            yield scheme + separator + rest
 
 
 def nothing_at(path: str, given: str) -> AdoptionError:
@@ -65,12 +87,3 @@ def nothing_at(path: str, given: str) -> AdoptionError:
     here = os.path.abspath(given)
     meant = f" Did you mean {here!r}?" if "://" not in given and here != path and exists(here) else ""
     return AdoptionError(f"Nothing exists at {path!r}. Paths are relative to the prefix, absolute, or URLs.{meant}")
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    return _real(path).startswith(_real(folder).rstrip("/") + "/")
-
-
-def _real(path: str) -> str:
-    """A path without links, so that two names of one folder are equal."""
-    return os.path.realpath(absolute(path)) if is_local(path) else f"{kind_of(path)}:{without_scheme(path).rstrip('/')}"

@@ -12,7 +12,13 @@ from typing import Any
 
 from marin_resources.output import Output, Status
 from marin_resources.storage.adoption.errors import AdoptionError
-from marin_resources.storage.adoption.place import folders_above, nothing_at, place_of, refuse_own_place
+from marin_resources.storage.adoption.place import (
+    folders_above,
+    nothing_at,
+    place_of,
+    refuse_control_files,
+    refuse_own_place,
+)
 from marin_resources.storage.files import exists
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.lease import lease
@@ -67,6 +73,7 @@ def find_source(
     Raises AdoptionError, ControlFileError and UnavailableError.
     """
     path, own = place_of(given, store.prefix), store.places(output)
+    refuse_control_files(path)
     refuse_own_place(path, own, output.label)
     found = read_status(path)
     if found is not Status.SUCCESS:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_resources.output import Output, Status
+from marin_resources.places import is_within
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.history import keep_record
@@ -82,6 +83,6 @@ def _require_no_reader(store: Store, path: str, recorded: Mapping[str, Any]) -> 
     """Raises KeptError if an attempt at work reads the output, which is complete again then."""
     places = {path, str(recorded.get("data_path") or path)}
     for attempt in live_attempts(store.prefix):
-        if any(read == place or read.startswith(f"{place}/") for read in attempt.reads for place in places):
+        if any(is_within(read, place) for read in attempt.reads for place in places):
             status.write_status(path, Status.SUCCESS)
             raise KeptError(f"attempt {attempt.attempt} at {attempt.path!r} reads it, {attempt.holder.describe()}")

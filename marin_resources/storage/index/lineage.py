@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from marin_resources.places import relative_to
 from marin_resources.storage.done.marks import Mark
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.history import complete_record
+from marin_resources.storage.paths import join
 
 THREADS = 32
 DEEP = 8
@@ -47,7 +49,8 @@ def _inputs(record: Record | None, prefix: str) -> Iterator[str]:
         return
     then = str(record.get("prefix") or prefix).rstrip("/")
     for path in (str(each).rstrip("/") for each in record.get("dependencies") or ()):
-        yield prefix + path.removeprefix(then) if path.startswith(f"{then}/") else path
+        relative = relative_to(path, [then, prefix])
+        yield path if relative is None else join(prefix, relative)
 
 
 def _read(paths: list[str], complete: CompleteOutputs, marked: Mapping[str, Mark]) -> dict[str, Record | None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -144,11 +144,6 @@ def remove_collected(prefix: str, note: Collected) -> None:
 
 def note_path(prefix: str, relative: str) -> str:
     return join(prefix, FOLDER, relative + SUFFIX)
-
-
-def relative_path(path: str, prefixes: Iterable[str]) -> str | None:
-    """The path below the first of the prefixes that it is inside; None if it is in none."""
-    return next((path[len(each) + 1 :] for each in prefixes if path.startswith(f"{each}/")), None)
 
 
 def _text(note: Collected) -> bytes:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from marin_resources.output import Status
+from marin_resources.places import relative_to
 from marin_resources.storage.control import control
 from marin_resources.storage.files import folders_in, names_in
 from marin_resources.storage.output.commit import recorded
@@ -50,7 +51,8 @@ def complete_record(prefix: str, path: str) -> dict[str, Any] | None:
             return record
     except ControlFileError as error:
         log.warning("%s", error)
-    past = past_records(prefix, path.removeprefix(f"{prefix}/")) if path.startswith(f"{prefix}/") else []
+    relative = relative_to(path, [prefix])
+    past = past_records(prefix, relative) if relative is not None else []
     return past[-1] if past else None
 
 

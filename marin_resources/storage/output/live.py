@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from marin_resources.output import Holder
+from marin_resources.places import is_within, relative_to
 from marin_resources.storage.control import control
-from marin_resources.storage.files import names_in, remove
+from marin_resources.storage.files import exists, names_in, remove
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.text import UNREADABLE
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import is_local, join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/live"
@@ -90,11 +91,30 @@ def _read(prefix: str, owner: str) -> LiveAttempt | None:
     if found is None:
         return None  # it has ended
     fields = FORMAT.parse(found.data, path)
-    holder = lease.holder_of(fields["path"])
-    if holder is None or not (holder.owner == owner or holder.owner.startswith(UNREADABLE)):
-        _forget(path)
-        return None
-    return LiveAttempt(path=fields["path"], attempt=fields["attempt"], reads=tuple(fields["reads"]), holder=holder)
+    for place, its_prefix in _places(fields["path"], prefix):
+        holder = lease.holder_of(place)
+        if holder is not None and (holder.owner == owner or holder.owner.startswith(UNREADABLE)):
+            reads = tuple(_moved(read, its_prefix, prefix) for read in fields["reads"])
+            return LiveAttempt(path=place, attempt=fields["attempt"], reads=reads, holder=holder)
+    _forget(path)
+    return None
+
+
+def _places(path: str, prefix: str) -> Iterator[tuple[str, str]]:
+    """Where the output may be, with the prefix as its writer has it: that may be mounted elsewhere on another machine.
+    """
+    if is_local(path) and not is_within(path, prefix):
+        parts = path.split("/")
+        for first in range(1, len(parts)):
+            place = join(prefix, *parts[first:])
+            if exists(place):
+                yield place, "/".join(parts[:first])
+    yield path, prefix
+
+
+def _moved(path: str, its_prefix: str, prefix: str) -> str:
+    relative = relative_to(path, [its_prefix]) if its_prefix != prefix else None
+    return path if relative is None else join(prefix, relative)
 
 
 def _forget(path: str) -> None:

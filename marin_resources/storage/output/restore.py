@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from marin_resources.output import Status
+from marin_resources.places import relative_to
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output import commit, record, status
-from marin_resources.storage.output.collected import read_collected, relative_path, remove_collected
+from marin_resources.storage.output.collected import read_collected, remove_collected
 from marin_resources.storage.output.commit import State
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import is_local
@@ -48,7 +49,7 @@ def bring_back(store: Store, path: str) -> bool:
     """Make the output at `path` complete again, if it was collected; return whether it is complete. Waits for another
     process that collects or restores it. Raises ControlFileError and UnavailableError.
     """
-    relative, watch, stale = relative_path(path, [store.prefix]), LeaseWatch(), None
+    relative, watch, stale = relative_to(path, [store.prefix]), LeaseWatch(), None
     while relative is not None and status.read_status(path) is None:
         note = read_collected(store.prefix, relative)
         if note is None or (note.purge is not None and not _is_committed(path)):

@@ -22,6 +22,7 @@ from typing import Any
 
 from marin_resources.output import Match, Observed, Output, Status
 from marin_resources.partition_key import key_of
+from marin_resources.places import is_same, is_within
 from marin_resources.settings import normalize_prefix
 from marin_resources.storage import fault_points
 from marin_resources.storage.control.conditions import require_conditions
@@ -61,7 +62,7 @@ class Store:
     def __init__(self, prefix: str, regions: Sequence[str] = ()) -> None:
         """`regions`: prefixes of other regions. What is complete there, and unknown here, is complete."""
         self.prefix = normalize_prefix(prefix)
-        self.regions = tuple(each for each in map(normalize_prefix, regions) if each != self.prefix)
+        self.regions = tuple(each for each in map(normalize_prefix, regions) if not is_same(each, self.prefix))
 
     def locate(self, output: Output, data_prefix: str | None = None) -> str:
         """The path of the output below this prefix, or below that of a region. An absolute override stays as it is."""
@@ -144,7 +145,7 @@ class Store:
         the path holds files that are not ours; and SettingError for a store that ignores conditions.
         """
         path, data_path = self.locate(output), self.locate(output, data_prefix)
-        require_conditions(self.prefix if path.startswith(f"{self.prefix}/") else path)
+        require_conditions(self.prefix if is_within(path, self.prefix) else path)
         held = lease.acquire(path, run_id, attempt=attempt, stale=stale_lease)
         try:
             fault_points.reach("lease taken")

@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from marin_resources.places import is_same, is_within, relative_to
 from marin_resources.settings import SettingError, default_prefix, normalize_prefix
 from marin_resources.storage.paths import StoreKind, is_local, kind_of, without_scheme
 
@@ -78,8 +79,9 @@ class Regions:
     def holding(self, path: str) -> tuple[Region, str] | None:
         """The region that contains a full path, and the path below its prefix; None if no region does."""
         for region in self.all:
-            if path == region.prefix or path.startswith(region.prefix + "/"):
-                return region, path[len(region.prefix) + 1 :]
+            relative = relative_to(path, [region.prefix])
+            if relative is not None or is_same(path, region.prefix):
+                return region, relative or ""
         return None
 
     def describe(self) -> str:
@@ -145,7 +147,7 @@ def _refuse_overlap(regions: list[Region]) -> None:
         for other in regions[i + 1 :]:
             if one.name == other.name:
                 raise SettingError(f"{PREFIXES} has the region {one.name!r} twice. Keep one of the two prefixes.")
-            if f"{one.prefix}/".startswith(f"{other.prefix}/") or f"{other.prefix}/".startswith(f"{one.prefix}/"):
+            if is_within(one.prefix, other.prefix) or is_within(other.prefix, one.prefix):
                 raise SettingError(
                     f"{PREFIXES} has {one.prefix!r} for {one.name!r} and {other.prefix!r} for {other.name!r}, one "
                     "inside the other. Give each region a prefix of its own."
@@ -155,7 +157,7 @@ def _refuse_overlap(regions: list[Region]) -> None:
 def _local_one(regions: list[Region], name: str, own_prefix: str) -> Region:
     names = ", ".join(f"{r.name}={r.prefix}" for r in regions)
     for region in regions:
-        if region.name == name or (not name and region.prefix == own_prefix):
+        if region.name == name or (not name and is_same(region.prefix, own_prefix)):
             return region
     if name:
         raise SettingError(f"{REGION} is {name!r}, and {PREFIXES} has {names}. Set it to one of these regions.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,6 +167,73 @@ def test_what_an_attempt_at_work_reads_is_kept_and_not_purged(disk_or_gcs_prefix
     assert done[read].kept.startswith("it is needed: read by raw/reader-abc123, which is computed by process")
     assert (done[other].kept, done[other].bytes > 10) == ("", True)
     store.publish(held, {}, {})
+
+
+SPELLINGS = ("{p}", "{link}", "{p}/../{name}", "/{p}", "{p}/", "file://{p}", "FILE://{link}", "~/{name}")
+"""Of a prefix on a disk."""
+
+
+@pytest.fixture(params=SPELLINGS)
+def spelled(request: pytest.FixtureRequest, disk_prefix: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Another spelling of `disk_prefix`."""
+    p = Path(disk_prefix)
+    p.mkdir(exist_ok=True)
+    link = p.parent / "link"
+    link.symlink_to(p)
+    monkeypatch.setenv("HOME", str(p.parent))
+    monkeypatch.chdir(p.parent)
+    return str(request.param).format(p=p, link=link, name=p.name)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_is_needed_under_one_spelling_of_the_prefix_is_kept_under_another(
+    disk_prefix: str, spelled: str, swapped: bool
+) -> None:
+    theirs, ours = (disk_prefix, spelled) if swapped else (spelled, disk_prefix)
+    store, other = Store(ours), Store(theirs)
+    source, read, config, needed, free = (make(store, f"raw/{each}") for each in ("a", "r", "c", "n", "free"))
+    make(store, "raw/new", adopted={"from": join(theirs, source), "why": "renamed"}, data_path=f"{theirs}/{source}")
+    pinned = make(other, "raw/p", reads=["raw/n"])
+    write_pin(store.prefix, Pin(output=pinned, why="kept", by="me", at="2026-01-01"))
+    reads = [f"{theirs}/{read}/data.bin"]
+    held = other.claim(output("raw/reader"), attempt=1, resumable=False, run_id=None, reads=reads)
+    ran(store, ["raw/x-abc123"], -1, config={"path": f"{theirs}/{config}/data.bin"})
+    assert kept(propose(store)) == {
+        source: "by adoptions",
+        "raw/new-abc123": "by adoptions",
+        read: "at work",
+        config: "by experiments",
+        pinned: "by pins",
+        needed: "by pins",
+    }
+    assert names(propose(store)) == [free]
+    held.lease.release()
+
+
+@pytest.mark.parametrize("text", ["outputs/raw/a-abc123/data.bin", "../x/raw/a-abc123", "./raw/a-abc123"])
+def test_a_relative_path_in_a_config_is_kept_from_whichever_folder_it_is_meant(disk_prefix: str, text: str) -> None:
+    store = Store(disk_prefix)
+    make(store, "raw/a")
+    ran(store, ["raw/x-abc123"], 1, config={"path": text})
+    assert look(store, NOTHING, Choice(keep_days=2), PriceList()).roots.kept.why("raw/a-abc123") is not None
+
+
+def test_data_behind_a_link_inside_the_prefix_are_kept_by_either_name(disk_prefix: str, tmp_path: Path) -> None:
+    store = Store(disk_prefix)
+    for name in ("raw/a", "raw/b", "raw/c"):
+        make(store, name)
+    elsewhere = tmp_path / "elsewhere-abc123"
+    shutil.move(join(store.prefix, "raw/a-abc123"), elsewhere)
+    Path(join(store.prefix, "raw/a-abc123")).symlink_to(elsewhere)
+    Path(join(store.prefix, "shortcut")).symlink_to(join(store.prefix, "raw/b-abc123"))
+    ran(store, ["raw/x-abc123"], 1, config={"one": f"{elsewhere}/data.bin"})
+    reads = [join(store.prefix, "shortcut/data.bin")]
+    held = store.claim(output("raw/reader"), attempt=1, resumable=False, run_id=None, reads=reads)
+    found = look(store, NOTHING, Choice(keep_days=2), PriceList()).roots.kept
+    assert found.why("raw/a-abc123") is not None
+    assert found.why("raw/b-abc123") is not None
+    assert found.why("raw/c-abc123") is None
+    held.lease.release()
 
 
 def test_an_experiment_that_ran_before_the_collection_does_not_keep_it_from_the_purge(disk_prefix: str) -> None:

@@ -145,6 +145,9 @@ def refusals() -> list[Any]:
         make(store, OLD)
         return "../prefix/raw" if is_local(store.prefix) else join(store.prefix, "raw")
 
+    def control_files(store: Store) -> str:
+        return join(make(store, OLD), ".marin/attempts")
+
     cases: list[tuple[str, Callable[[Store], str], str]] = [
         ("nothing", lambda store: " ", "path to adopt is ' '"),
         ("a typo", typo, "Nothing exists at"),
@@ -153,6 +156,7 @@ def refusals() -> list[Any]:
         ("its own path", lambda store: X.relative(), "is the path of 'raw/x' itself"),
         ("a folder inside", lambda store: join(X.relative(), "a"), "is inside"),
         ("a folder around", above, "has .* inside, the path of 'raw/x' itself"),
+        ("control files", control_files, "is in a folder '.marin', which holds control files"),
         ("a mirror", lambda store: "mirror://raw/old", "a view of several regions"),
         ("an unknown store", lambda store: "ftp://there/raw", "on an unknown store"),
         ("a folder of outputs", of_several, "inside"),
@@ -185,6 +189,27 @@ def test_a_typo_is_answered_with_the_folder_that_may_be_meant(disk: Store, tmp_p
             find_source("mine", disk, X, checksums=False)
     finally:
         os.chdir(before)
+
+
+def test_data_below_another_spelling_of_the_prefix_are_adopted_at_its_own(disk: Store, tmp_path: Path) -> None:
+    mine, link = by_hand(disk), tmp_path / "link"
+    link.symlink_to(disk.prefix)
+    assert adopt_it(disk, f"{link}/mine").path == mine
+    assert adopt_it(Store(str(link)), f"{link}/../link//mine/").path == f"{link}/mine"  # it is adopted already
+    assert adopted(disk) == adopted(Store(str(link)))
+    part = join(disk.locate(X), "part")
+    write(part, "data.txt", "own")
+    with pytest.raises(AdoptionError, match="is inside"):
+        find_source(f"{link}/{X.relative()}/part", disk, X, checksums=False)
+
+
+def test_a_link_into_an_output_that_is_not_complete_is_refused(disk: Store, tmp_path: Path) -> None:
+    held = claim(disk, what=OLD)
+    write(held.path, "part/data.txt", "half")
+    (tmp_path / "link").symlink_to(join(held.path, "part"))
+    with pytest.raises(AdoptionError, match="is inside the output .*, which is not complete"):
+        find_source(str(tmp_path / "link"), disk, X, checksums=False)
+    held.lease.release()
 
 
 def test_a_folder_of_this_machine_is_no_data_for_a_bucket(gcs_prefix: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 import pytest
 import toy_steps
@@ -13,6 +14,8 @@ from one_output import X, claim, make, output
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.output import Output
 from marin_resources.ray_tpu.worker import run_task
+from marin_resources.storage.collect.again import withdraw_for_again
+from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.files import exists, names_in
@@ -114,6 +117,50 @@ def test_a_task_reads_its_inputs_and_the_paths_in_its_config_but_not_its_own() -
         "mirror://raw/far-abcdef",
     )
     assert Task.from_dict(task.to_dict()) == task
+
+
+def test_a_task_reads_what_its_config_names_by_another_spelling_of_the_prefix(
+    disk_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, link = Store(disk_prefix), tmp_path / "link"
+    link.symlink_to(disk_prefix)
+    monkeypatch.chdir(tmp_path)
+    task = task_of(store, f"{store.prefix}/raw/x-abc123")
+    named = [f"{link}/raw/y-abc123/f", "link/raw/z-abc123", f"{link}/{READER.relative()}/own", "link", "and/or"]
+    task = dataclasses.replace(task, config={**task.config, "note": named})
+    assert paths_read(task) == tuple(
+        sorted([f"{link}/raw/y-abc123/f", f"{link}/raw/z-abc123", f"{store.prefix}/raw/x-abc123"])
+    )
+
+
+def test_an_attempt_counts_though_its_machine_has_the_prefix_at_another_place(disk_prefix: str, tmp_path: Path) -> None:
+    link, gone = tmp_path / "here" / "outputs", tmp_path / "there" / "outputs"
+    for folder in (Path(disk_prefix), gone.parent):
+        folder.mkdir()
+    gone.symlink_to(disk_prefix)
+    theirs = Store(str(gone))
+    held = theirs.claim(READER, attempt=1, resumable=False, run_id=None, reads=[f"{gone}/raw/x-abc123", "/other/x"])
+    gone.unlink()
+    link.parent.mkdir()
+    link.symlink_to(disk_prefix)
+    [live] = live_attempts(str(link))
+    assert live.path == str(link / READER.relative())
+    assert live.reads == (str(link / "raw/x-abc123"), "/other/x")
+    gone.symlink_to(disk_prefix)
+    held.lease.release()
+
+
+def test_what_an_attempt_reads_through_a_link_is_not_withdrawn(disk_prefix: str, tmp_path: Path) -> None:
+    store, link = Store(disk_prefix), tmp_path / "link"
+    path = make(store)
+    link.symlink_to(disk_prefix)
+    held = Store(str(link)).claim(
+        READER, attempt=1, resumable=False, run_id=None, reads=[path.replace(store.prefix, str(link))]
+    )
+    with pytest.raises(KeptError, match="reads it"):
+        withdraw_for_again(store, X, by="me", why="to see")
+    assert store.look([X])[X].done
+    held.lease.release()
 
 
 def test_what_is_being_computed_holds_its_lease(disk_prefix: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from marin_resources.settings import SettingError
@@ -30,6 +32,17 @@ def test_the_environment_declares_folders_too(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("MARIN_PREFIX", "/data/b")
     regions = declared_regions()
     assert (regions.local, *regions.others) == (Region(name="b", prefix="/data/b"), Region(name="a", prefix="/data/a"))
+
+
+def test_a_region_is_found_by_each_spelling_of_its_prefix(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "la").symlink_to(tmp_path / "a")
+    declared = f"a={tmp_path}/a,b={tmp_path}/b"
+    regions = read_declaration(declared, "", "", own_prefix=f"{tmp_path}/la")
+    assert regions.local.name == "a"
+    assert regions.holding(f"{tmp_path}/la/raw//x") == (regions.local, "raw/x")
+    with pytest.raises(SettingError, match="one inside the other"):
+        read_declaration(f"{declared},c={tmp_path}/la/c", "", "", own_prefix=f"{tmp_path}/b")
 
 
 def test_the_cheapest_region_is_searched_first() -> None:
