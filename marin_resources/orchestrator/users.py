@@ -1,28 +1,56 @@
 """Who launched what: the tag `marin/user` of runs and backfills that were launched in the UI.
 
-Dagster's webserver has no login. The proxy before it has one, and says in the header X-Marin-User who asks; it removes
-what a client has sent under that name. What a request's user launches gets the tag, whatever tags the request has.
-Without the header, as on a laptop, tags stay as they are. What a schedule, a sensor or the daemon launches has no user;
-the runs of a backfill have that of the backfill, and a retry has that of the run.
+Dagster's webserver has no login. The proxy before it has one, and names the requester in the header X-Marin-User; it
+removes what a client has sent under that name. What a request's user launches gets the tag, whatever tags the request
+has. What a schedule, a sensor or the daemon launches has no user; the runs of a backfill have that of the backfill, and
+a retry has that of the run.
+
+With `requires_user`, as behind the proxy, a request without the header changes nothing: `marin-webserver` gives it the
+permissions of a reader, and the queue refuses its runs. Otherwise, as on a laptop, it may all, and tags stay as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from dagster import DagsterRun
+from dagster import BoolSource, DagsterInvariantViolationError, DagsterRun, Field
+from dagster._config.config_schema import UserConfigSchema
+from dagster._core.instance import DagsterInstance
 from dagster._core.run_coordinator import QueuedRunCoordinator, SubmitRunContext
 from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
+from dagster._serdes import ConfigurableClassData
 
 HEADER, TAG = "X-Marin-User", "marin/user"
+SETTING = "requires_user"
 
 
 class UserRunCoordinator(QueuedRunCoordinator):
     """Dagster's queue of runs. A run gets the user of the request that launched it."""
 
+    requires_user = False
+    """Whether a request without a user changes nothing."""
+
+    @classmethod
+    def config_type(cls) -> UserConfigSchema:
+        return {**super().config_type(), SETTING: Field(BoolSource, default_value=False)}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]) -> UserRunCoordinator:
+        of_dagster = {name: value for name, value in config_value.items() if name != SETTING}
+        coordinator = super().from_config_value(inst_data, of_dagster)
+        coordinator.requires_user = config_value[SETTING]
+        return coordinator
+
     def submit_run(self, context: SubmitRunContext) -> DagsterRun:
-        user = context.get_request_header(HEADER)
-        if user:
+        source = getattr(context.workspace, "source", None)
+        user = _user(source)
+        if self.requires_user and source is not None and user is None:
+            raise DagsterInvariantViolationError(
+                f"The request that launches this run has no header {HEADER!r}, which the proxy with the login sets. "
+                f"Launch it through the proxy; or, if no login is in front, remove `{SETTING}` from dagster.yaml."
+            )
+        if user is not None:
             self._instance.add_run_tags(context.dagster_run.run_id, {TAG: user})
         return super().submit_run(context)
 
@@ -31,19 +59,29 @@ class UserRequestContext(WorkspaceRequestContext):
     """The webserver's view of one request. A backfill gets the request's user."""
 
     def get_viewer_tags(self) -> dict[str, str]:
-        user = getattr(self.source, "headers", {}).get(HEADER)
-        return {TAG: user} if user else {}
+        user = _user(self.source)
+        return {} if user is None else {TAG: user}
 
 
 class UserProcessContext(WorkspaceProcessContext):
     """The webserver's workspace."""
 
     def create_request_context(self, source: Any = None) -> UserRequestContext:
+        of_nobody = source is not None and _user(source) is None
         return UserRequestContext(
             instance=self.instance,
             current_workspace=self.get_current_workspace(),
             process_context=self,
             version=self.version,
             source=source,
-            read_only=self._read_only,
+            read_only=self._read_only or (of_nobody and _requires_user(self.instance)),
         )
+
+
+def _user(source: Any) -> str | None:
+    """Who the proxy says sent the request; None without a proxy, a name, or a request."""
+    return getattr(source, "headers", {}).get(HEADER) or None
+
+
+def _requires_user(instance: DagsterInstance) -> bool:
+    return getattr(instance.run_coordinator, SETTING, False)

@@ -13,14 +13,15 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import quote
 
 import dagster as dg
 import psutil
 import pytest
-from person import PARTITIONS, TERMINATE, Person, said
+from dagster_dev import LAUNCH
+from person import PARTITIONS, TERMINATE, Person, launch_of, said
 from rehearsal import Rehearsal, rehearsal
 from running import wait_until
 
@@ -152,6 +153,59 @@ def test_operators_launch_and_their_name_is_on_the_run(deployment: Rehearsal, ad
         assert {run.tags["marin/user"] for run in runs} == {"ada@lab.example"}
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["close, X-Marin-User"],
+        ["x-marin-user"],
+        ["X-Marin-User, keep-alive"],
+        ["close", "X-MARIN-USER"],
+        ["\tclose\t,\tX-Marin-User\t"],
+        ["close,,X-Marin-User,"],
+        ["close X-Marin-User"],
+        ["close; X-Marin-User"],
+        ["closeX-Marin-User"],
+        ["X-Marin-User;close"],
+        ['"X-Marin-User"'],
+        ["close, Content-Type"],
+        ["close, Cookie"],
+        ["upgrade, X-Marin-User"],
+        ["close," * 900 + "X-Marin-User"],
+    ],
+    ids=lambda lines: " | ".join(lines)[:40].strip(),
+)
+@pytest.mark.parametrize("path", ["/graphql", "/health"])
+def test_no_word_in_connection_removes_the_name(
+    deployment: Rehearsal, ada: Person, lines: list[str], path: str
+) -> None:
+    launch = json.dumps({"query": LAUNCH, "variables": {"p": launch_of("hello_world", {"marin/user": "eve@lab"})}})
+    before = len(runs(deployment))
+    answer = raw(deployment.layout.port, "POST", path, launch, ada.cookies(), [("Connection", line) for line in lines])
+    assert answer[0] == 400, answer
+    assert len(runs(deployment)) == before
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["close"], ["keep-alive"], ["Keep-Alive, Upgrade"], ["TE, close"], [""], [",close ,"], ["close", "close"]],
+    ids=" | ".join,
+)
+def test_what_browsers_and_programs_say_in_connection_is_taken(
+    deployment: Rehearsal, ada: Person, lines: list[str]
+) -> None:
+    asked, headers = json.dumps({"query": WHO}), [("Connection", line) for line in lines]
+    assert raw(deployment.layout.port, "POST", "/graphql", asked, ada.cookies(), headers)[0] == 200
+
+
+def test_past_the_proxy_a_request_without_a_name_only_reads(deployment: Rehearsal) -> None:
+    bare, before = deployment.beside_the_proxy(), len(runs(deployment))
+    assert bare.ask(WHO)["version"]
+    assert bare.launch("hello_world", tags={"marin/user": "eve@lab"})["__typename"] == "UnauthorizedError"
+    assert bare.backfill("hello_world/data")["__typename"] == "UnauthorizedError"
+    assert bare.ask(WIPE, path=["hello_world", "data"])["wipeAssets"]["__typename"] == "UnauthorizedError"
+    assert len(runs(deployment)) == before
+
+
 def test_no_mutation_comes_by_an_address(deployment: Rehearsal, ada: Person) -> None:
     address = f"/graphql?query={quote(SEEN)}"
     obeyed = deployment.beside_the_proxy().get(address)
@@ -225,11 +279,21 @@ def test_secrets_are_their_owners_alone(deployment: Rehearsal) -> None:
         assert not [secret for secret in known if secret in shown], shown
 
 
-def raw(port: int, method: str, path: str, body: str, cookies: str = "") -> tuple[int, str]:
-    """A request whose path nobody tidies."""
+def runs(deployment: Rehearsal) -> list[dg.DagsterRun]:
+    with deployment.instance() as instance:
+        return list(instance.get_runs())
+
+
+def raw(
+    port: int, method: str, path: str, body: str, cookies: str = "", headers: Sequence[tuple[str, str]] = ()
+) -> tuple[int, str]:
+    """A request whose path and headers nobody tidies."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    connection.request(method, path, body, {**headers, "Cookie": cookies} if cookies else headers)
+    connection.putrequest(method, path)
+    always = [("Content-Type", "application/json"), ("Accept", "application/json"), ("Content-Length", str(len(body)))]
+    for name, value in [*always, *([("Cookie", cookies)] if cookies else []), *headers]:
+        connection.putheader(name, value)
+    connection.endheaders(body.encode())
     with connection.getresponse() as answer:
         found = answer.status, answer.read().decode(errors="replace")
     connection.close()

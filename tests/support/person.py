@@ -57,10 +57,7 @@ class Person:
         location: str = "marin",
     ) -> dict[str, Any]:
         """Ask for a run of a job, as the UI does; GraphQL's answer."""
-        selector = {"repositoryName": "__repository__", "repositoryLocationName": location, "jobName": job}
-        given = [{"key": key, "value": value} for key, value in (tags or {}).items()]
-        params = {"selector": selector, "mode": "default", "runConfigData": {}, "executionMetadata": {"tags": given}}
-        return self.ask(LAUNCH, headers=headers, p=params)["launchRun"]
+        return self.ask(LAUNCH, headers=headers, p=launch_of(job, tags or {}, location))["launchRun"]
 
     def backfill(self, *assets: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         selection = [{"path": asset.split("/")} for asset in assets]
@@ -77,6 +74,13 @@ class Person:
 
     def cookies(self) -> str:
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in self._session.cookies)
+
+
+def launch_of(job: str, tags: Mapping[str, str], location: str = "marin") -> dict[str, Any]:
+    """The parameters of LAUNCH."""
+    selector = {"repositoryName": "__repository__", "repositoryLocationName": location, "jobName": job}
+    given = [{"key": key, "value": value} for key, value in tags.items()]
+    return {"selector": selector, "mode": "default", "runConfigData": {}, "executionMetadata": {"tags": given}}
 
 
 def said(answer: requests.Response) -> str:
