@@ -1,6 +1,7 @@
 """Request a backfill: Dagster's daemon materializes partitions of one step of the code location, in runs of its own.
 
-It takes one step, and without an option all of its partitions that are not complete. `--dry-run` prints which, and requests nothing.
+It takes one step, and without an option all of its partitions that are not complete. `--dry-run` prints which, and
+requests nothing.
 
 Exit code 0: the backfill is requested, or nothing is to be made. 2: wrong arguments.
 """

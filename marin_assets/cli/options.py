@@ -9,7 +9,6 @@ from typing import NoReturn
 
 from marin_resources.settings import default_prefix, normalize_prefix
 
-
 SELECTIONS = {
     "run": "an experiment, a script, names of steps, --experiment NAME, or '*' for all steps",
     "materialize": "names of steps, --experiment NAME, or '*' for all steps",

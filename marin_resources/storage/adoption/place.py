@@ -13,7 +13,6 @@ from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import StoreKind, absolute, is_local, join, kind_of
 
-
 OWN_FOLDER = ".marin"
 """Below the prefix, and in each output."""
 

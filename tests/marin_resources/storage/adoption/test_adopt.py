@@ -207,7 +207,7 @@ def test_a_link_into_an_output_that_is_not_complete_is_refused(disk: Store, tmp_
     held = claim(disk, what=OLD)
     write(held.path, "part/data.txt", "half")
     (tmp_path / "link").symlink_to(join(held.path, "part"))
-    with pytest.raises(AdoptionError, match="is inside the output .*, which is not complete"):
+    with pytest.raises(AdoptionError, match=r"is inside the output .*, which is not complete"):
         find_source(str(tmp_path / "link"), disk, X, checksums=False)
     held.lease.release()
 
