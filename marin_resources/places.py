@@ -1,6 +1,7 @@
 """Places: two paths that are spelled differently may be one folder, or one object.
 
-On a disk the place is the path without links, "..", doubled slashes and "file://"; in a bucket its store and its key. A path as text says where to read; whether two paths are the same, or one is inside another, is asked here.
+On a disk the place is the path without links, "..", doubled slashes and "file://"; in a bucket its store and its key. A
+path as text says where to read; whether two paths are the same, or one is inside another, is asked here.
 """
 
 from __future__ import annotations

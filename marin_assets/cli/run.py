@@ -3,8 +3,8 @@
     marin run [EXPERIMENT | SCRIPT.py] [SELECTION …]
 
 Words and options select steps as in `marin plan`; all steps are selected by '*' alone. What is complete is reused and
-takes part in no run. The rest is one Dagster run in this process, or one for each set of partitions. `--launch` hands it
-to the queue of the deployment. `--plan FILE` runs a saved plan, and refuses if the world has changed since.
+takes part in no run. The rest is one Dagster run in this process, or one for each set of partitions. `--launch` hands
+it to the queue of the deployment. `--plan FILE` runs a saved plan, and refuses if the world has changed since.
 
 Exit code 0: all selected outputs are complete, or handed over. 1: a step or a check failed, or is blocked. 2: wrong
 arguments. 130: Ctrl-C.

@@ -6,13 +6,14 @@ has. What a schedule, a sensor or the daemon launches has no user; the runs of a
 a retry has that of the run.
 
 With `requires_user`, as behind the proxy, a request without the header changes nothing: `marin-webserver` gives it the
-permissions of a reader, and the queue refuses its runs. Otherwise, as on a laptop, it may all, and tags stay as they are.
+permissions of a reader, and the queue refuses its runs. Otherwise, as on a laptop, it may all, and tags stay as they
+are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from dagster import BoolSource, DagsterInvariantViolationError, DagsterRun, Field
 from dagster._config.config_schema import UserConfigSchema
@@ -33,7 +34,8 @@ class UserRunCoordinator(QueuedRunCoordinator):
 
     @classmethod
     def config_type(cls) -> UserConfigSchema:
-        return {**super().config_type(), SETTING: Field(BoolSource, default_value=False)}
+        of_dagster = cast(Mapping[str, Any], super().config_type())
+        return {**of_dagster, SETTING: Field(BoolSource, default_value=False)}
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]) -> UserRunCoordinator:

@@ -101,7 +101,7 @@ def _read(prefix: str, owner: str) -> LiveAttempt | None:
 
 
 def _places(path: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """Where the output may be, with the prefix as its writer has it: that may be mounted elsewhere on another machine."""
+    """Where the output may be, with the prefix as its writer has it: another machine may mount it elsewhere."""
     if is_local(path) and not is_within(path, prefix):
         parts = path.split("/")
         for first in range(1, len(parts)):
