@@ -21,6 +21,7 @@ from marin_assets.inference.jax_model import (
     replicate,
     require_known,
 )
+from marin_assets.inference.tokenizer import ModelTokenizer
 
 FEW_ROWS = (1, 8)
 """Padded numbers of rows, when there are that few."""
@@ -67,7 +68,7 @@ class _Row:
 class Decoder:
     """A batch of texts under way: `admit` one while there is room, and take those that have ended from `step`."""
 
-    def __init__(self, model: Any, tokenizer: Any, *, rows: int = 32, max_length: int | None = None) -> None:
+    def __init__(self, model: Any, tokenizer: ModelTokenizer, *, rows: int = 32, max_length: int | None = None) -> None:
         """`max_length`: tokens of prompt and answer together; the model's own window if None."""
         import jax
 
@@ -177,7 +178,7 @@ class Decoder:
         return Completion(text=text, ids=ids, logprobs=logprobs, finish=finish, tokens=len(ids))
 
     def _text(self, ids: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+        return self.tokenizer.decode(ids, skip_special_tokens=True)
 
 
 def choose(logits: Any, temperature: float, random: Any) -> int:

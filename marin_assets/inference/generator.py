@@ -14,6 +14,7 @@ from marin_assets.inference.decoder import Completion, Decoder, Prompt
 from marin_assets.inference.engine import Engine
 from marin_assets.inference.jax_model import ModelError, load_model
 from marin_assets.inference.server import ModelServer
+from marin_assets.inference.tokenizer import ModelTokenizer
 
 ROWS = 32
 """Texts of a batch on JAX in this process."""
@@ -22,7 +23,7 @@ ROWS = 32
 class Generator(ABC):
     """Completes prompts. `max_length` is the window for a prompt and its answer, in tokens."""
 
-    tokenizer: Any
+    tokenizer: ModelTokenizer
     max_length: int
 
     @abstractmethod
@@ -37,7 +38,7 @@ class Generator(ABC):
 class JaxGenerator(Generator):
     """A Levanter model in this process."""
 
-    def __init__(self, model: Any, tokenizer: Any, *, rows: int = ROWS) -> None:
+    def __init__(self, model: Any, tokenizer: ModelTokenizer, *, rows: int = ROWS) -> None:
         self._decoder = Decoder(model, tokenizer, rows=rows)
         self.tokenizer, self.max_length = tokenizer, self._decoder.max_length
 
@@ -49,7 +50,7 @@ class JaxGenerator(Generator):
 class ServedGenerator(Generator):
     """A model behind a server."""
 
-    def __init__(self, server: ModelServer, tokenizer: Any, *, window: int) -> None:
+    def __init__(self, server: ModelServer, tokenizer: ModelTokenizer, *, window: int) -> None:
         self._server = server
         self.tokenizer, self.max_length = tokenizer, window
 
@@ -77,10 +78,8 @@ def open_generator(engine: Engine | None, folder: str) -> Iterator[Generator]:
     if engine is None:
         yield JaxGenerator(*load_model(folder))
         return
-    from levanter.tokenizers import load_tokenizer  # jax and Levanter take 3 s to import
-
     with ModelServer(engine, folder) as server:
-        yield ServedGenerator(server, load_tokenizer(folder), window=engine.max_length or window_of(folder))
+        yield ServedGenerator(server, ModelTokenizer(folder), window=engine.max_length or window_of(folder))
 
 
 def body_of(prompt: Prompt) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_resources.imports import collection_paused
 
 LEVANTER_NAMES = {"qwen2": "qwen"}
@@ -22,14 +23,13 @@ class ModelError(ValueError):
     """The model cannot be loaded, or cannot serve a request."""
 
 
-def load_model(folder: str) -> tuple[Any, Any]:
+def load_model(folder: str) -> tuple[Any, ModelTokenizer]:
     """Load the model and the tokenizer of a local Hugging Face export.
 
-    Raises ModelError for a missing file or an unknown architecture.
+    Raises ModelError for a missing file or an unknown architecture, TokenizerFileError for a damaged tokenizer.
     """
     with collection_paused():
         from levanter.models.lm_model import LmConfig  # jax and Levanter take 3 s to import
-        from levanter.tokenizers import load_tokenizer
         from levanter.utils.jax_utils import local_cpu_mesh
 
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
@@ -45,9 +45,9 @@ def load_model(folder: str) -> tuple[Any, Any]:
     if LEVANTER_NAMES.get(kind, kind) not in known:
         raise ModelError(f"{folder!r} has a model of type {kind!r}, expected one that Levanter has: {sorted(known)}.")
     config_class = known[LEVANTER_NAMES.get(kind, kind)]
-    tokenizer = load_tokenizer(folder)
+    tokenizer = ModelTokenizer(folder)
     # the folder, since some architectures have no such fields and ask the hub without it
-    converter = config_class().hf_checkpoint_converter(folder).replaced(tokenizer=tokenizer)
+    converter = config_class().hf_checkpoint_converter(folder).replaced(tokenizer=tokenizer.levanter)
     with local_cpu_mesh():
         model = converter.load_pretrained(config_class, ref=folder)
     return model, tokenizer

@@ -75,10 +75,7 @@ def answers_of(folder: Path, questions: list[str]) -> list[str]:
     from marin_assets.stages.evaluate.sample_text import sample_text
 
     model, tokenizer = load_model(str(folder))
-    prompts = [
-        tokenizer.apply_chat_template([{"role": "user", "content": q}], tokenize=False, add_generation_prompt=True)
-        for q in questions
-    ]
+    prompts = [tokenizer.render_chat([{"role": "user", "content": q}]) for q in questions]
     texts = (
         sample_text(model, tokenizer, prompt.removeprefix("<|bos|>"), max_tokens=4, temperature=0) for prompt in prompts
     )

@@ -92,7 +92,7 @@ class _Endpoint:
         )
 
     def with_bos(self, text: str) -> list[int]:
-        ids = list(self.worker.tokenizer.encode(text, add_special_tokens=False))
+        ids = self.worker.tokenizer.encode(text)
         bos = self.worker.tokenizer.bos_token_id
         return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
 
@@ -146,9 +146,9 @@ class _Chats(_Endpoint):
     async def post(self, request: web.Request) -> web.Response:
         body = await self.body(request)
         tokenizer = self.worker.tokenizer
-        if not getattr(tokenizer, "chat_template", None):
+        if not tokenizer.chat_template:
             raise ModelError("The model's tokenizer has no chat template. Ask for /v1/completions.")
-        ids = list(tokenizer.apply_chat_template(body.get("messages"), add_generation_prompt=True, tokenize=True))
+        ids = tokenizer.encode_chat(_messages(body.get("messages")))
         left = self.worker.max_length - len(ids)
         name = "max_completion_tokens" if body.get("max_completion_tokens") else "max_tokens"
         max_tokens = int(_number(body, name, max(left, 1)))
@@ -176,6 +176,13 @@ def _prompts(given: Any) -> list[str | list[int]]:
         if all(isinstance(one, str) or (isinstance(one, list) and one) for one in given):
             return given
     raise ModelError(f"prompt is {str(given)[:80]!r}, expected a text, a list of texts, or lists of tokens.")
+
+
+def _messages(given: Any) -> list[dict[str, Any]]:
+    """The messages of a conversation. Raises ModelError."""
+    if not isinstance(given, list) or not given or not all(isinstance(one, dict) for one in given):
+        raise ModelError(f"messages is {str(given)[:80]!r}, expected a list of objects with 'role' and 'content'.")
+    return given
 
 
 def _number(body: Mapping[str, Any], name: str, default: float) -> float:

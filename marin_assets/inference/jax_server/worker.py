@@ -15,6 +15,7 @@ from typing import Any
 from marin_assets.inference.decoder import Completion, Decoder, Prompt
 from marin_assets.inference.jax_model import replicate
 from marin_assets.inference.scorer import Scorer, TokenScores
+from marin_assets.inference.tokenizer import ModelTokenizer
 
 LOG_EVERY_S = 10.0
 
@@ -27,7 +28,7 @@ Scoring = tuple[tuple[int, ...], "Future[TokenScores]"]
 class Worker:
     """Computes completions and scores of one model. Its methods may be called from any thread."""
 
-    def __init__(self, model: Any, tokenizer: Any, *, rows: int = 32, max_length: int | None = None) -> None:
+    def __init__(self, model: Any, tokenizer: ModelTokenizer, *, rows: int = 32, max_length: int | None = None) -> None:
         import jax
 
         self.tokenizer = tokenizer

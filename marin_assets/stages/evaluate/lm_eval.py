@@ -19,6 +19,7 @@ from typing import Any
 from marin_assets.inference.engine import Engine, check_engine
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.inference.server import ModelServer
+from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.harness import run_tasks
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, check_tasks
@@ -88,11 +89,9 @@ def model_of(config: LmEvalConfig, folder: str) -> Iterator[Any]:
 @contextmanager
 def served(engine: Engine, folder: str, max_length: int | None) -> Iterator[Any]:
     """The model behind a server that ends with the block."""
-    from levanter.tokenizers import load_tokenizer  # jax and Levanter take 3 s to import
-
     from marin_assets.inference.generator import window_of
     from marin_assets.stages.evaluate.models.server_lm import ServerLM
 
     with ModelServer(engine, folder) as server:
         window = engine.max_length or window_of(folder)
-        yield ServerLM(server, load_tokenizer(folder), window=window, max_length=max_length)
+        yield ServerLM(server, ModelTokenizer(folder), window=window, max_length=max_length)

@@ -12,13 +12,20 @@ from typing import Any
 
 from marin_assets.inference.decoder import choose
 from marin_assets.inference.jax_model import ModelError, logits_at, mesh_for, padded_length
+from marin_assets.inference.tokenizer import ModelTokenizer
 
 INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
 """The end of a text whose last token is a part of a character."""
 
 
 def sample_text(
-    model: Any, tokenizer: Any, prompt: str, *, max_tokens: int = 100, temperature: float = 0.8, seed: int = 0
+    model: Any,
+    tokenizer: ModelTokenizer,
+    prompt: str,
+    *,
+    max_tokens: int = 100,
+    temperature: float = 0.8,
+    seed: int = 0,
 ) -> Iterator[str]:
     """Yield the pieces of a continuation of `prompt`, until the end of the text or `max_tokens`.
 
@@ -34,7 +41,7 @@ def sample_text(
             "of at least 0 and at least one token."
         )
     random, predict = np.random.default_rng(seed), _compiled()
-    ids = _with_bos(tokenizer, list(tokenizer.encode(prompt, add_special_tokens=False)))
+    ids = _with_bos(tokenizer, tokenizer.encode(prompt))
     window = padded_length(len(ids) + max_tokens, model.Pos.size)
     begin, shown = len(ids), ""
     for _ in range(max_tokens):
@@ -55,12 +62,11 @@ def sample_text(
         yield rest
 
 
-def _with_bos(tokenizer: Any, ids: list[int]) -> list[int]:
+def _with_bos(tokenizer: ModelTokenizer, ids: list[int]) -> list[int]:
     """BOS as in training documents; an empty prompt needs some token."""
-    bos = tokenizer.bos_token_id
-    if bos is None:
-        return ids or [tokenizer.eos_token_id]
-    return ids if ids[:1] == [bos] else [bos, *ids]
+    if tokenizer.bos_token_id is None and ids:
+        return ids
+    return [tokenizer.first_token_id, *ids]
 
 
 @cache

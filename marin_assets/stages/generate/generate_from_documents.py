@@ -181,7 +181,7 @@ class _Run:
         """The prompt with as much of the document's text as fits. Raises TemplateError if nothing of it does."""
         tokenizer = self.generator.tokenizer
         around = len(self._ids(self.template.render(document, "")))
-        text = list(tokenizer.encode(document.text, add_special_tokens=False))
+        text = tokenizer.encode(document.text)
         kept = room - around
         while kept > 0:
             shortened = tokenizer.decode(text[:kept], skip_special_tokens=True)
@@ -198,14 +198,14 @@ class _Run:
     def _ids(self, text: str) -> list[int]:
         tokenizer = self.generator.tokenizer
         if not self.config.chat:
-            ids = list(tokenizer.encode(text, add_special_tokens=False))
+            ids = tokenizer.encode(text)
             bos = tokenizer.bos_token_id
             return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
-        if not getattr(tokenizer, "chat_template", None):
+        if not tokenizer.chat_template:
             raise TemplateError("chat is set, and the model's tokenizer has no chat template. Set chat=False.")
         system = [{"role": "system", "content": self.config.system_prompt}] if self.config.system_prompt else []
         messages = [*system, {"role": "user", "content": text}]
-        return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True))
+        return tokenizer.encode_chat(messages)
 
     def _take(self, number: int, completion: Completion) -> None:
         shard, place, facts = self._sent.pop(number)

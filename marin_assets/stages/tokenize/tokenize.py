@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import Document, document_files, page_of, read_documents
 from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fraction, split_of
+from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.stages.tokenize.cache import LEDGER, Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import folder_state
@@ -237,12 +238,9 @@ def load_tokenizer(path: str) -> tuple[Tokenizer, int | None, int]:
 
     It encodes special tokens in a text as plain text.
     """
-    from tokenizers import Tokenizer
-
     if not exists(join(path, "tokenizer.json")):
         raise TokenizeError(f"No tokenizer.json exists at {path!r}. Pass the folder of a tokenizer.")
-    tokenizer = Tokenizer.from_str(read_bytes(join(path, "tokenizer.json")).decode())
-    tokenizer.encode_special_tokens = True
+    tokenizer = read_tokenizer(path)
     names = read_json(join(path, "tokenizer_config.json"))
     if "bos_token" not in names:  # a class of tokenizers may have a default of its own
         raise TokenizeError(

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import document_files, read_documents
 from marin_assets.documents.split import TRAIN, check_fraction, split_of
+from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.unchanged import require_unchanged
-from marin_resources.storage.files import read_bytes, write_bytes, write_json
+from marin_resources.storage.files import write_bytes, write_json
 from marin_resources.storage.paths import join
 
 KINDS = ("huggingface",)
@@ -78,8 +79,6 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
     (of the checked documents). Raises TokenizerError if the text is too short to fill the vocabulary,
     InputChangedError if the documents change meanwhile.
     """
-    from tokenizers import Tokenizer
-
     check_fraction(config.validation_fraction)
     if config.vocab_size < BYTES + 3:
         raise TokenizerError(
@@ -97,7 +96,7 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
         )
     log.info("trained %d tokens on %s in %.1f s", config.vocab_size, seen, time.monotonic() - started)
     _write_folder(tokenizer, config.output_path)
-    written = Tokenizer.from_str(read_bytes(join(config.output_path, "tokenizer.json")).decode())
+    written = read_tokenizer(config.output_path, special_tokens=True)
     checked = _check_roundtrip(written, shards, config.roundtrip_documents)
     require_unchanged(files.shards)
     return {"vocab_size": written.get_vocab_size(), **seen, **checked, **files.counts}

@@ -19,8 +19,10 @@ from marin_assets.inference.jax_model import (
     mesh_for,
     padded_length,
     replicate,
+    require_known,
 )
 from marin_assets.inference.shared_rows import SharedRow, share_rows
+from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.models.progress import LoggedProgress
 from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
@@ -32,7 +34,9 @@ class JaxLM(TokenLM):
     context in tokens, the model's own if None. Longer texts are truncated on the left.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, batch_size: int = 32, max_length: int | None = None) -> None:
+    def __init__(
+        self, model: Any, tokenizer: ModelTokenizer, *, batch_size: int = 32, max_length: int | None = None
+    ) -> None:
         super().__init__(tokenizer, max_length or model.Pos.size)
         import jax
 
@@ -50,6 +54,8 @@ class JaxLM(TokenLM):
     ) -> list[tuple[float, bool]]:
         import numpy as np
 
+        for ids in rows:
+            require_known(ids, self._model)
         answers: list[tuple[float, bool]] = [(0.0, True)] * len(rows)
         shared = share_rows(rows, counts, self._bucket)
         for batch, length, scored in self._batches(shared, "log-likelihoods"):

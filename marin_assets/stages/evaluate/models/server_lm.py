@@ -12,6 +12,7 @@ from typing import Any
 from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.generator import body_of
 from marin_assets.inference.server import ModelServer
+from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.models.progress import LoggedProgress
 from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
@@ -24,7 +25,9 @@ GREEDY_TOLERANCE = 1e-6
 class ServerLM(TokenLM):
     """Log-likelihoods and greedy generation of a served model. `window` is the server's, in tokens."""
 
-    def __init__(self, server: ModelServer, tokenizer: Any, *, window: int, max_length: int | None = None) -> None:
+    def __init__(
+        self, server: ModelServer, tokenizer: ModelTokenizer, *, window: int, max_length: int | None = None
+    ) -> None:
         super().__init__(tokenizer, min(max_length or window, window - ECHOED))
         self._server = server
 

@@ -17,6 +17,7 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
 from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.jax_model import ModelError
+from marin_assets.inference.tokenizer import ModelTokenizer
 
 DEFAULT_GENERATED_TOKENS = 256
 """lm-eval's default; at most half a window is generated."""
@@ -27,9 +28,12 @@ log = logging.getLogger(__name__)
 class TokenLM(TemplateLM):
     """Log-likelihoods and greedy generation by tokens. Texts beyond `max_length` are truncated on the left."""
 
-    def __init__(self, tokenizer: Any, max_length: int) -> None:
+    def __init__(self, tokenizer: ModelTokenizer, max_length: int) -> None:
         super().__init__()
         self._tokenizer, self._max_length = tokenizer, max_length
+        self._has_chats = False
+        self._marked: dict[str, str] = {}
+        """Conversation -> the same with marks, of those in which special tokens are written."""
 
     @abstractmethod
     def _score_rows(
@@ -45,14 +49,13 @@ class TokenLM(TemplateLM):
         """The greedy continuation of each prompt."""
 
     @property
-    def eot_token_id(self) -> int:
+    def eot_token_id(self) -> int | None:
         return self._tokenizer.eos_token_id
 
     @property
     def prefix_token_id(self) -> int:
         """The token before a text without context: BOS, as in training documents, or EOS if the model has no BOS."""
-        bos = self._tokenizer.bos_token_id
-        return self.eot_token_id if bos is None else bos
+        return self._tokenizer.first_token_id
 
     @property
     def tokenizer_name(self) -> str:
@@ -67,26 +70,45 @@ class TokenLM(TemplateLM):
         return min(DEFAULT_GENERATED_TOKENS, self._max_length // 2)
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
-        """Return token ids, with one BOS in front unless `add_special_tokens` is False or the model has no BOS."""
-        ids = list(self._tokenizer.encode(string, add_special_tokens=False))
+        """Return token ids, with one BOS in front unless `add_special_tokens` is False or the model has no BOS.
+
+        A text is read as in training: a special token that is written in it is text. Where the evaluation has a chat
+        template, the text is a conversation, whose special tokens are those of the template.
+        """
+        encode = self._tokenizer.encode_rendered if self._has_chats else self._tokenizer.encode
+        ids = encode(self._with_marks(string))
         bos = self._tokenizer.bos_token_id
         return ids if add_special_tokens is False or bos is None or ids[:1] == [bos] else [bos, *ids]
 
     def tok_decode(self, tokens: Sequence[int]) -> str:
-        return self._tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return self._tokenizer.decode(tokens, skip_special_tokens=True)
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
         """The text of a conversation, by the tokenizer's template. Raises ModelError for a tokenizer without one."""
         if not self.chat_template():
             raise ModelError("The model's tokenizer has no chat template. Evaluate it without apply_chat_template.")
-        ids = self._tokenizer.apply_chat_template(
-            chat_history, add_generation_prompt=add_generation_prompt, tokenize=True
-        )
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+        marked = self._tokenizer.render_chat(chat_history, add_generation_prompt=add_generation_prompt)
+        text = self._tokenizer.unmark(marked)
+        self._has_chats = True
+        if text != marked:
+            self._marked[text.rstrip()] = marked.rstrip()  # lm-eval moves spaces at its end to the answer
+        return text
+
+    def _with_marks(self, string: str) -> str:
+        """A text that begins with a conversation in which special tokens are written, with marks on these."""
+        for length in sorted({len(text) for text in self._marked}, reverse=True):
+            if (marked := self._marked.get(string[:length])) is not None:
+                return marked + string[length:]
+        return string
+
+    def _encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
+        after: str = self._tokenizer.mark(continuation) if self._has_chats else continuation
+        found: tuple[list[int], list[int]] = super()._encode_pair(context, after)
+        return found
 
     def chat_template(self, chat_template: bool | str = False) -> str:
         """The tokenizer's template, which lm-eval records; empty if it has none."""
-        return str(getattr(self._tokenizer, "chat_template", None) or "")
+        return self._tokenizer.chat_template or ""
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         return super().loglikelihood(requests, disable_tqdm=True)  # the engines log their progress
@@ -112,7 +134,7 @@ class TokenLM(TemplateLM):
         windows: list[tuple[Any, list[int], list[int]]] = []
         owners: list[int] = []
         for owner, request in enumerate(requests):
-            ids = self.tok_encode(request.args[0], add_special_tokens=False)
+            ids = self._tokenizer.encode(request.args[0])
             for window in get_rolling_token_windows(ids, self.prefix_token_id, self._max_length, context_len=1):
                 windows.append((None, *make_disjoint_window(window)))
                 owners.append(owner)

@@ -96,16 +96,11 @@ def measure_perplexity(config: MeasurePerplexityConfig) -> dict[str, Any]:
 
 def load_scorer(config: MeasurePerplexityConfig) -> Any:
     """Return the TokenScorer of the model."""
-    from tokenizers import Tokenizer
-
     from marin_assets.stages.evaluate.perplexity.token_losses import TokenScorer
 
     with tempfile.TemporaryDirectory(prefix="perplexity-") as folder:
         model, tokenizer = load_model(copy_to_local(config.model_path, folder))
-        with_offsets = Tokenizer.from_file(f"{folder}/tokenizer.json")
-    bos = tokenizer.bos_token_id
-    first = tokenizer.eos_token_id if bos is None else bos
-    return TokenScorer(model, with_offsets, first=first, batch_size=config.batch_size, max_length=config.max_length)
+    return TokenScorer(model, tokenizer, batch_size=config.batch_size, max_length=config.max_length)
 
 
 def score_file(

@@ -19,7 +19,9 @@ from marin_assets.inference.jax_model import (
     logits_of,
     mesh_for,
     replicate,
+    require_known,
 )
+from marin_assets.inference.tokenizer import ModelTokenizer
 
 SHORTEST = 32
 BUFFERED_WINDOWS = 2048
@@ -63,9 +65,9 @@ class TokenScorer:
     """Computes losses with a Levanter model, on all local devices."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, first: int, batch_size: int, max_length: int | None = None
+        self, model: Any, tokenizer: ModelTokenizer, *, batch_size: int, max_length: int | None = None
     ) -> None:
-        """`tokenizer` is one of the library tokenizers; `first` the id before a text: BOS. Raises ModelError."""
+        """Raises ModelError."""
         import haliax as hax
         import jax
 
@@ -77,7 +79,7 @@ class TokenScorer:
         self._window = model.Pos.size if max_length is None else max_length
         if not 1 <= self._window <= model.Pos.size:
             raise ModelError(f"max_length is {max_length}, expected 1 to the model's window of {model.Pos.size}.")
-        self._first = first
+        self._first = tokenizer.first_token_id
         positions = min(self._window, max(1, LOGITS_BYTES // (4 * self._rows * model.Vocab.size)))
         self._score = hax.named_jit(lambda *arrays: _losses(*arrays, positions=positions))
 
@@ -86,7 +88,8 @@ class TokenScorer:
         held: list[Any] = []
         windows: list[Window] = []
         for text in texts:
-            encoding = self._tokenizer.encode(text, add_special_tokens=False)
+            encoding = self._tokenizer.encode_with_offsets(text)
+            require_known(encoding.ids, self._model)
             windows += [Window(len(held), *span) for span in spans_of(len(encoding.ids), self._window)]
             held.append(encoding)
             if len(windows) >= BUFFERED_WINDOWS:

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from lm_eval.api.instance import Instance
+from tokenizer_settings import change_json, with_settings, with_token
 
 from marin_assets.inference.jax_model import ModelError, load_model
+from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.models.jax_lm import JaxLM
 
 WINDOW = 64
@@ -185,8 +188,47 @@ def test_unsupported_generation_is_an_error(lm: JaxLM) -> None:
         lm.generate_until([ask("generate_until", "a", {"max_gen_toks": 64})])
 
 
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{{ eos_token }}\n{% endfor %}"
+    "{% if add_generation_prompt %}Answer:\n{% endif %}"
+)
+
+
+def test_a_special_token_written_in_a_text_is_text_as_in_training(lm: JaxLM, reference: NumpyLlama) -> None:
+    plain = reference.tokenizer
+    plain.encode_special_tokens = True
+    written = "One <|eos|> and <|bos|> two."
+    ids = plain.encode(written, add_special_tokens=False).ids
+    assert 1 not in ids
+    assert lm.tok_encode(written) == [0, *ids]
+    [total] = lm.loglikelihood_rolling([ask("loglikelihood_rolling", written)])
+    assert total == pytest.approx(reference.score([0, *ids], len(ids))[0], abs=2e-4)
+    [(choice, _)] = lm.loglikelihood([ask("loglikelihood", "One", " <|eos|>")])
+    both = plain.encode("One <|eos|>", add_special_tokens=False).ids
+    count = len(both) - len(plain.encode("One", add_special_tokens=False).ids)
+    assert choice == pytest.approx(reference.score([0, *both], count)[0], abs=2e-4)
+    plain.encode_special_tokens = False
+
+
+def test_of_a_conversation_the_templates_special_tokens_alone_are_tokens(model_path: str, tmp_path: Path) -> None:
+    shutil.copytree(model_path, tmp_path / "chat")
+    change_json(tmp_path / "chat/tokenizer_config.json", lambda found: found.update(chat_template=TEMPLATE))
+    lm = JaxLM(*load_model(str(tmp_path / "chat")), batch_size=1)
+    plain = ModelTokenizer(model_path).encode
+    questions = ["What ends a text?", "Does <|eos|> end <|bos|>?", "What ends a text?"]
+    contexts = [lm.apply_chat_template([{"role": "user", "content": each}]) for each in questions]
+    assert contexts[1] == f"<|bos|>{questions[1]}<|eos|>\nAnswer:\n"
+    for question, context in zip(questions, contexts, strict=True):
+        before, after = lm._encode_pair(context, "<|eos|> does")
+        assert before == [0, *plain(question), 1, *plain("\nAnswer:")]
+        assert after == plain("\nAnswer:\n<|eos|> does")[len(plain("\nAnswer:")) :]
+        assert lm.tok_encode(context) == [0, *plain(question), 1, *plain("\nAnswer:\n")]
+    expected = JaxLM(*load_model(model_path), batch_size=1)
+    text = [ask("loglikelihood_rolling", "A text with <|eos|> in it.")]
+    assert lm.loglikelihood_rolling(text) == expected.loglikelihood_rolling(text), "a whole text is no conversation"
+
+
 def test_a_text_has_one_bos_in_front(lm: JaxLM) -> None:
-    assert lm.tok_encode("<|bos|>a") == lm.tok_encode("a")
     assert lm.tok_encode("a") == [0, *lm.tok_encode("a", add_special_tokens=False)]
 
 
@@ -198,3 +240,16 @@ def test_a_folder_that_is_not_an_export_is_an_error(tmp_path: Path, model_path: 
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(ModelError, match=r"has a model of type 'bert', expected one that Levanter has: .*'llama'"):
         load_model(str(tmp_path))
+
+
+def test_a_token_that_the_model_has_no_row_for_is_an_error(model_path: str, tmp_path: Path) -> None:
+    lm = JaxLM(*load_model(with_token(model_path, tmp_path / "more", "MORE", 5000)), batch_size=1)
+    assert lm.loglikelihood([ask("loglikelihood", "a", " b")])
+    with pytest.raises(ModelError, match="A token is 5000, expected one of the model's, from 0 to 511"):
+        lm.loglikelihood([ask("loglikelihood", "a MORE", " b")])
+
+
+def test_an_exports_own_truncation_is_off(model_path: str, lm: JaxLM, tmp_path: Path) -> None:
+    cut = JaxLM(*load_model(with_settings(model_path, tmp_path / "cut")), batch_size=4)
+    text = [ask("loglikelihood_rolling", "An expression is evaluated from left to right. " * 12)]
+    assert cut.loglikelihood_rolling(text) == lm.loglikelihood_rolling(text)

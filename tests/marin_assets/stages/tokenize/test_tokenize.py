@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizer_settings import with_settings
 
 from marin_assets.documents import Document, read_documents, write_documents
 from marin_assets.documents.split import TRAIN, split_of
@@ -119,6 +120,17 @@ def test_a_special_token_written_in_a_text_stays_text(tokenizer_path: Path, tmp_
     assert (tokens.count(0), tokens.count(1)) == (1, 1)
     assert result["token_mismatches"] == 0
     assert not (tmp_path / "out/validation").exists()
+
+
+def test_a_tokenizers_own_truncation_and_padding_change_no_token(
+    made: tuple[Path, dict[str, Any]], documents_path: Path, tokenizer_path: Path, tmp_path: Path
+) -> None:
+    changed = with_settings(tokenizer_path, tmp_path / "changed")
+    result = make(documents_path, Path(changed), tmp_path / "out")
+    assert result == made[1]
+    for split in ("train", "validation"):
+        for shard in ("00000", "00001", "00002"):
+            assert read_all(tmp_path / f"out/{split}/{shard}") == read_all(made[0] / split / shard)
 
 
 def with_special_tokens(tokenizer_path: Path, folder: Path, **names: Any) -> Path:

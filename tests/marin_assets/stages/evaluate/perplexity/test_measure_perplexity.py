@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizer_settings import with_settings, with_token
 
 from marin_assets.documents import Document, write_documents, write_rows
+from marin_assets.inference.jax_model import ModelError
 from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
 from marin_assets.stages.evaluate.perplexity.layouts import LAYOUTS, TextError, read_texts
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.perplexity.sums import Sums
 from marin_assets.stages.evaluate.perplexity.token_losses import spans_of
 from marin_assets.stages.evaluate.perplexity.token_table import read_tokens
+from marin_assets.stages.tokenize.cache import read_documents_of
+from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.step.values import unwrap_versioned_value, versioned
 from marin_resources.storage.files import read_bytes
 
@@ -62,6 +66,35 @@ def test_the_sums_are_those_of_lm_eval(model_path: str, corpus: list[Document], 
     size = sum(len(document.text.encode()) for document in chosen)
     assert result["bits_per_byte"] == pytest.approx(-sum(expected) / math.log(2) / size, rel=1e-5)
     assert result["sets"]["help"]["perplexity"] == pytest.approx(math.exp(-sum(expected) / result["tokens"]), rel=1e-5)
+
+
+@pytest.mark.long
+def test_texts_are_read_as_in_training(model_path: str, corpus: list[Document], tmp_path: Path) -> None:
+    """With a special token that is written in a text, and with a tokenizer that would cut and pad texts."""
+    texts = ["A text that ends <|eos|> in its middle", "<|bos|>", *(document.text for document in corpus[:3])]
+    write_documents(str(tmp_path / "t/a.jsonl.zst"), [Document(id=str(i), text=text) for i, text in enumerate(texts)])
+    cache = TokenizeConfig(
+        documents_path=f"{tmp_path}/t",
+        tokenizer_path=model_path,
+        output_path=f"{tmp_path}/cache",
+        validation_fraction=0,
+    )
+    tokenize(cache)
+    trained = [ids.tolist() for ids in read_documents_of(f"{tmp_path}/cache/train/00000", range(len(texts)))]
+    found = {}
+    for name, path in {"its own": model_path, "cut": with_settings(model_path, tmp_path / "cut")}.items():
+        found[name] = measured(path, tmp_path / name, sets={"t": f"{tmp_path}/t"})
+        rows = tokens_of(tmp_path / name, "t")
+        assert [[0, *row["token_ids"], 1] for row in rows] == trained
+        assert [row["ends"][-1] for row in rows] == list(map(len, texts))
+    assert found["its own"]["sets"] == found["cut"]["sets"]
+
+
+@pytest.mark.long
+def test_a_token_that_the_model_has_no_row_for_is_an_error(model_path: str, tmp_path: Path) -> None:
+    write_documents(str(tmp_path / "t/a.jsonl.zst"), [Document(id="0", text="one MORE")])
+    with pytest.raises(ModelError, match="A token is 5000, expected one of the model's, from 0 to 511"):
+        measured(with_token(model_path, tmp_path / "more", "MORE", 5000), tmp_path, sets={"t": f"{tmp_path}/t"})
 
 
 @pytest.mark.long

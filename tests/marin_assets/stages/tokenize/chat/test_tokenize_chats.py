@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sum_chats import chat_of, doubles, write_lines
+from tokenizer_settings import with_settings
 
 from marin_assets.documents.split import SPLITS
 from marin_assets.stages.tokenize.cache import read_documents_of, read_names
@@ -78,6 +79,14 @@ def test_the_mask_decodes_to_the_answers_and_their_ends(made: tuple[str, dict[st
             for m in chats[name]
         )
         assert tokenizer.decode(ids, skip_special_tokens=False) == f"<|bos|>{said}"
+
+
+def test_a_tokenizers_own_truncation_and_padding_change_no_row(
+    made: tuple[str, dict[str, Any]], rows_path: Path, tokenizer_path: str, tmp_path: Path
+) -> None:
+    result = make(rows_path, with_settings(tokenizer_path, tmp_path / "changed"), f"{tmp_path}/out")
+    assert result == made[1]
+    assert all(stored(f"{tmp_path}/out", split) == stored(made[0], split) for split in SPLITS)
 
 
 @pytest.mark.long
