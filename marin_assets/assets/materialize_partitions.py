@@ -24,12 +24,13 @@ from marin_assets.assets.materialize import (
     warn_if_empty,
 )
 from marin_assets.assets.metadata.materialization import materialization_metadata
-from marin_assets.assets.metadata.of_partitions import add_partition_metadata
-from marin_assets.assets.version_tags import version_tags
+from marin_assets.assets.metadata.of_partitions import add_partition_metadata, add_partition_tags
+from marin_assets.assets.version_tags import DRIFT, version_tags
 from marin_assets.plan.contamination import contamination_of
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
+from marin_resources.drift.drift import describe
 from marin_resources.orchestrator.partial_failure import marked_as_partial
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
@@ -47,6 +48,13 @@ class _Made:
 
     produced: Produced
     metadata: dict[str, Any]
+    drifts: bool
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Of its materialization."""
+        drifts = {DRIFT: "true"} if self.drifts else {}
+        return {"marin/reused": str(self.produced.reused).lower(), **drifts}
 
 
 async def materialize_partitions(
@@ -59,7 +67,7 @@ async def materialize_partitions(
     nodes = _nodes(context, node)
     left = await _take_complete(node, nodes, graph, store, ray_tpu.run_state, made)
     if made:
-        drifted = sum("drift" in one.metadata for one in made.values())
+        drifted = sum(one.drifts for one in made.values())
         also = f", {drifted} of them with drift, which their metadata name" if drifted else ""
         context.log.info(f"{node.name}: {len(made)} of {len(nodes)} partitions reused{also}")
     progress = _Progress(context, node.name, len(left))
@@ -142,16 +150,16 @@ def _made(one: Node, graph: Graph, store: Store, produced: Produced, state: RunS
     drift, unknown = find_drift_of(one, graph, store, produced, state) if produced.reused else ((), ())
     path = dg.MetadataValue.path(produced.observed.data_path)
     metadata = materialization_metadata(produced, drift, unknown, contamination_of(one))
-    return _Made(produced=produced, metadata={**metadata, "path": path})
+    return _Made(produced=produced, metadata={**metadata, "path": path}, drifts=describe(drift) != "")
 
 
 def _report(context: dg.AssetExecutionContext, node: Node, made: Mapping[str, _Made]) -> dg.MaterializeResult:
     add_partition_metadata(context, {key: one.metadata for key, one in made.items()})
+    add_partition_tags(context, {key: one.tags for key, one in made.items()})
     observed = {key: one.produced.observed for key, one in made.items()}
     return dg.MaterializeResult(
         value=observed,
         data_version=dg.DataVersion(node.version.hash),
-        tags={"marin/reused": str(all(one.produced.reused for one in made.values())).lower()},
         check_results=check_results_of_partitions(node.step, context.assets_def.key, observed),
     )
 
@@ -161,7 +169,9 @@ def _show_complete(context: dg.AssetExecutionContext, node: Node, made: Mapping[
     tags = version_tags(node)
     for key, one in made.items():
         context.log_event(
-            dg.AssetMaterialization(context.assets_def.key, partition=key, metadata=one.metadata, tags=tags)
+            dg.AssetMaterialization(
+                context.assets_def.key, partition=key, metadata=one.metadata, tags={**tags, **one.tags}
+            )
         )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from marin_assets.assets.factory import asset_key
-from marin_assets.assets.version_tags import DATA_VERSION
+from marin_assets.assets.version_tags import DATA_VERSION, DRIFT
 from marin_assets.step.graph import Node
-from marin_resources.orchestrator.newest_tags import newest_tags
+from marin_resources.orchestrator.newest_tags import newest_tags, partitions_tagged
 
 
 def tags_of(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> dict[str, Mapping[str, str]]:
@@ -24,3 +24,8 @@ def versions_of_partitions(instance: dg.DagsterInstance, node: Node) -> dict[str
         asset_key(node), dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION]
     )
     return {key: each.get(DATA_VERSION) for key, each in tags.items()}
+
+
+def partitions_with_drift(instance: dg.DagsterInstance, node: Node) -> set[str]:
+    """The keys of the partitions of which Dagster shows drift."""
+    return partitions_tagged(instance, asset_key(node), DRIFT)

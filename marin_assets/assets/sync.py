@@ -14,10 +14,11 @@ import dagster as dg
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.metadata.materialization import materialization_metadata
-from marin_assets.assets.newest_versions import tags_of, versions_of_partitions
+from marin_assets.assets.newest_versions import partitions_with_drift, tags_of, versions_of_partitions
 from marin_assets.assets.version_tags import DATA_VERSION, DRIFT, version_tags
 from marin_assets.plan.contamination import contamination_of
-from marin_assets.plan.node_drift import drift_of, input_digests
+from marin_assets.plan.facts import manifest_digest
+from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.plan import Planned
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, Kind, describe
@@ -54,20 +55,18 @@ def report_reused(
     whole = [item for item in reused if item.node.key is None]
     tags = tags_of(instance, [item.node for item in whole])
     told = [item for item in whole if _shows_another(tags.get(item.node.name, {}), item)]
-    read = store.look(item.node.output for item in told if item.node.output not in looked)
-    events = [_reused(item, graph, store, {**looked, **read}[item.node.output]) for item in told]
-    partitions: dict[Node, list[Node]] = {}
+    partitions: dict[Node, list[Planned]] = {}
     for item in reused:
         if item.node.key is not None:
-            partitions.setdefault(graph[item.node.step], []).append(item.node)
-    unknown = [
-        node
-        for step, nodes in partitions.items()
-        for node in _unknown_partitions(instance, step, [str(node.key) for node in nodes])
-    ]
-    report_together(instance, [event for event in events if event is not None])
-    for _ in report_unknown(instance, unknown, store):
-        pass
+            partitions.setdefault(graph[item.node.step], []).append(item)
+    for step, items in partitions.items():
+        versions, drifting = versions_of_partitions(instance, step), partitions_with_drift(instance, step)
+        for item in items:
+            key = str(item.node.key)
+            shown = {DATA_VERSION: versions.get(key) or "", **({DRIFT: "true"} if key in drifting else {})}
+            told += [item] if _shows_another(shown, item) else []
+    for begin in range(0, len(told), AT_ONCE):
+        report_together(instance, _events(told[begin : begin + AT_ONCE], graph, store, looked))
 
 
 def _shows_another(tags: Mapping[str, str], item: Planned) -> bool:
@@ -75,12 +74,19 @@ def _shows_another(tags: Mapping[str, str], item: Planned) -> bool:
     return tags.get(DATA_VERSION) != item.node.version.hash or (tags.get(DRIFT) == "true") != drifts
 
 
-def _reused(item: Planned, graph: Graph, store: Store, observed: Observed) -> dg.AssetMaterialization | None:
-    if not observed.done:
-        return None
-    digests = input_digests(item.node, store, observed, {})
-    drift, not_recorded = drift_of(item.node, graph, store, observed, digests)
-    return materialization_of(item.node, observed, drift, not_recorded)
+def _events(
+    items: Sequence[Planned], graph: Graph, store: Store, looked: Mapping[Output, Observed]
+) -> list[dg.AssetMaterialization]:
+    """The events of those that are complete, from one look at them and their inputs."""
+    wanted = [output for item in items for output in (item.node.output, *item.node.inputs.values())]
+    seen = {**looked, **store.look(output for output in wanted if output not in looked)}
+    events = []
+    for item in items:
+        node, observed = item.node, seen[item.node.output]
+        if observed.done:
+            digests = {label: manifest_digest(seen[output]) for label, output in node.inputs.items()}
+            events.append(materialization_of(node, observed, *drift_of(node, graph, store, observed, digests)))
+    return events
 
 
 def materialization_of(
@@ -101,9 +107,3 @@ def materialization_of(
         metadata=metadata,
         tags={**version_tags(node), "marin/reused": "true", **drifts},
     )
-
-
-def _unknown_partitions(instance: dg.DagsterInstance, node: Node, complete: Sequence[str]) -> list[Node]:
-    """Those of the complete partitions of a node that are not known to Dagster at this version."""
-    versions = versions_of_partitions(instance, node)
-    return [node.at(key) for key in complete if versions.get(key) != node.version.hash]

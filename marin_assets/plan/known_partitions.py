@@ -1,6 +1,6 @@
-"""What listings show of partitions: thousands by two listings, instead of three files each.
+"""Thousands of partitions by two listings and their records, which are packed, instead of three files each.
 
-A plan shows them. A run reads the status of each that it reuses.
+A plan shows them, with their drift. A run reads the status of each that it reuses.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 from marin_assets.step.graph import Graph, Node
 from marin_resources.output import Observed, Output, Status
+from marin_resources.storage.done.partitions import Done
+from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.store import Store
 
 
@@ -27,15 +29,19 @@ def with_partitions(store: Store, nodes: Iterable[Node]) -> list[Node]:
     ]
 
 
-def known_partitions(graph: Graph, store: Store, nodes: Iterable[Node]) -> dict[Output, Observed]:
-    """The partitions among the outputs of these nodes and their inputs that are complete, without a record, or were
-    never begun."""
+def known_partitions(
+    graph: Graph, store: Store, nodes: Iterable[Node], complete: CompleteOutputs
+) -> dict[Output, Observed]:
+    """The partitions among the outputs of these nodes and their inputs that are complete, or were never begun.
+
+    One whose record cannot be read is left out."""
     nodes = list(nodes)
     wanted = {
         output for node in nodes for output in (node.output, *node.inputs.values()) if output.partition is not None
     }
     own_and_read = ((graph[node.step], *(source for source, _ in node.reads)) for node in nodes)
     found: dict[Output, Observed] = {}
+    marked: dict[Output, Done] = {}
     for step in dict.fromkeys(step for several in own_and_read for step in several):
         if step.step.partitions is None:
             continue
@@ -45,10 +51,12 @@ def known_partitions(graph: Graph, store: Store, nodes: Iterable[Node]) -> dict[
             if (output.name, output.version) != (step.name, step.version.hash):
                 continue
             if output.partition in done:
-                size = {"files": done[output.partition].files, "bytes": done[output.partition].bytes}
-                found[output] = Observed(
-                    path=store.locate(output), status=Status.SUCCESS, record={"manifest": size}, listed=True
-                )
+                marked[output] = done[output.partition]
             elif output.partition not in there:
                 found[output] = Observed(path=store.locate(output), listed=True)
+    records = complete.records_of_partitions({store.locate(output): each for output, each in marked.items()})
+    for output in marked:
+        path = store.locate(output)
+        if path in records:
+            found[output] = Observed(path=path, status=Status.SUCCESS, record=records[path], listed=True)
     return found

@@ -74,11 +74,8 @@ def plan_with_drift(
     drift_now = DriftNow(graph, store)
 
     def drift(node: Node) -> tuple[Drift, ...]:
-        seen = observed[node.output]
-        if seen.listed and node.key is not None:
-            return ()  # listings show no records of partitions
         digests = {label: manifest_digest(observed[output]) for label, output in node.inputs.items()}
-        return drift_now.of(node, seen, digests)
+        return drift_now.of(node, observed[node.output], digests)
 
     return plan(graph, observed, nodes, drift, damage.get, forced, rerun_failed)
 
@@ -117,16 +114,17 @@ def _was_removed(node: Node, complete: CompleteOutputs) -> bool:
 def _look(
     graph: Graph, store: Store, nodes: Sequence[Node], complete: CompleteOutputs, exact_up_to: int
 ) -> Mapping[Output, Observed]:
-    known = known_partitions(graph, store, nodes)
     beside = [node.output for node in graph if node.step.partitions is None]
     asked = [output for node in nodes for output in (*node.inputs.values(), node.output)]
-    wanted = [output for output in dict.fromkeys([*beside, *asked]) if output not in known]
+    wanted = list(dict.fromkeys([*beside, *asked]))
     if len(wanted) <= exact_up_to:
         looked = store.look(wanted)
         mark_complete(store, complete, looked)
-        return {**looked, **known}
+        return looked
     whole = look_in_bulk(store, (output for output in wanted if output.partition is None), complete)
-    return {**whole, **store.look(output for output in wanted if output.partition is not None), **known}
+    known = known_partitions(graph, store, nodes, complete)
+    left = [output for output in wanted if output.partition is not None and output not in known]
+    return {**whole, **known, **store.look(left)}
 
 
 def _damage_ahead(

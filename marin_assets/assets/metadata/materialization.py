@@ -1,5 +1,5 @@
-"""The metadata of a materialization, in the order in which a person asks: what came out, whether it may be trusted,
-what it cost, where it lies, how it was made."""
+"""The metadata of a materialization, in the order in which a person asks: what has drifted, if anything, what came out,
+what it cost, where it is stored, how it was made."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def materialization_metadata(
     """
     observed, record = produced.observed, produced.observed.record or {}
     result, transfers = observed.result, _transfers(observed.path, record)
+    drifts = _drifts(drift, not_recorded)
     shown: dict[str, Any] = {
+        **(drifts if without_plumbing(drift) else {}),
         **report_of(observed),
         **links_of(result),
         **_renamed(tables_of(result)),
@@ -61,7 +63,7 @@ def materialization_metadata(
         **({"contamination": table(contamination)} if contamination else {}),
         **adoption_of(record),
         "reused": produced.reused,
-        **_drifts(drift, not_recorded),
+        **drifts,
     }
     if observed.match is Match.UNVERIFIED:
         shown["unverified"] = "the record beside this output has no version to compare"

@@ -1,11 +1,13 @@
-"""Metadata of the partitions of a run, given to Dagster all at once."""
+"""Metadata and tags of the partitions of a run, given to Dagster all at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dagster as dg
+from dagster._core.events import StepMaterializationData
 from dagster._core.execution.context.metadata_logging import AssetMetadataHandle, OutputMetadataAccumulator
 
 
@@ -20,3 +22,26 @@ def add_partition_metadata(context: dg.AssetExecutionContext, metadata: Mapping[
     for name, each in metadata.items():
         known[AssetMetadataHandle(asset_key=key, partition_key=name)] = dict(each)
     step._metadata_accumulator = OutputMetadataAccumulator(per_output_metadata=known)
+
+
+def add_partition_tags(context: dg.AssetExecutionContext, tags: Mapping[str, Mapping[str, str]]) -> None:
+    """Add tags to the materialization of each partition: key -> tags.
+
+    Dagster (1.13.27) has no tags of one partition: it copies those of the result to each. So they are added to an event
+    of this step before it is logged.
+    """
+    context.get_step_execution_context().log.addFilter(_tagged(context.asset_key, tags))
+
+
+def _tagged(
+    asset: dg.AssetKey, tags: Mapping[str, Mapping[str, str]]
+) -> Callable[[logging.LogRecord], bool | logging.LogRecord]:
+    def add(record: logging.LogRecord) -> bool:
+        data = getattr(getattr(record, "dagster_event", None), "event_specific_data", None)
+        if isinstance(data, StepMaterializationData) and data.materialization.asset_key == asset:
+            known = data.materialization.tags
+            assert isinstance(known, dict)
+            known.update(tags.get(data.materialization.partition or "", {}))
+        return True
+
+    return add

@@ -3,10 +3,10 @@
     <prefix>/.marin/records/<digest of its content>.json.gz
     {"format_version": 1, "records": {<file of the marker>: <record>}, "sources": {<digest>: <source_digest>}}
 
-A record of a complete output never changes, and its marker has another name when the output is computed again. So a
-pack is never out of date: it only holds records whose marker is gone. A plan that has read many records one by one
-writes them into a pack, and joins packs when there are too many. What a plan does not need (the function's result, the
-tries on slices) is left out.
+The marker may be that of a partition. A record of a complete output never changes, and its marker has another name
+when the output is computed again. So a pack is never out of date: it only holds records whose marker is gone. A plan
+that has read many records one by one writes them into a pack, and joins packs when there are too many. What a plan does
+not need (the function's result, the tries on slices) is left out.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import hashlib
 import json
 import logging
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from marin_resources.storage.done.marks import Mark
 from marin_resources.storage.files import names_in, read_bytes, remove, write_bytes
 from marin_resources.storage.paths import join
 
@@ -76,19 +75,21 @@ def keep_packed(
     new: Mapping[str, Mapping[str, Any]],
     names: Sequence[str],
     packed: Records | None,
-    marks: Iterable[Mark],
+    list_live: Callable[[], set[str]],
 ) -> None:
     """Pack the records that were read one by one, and join the packs if they are too many.
 
-    `names` are all packs, `packed` what they hold if it was read, `marks` all markers: a joined pack has no record
-    without a marker. Raises the store's errors.
+    `names` are all packs, `packed` what they hold if it was read. `list_live` lists the files of all markers: a joined
+    pack has no record without a marker. Raises the store's errors.
     """
-    live = {mark.file for mark in marks}
-    if packed is not None and len(names) > len(live) // RECORDS_IN_A_PACK + MOST_SMALL_PACKS:
-        kept = write_packs(prefix, {file: each for file, each in {**packed, **new}.items() if file in live})
-        for name in set(names) - set(kept):
-            remove(join(prefix, FOLDER, name))
-    elif len(new) >= FEWEST_RECORDS:
+    if packed is not None and len(names) > MOST_SMALL_PACKS:
+        live = list_live()
+        if len(names) > len(live) // RECORDS_IN_A_PACK + MOST_SMALL_PACKS:
+            kept = write_packs(prefix, {file: each for file, each in {**packed, **new}.items() if file in live})
+            for name in set(names) - set(kept):
+                remove(join(prefix, FOLDER, name))
+            return
+    if len(new) >= FEWEST_RECORDS:
         write_packs(prefix, new)
 
 

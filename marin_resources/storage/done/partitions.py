@@ -12,7 +12,7 @@ reuses.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +32,8 @@ DIGITS = 16
 class Done:
     """A complete partition, as its marker says."""
 
+    file: str = field(default="", compare=False)
+    """The marker's path below the folder of markers."""
     files: int
     bytes: int
     finished_s: int
@@ -74,7 +76,7 @@ def remove_marks(prefix: str, output: Output) -> int | None:
 
 def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:
     """The partitions of the version `whole` that have a marker of their identity, by key."""
-    found = {}
+    found, folder = {}, f"{whole.name}-{whole.version}"
     for name in names_in(_folder(prefix, whole)):
         segment, *parts = name.rsplit(".", 4)
         key = key_of(segment)
@@ -82,7 +84,7 @@ def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:
             continue  # not ours
         if whole.at(key).identity[:DIGITS] == parts[0]:
             files, size, finished_s = map(int, parts[1:])
-            found[key] = Done(files=files, bytes=size, finished_s=finished_s)
+            found[key] = Done(file=join(folder, name), files=files, bytes=size, finished_s=finished_s)
     return found
 
 

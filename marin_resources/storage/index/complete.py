@@ -8,14 +8,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from marin_resources.output import Output, Status
 from marin_resources.settings import normalize_prefix
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.done import packs
+from marin_resources.storage.done import packs, partitions
 from marin_resources.storage.done.marks import Mark, list_marks, seconds_of
+from marin_resources.storage.done.partitions import Done
 from marin_resources.storage.output.commit import recorded
 from marin_resources.storage.paths import is_local, join
 from marin_resources.versioned_json import ControlFileError
@@ -25,6 +27,19 @@ WORTH_A_PACK = 2
 """Packs are read for so many records each, or more; fewer records are read one by one."""
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wanted:
+    """The record of a marker."""
+
+    file: str
+    """Of the marker."""
+    path: str
+    """Of the output."""
+    finished_s: int
+    attempt: int | None = None
+    """None: its marker does not say."""
 
 
 class CompleteOutputs:
@@ -62,12 +77,25 @@ class CompleteOutputs:
 
         `places`: where the outputs with an override are.
         """
-        wanted = list(dict.fromkeys(marks))
-        self._read_packs([mark for mark in wanted if mark.file not in self._records])
-        left = [mark for mark in wanted if mark.file not in self._records]
-        if left:
-            self.add(self._read_one_by_one(left, places or {}))
-        return {mark: self._records[mark.file] for mark in wanted if mark.file in self._records}
+        at, each = places or {}, list(dict.fromkeys(marks))
+        found = self._records_of(
+            _Wanted(
+                file=mark.file,
+                path=at.get(mark) or self.path_of(mark),
+                finished_s=mark.finished_s,
+                attempt=mark.attempt,
+            )
+            for mark in each
+        )
+        return {mark: found[mark.file] for mark in each if mark.file in found}
+
+    def records_of_partitions(self, done: Mapping[str, Done]) -> dict[str, dict[str, Any]]:
+        """Path -> the record of the partition there, of which this is the marker. One whose record is gone, damaged, or
+        of another attempt is left out."""
+        found = self._records_of(
+            _Wanted(file=each.file, path=path, finished_s=each.finished_s) for path, each in done.items()
+        )
+        return {path: found[each.file] for path, each in done.items() if each.file in found}
 
     def add(self, read: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep records that were read one by one, by the file of their marker, and pack them if they are many.
@@ -77,7 +105,7 @@ class CompleteOutputs:
         slim = {file: packs.slim(record) for file, record in read.items()}
         self._records.update(slim)
         try:
-            packs.keep_packed(self.prefix, slim, self._names_of_packs, self._packed, self.marks)
+            packs.keep_packed(self.prefix, slim, self._names_of_packs, self._packed, self._list_live)
         except (OSError, UnavailableError) as error:
             log.info("records could not be packed below %s: %s", self.prefix, error)
 
@@ -85,22 +113,33 @@ class CompleteOutputs:
     def _names_of_packs(self) -> list[str]:
         return packs.names_of_packs(self.prefix)
 
-    def _read_packs(self, missing: list[Mark]) -> None:
+    def _list_live(self) -> set[str]:
+        return {*(mark.file for mark in self.marks), *partitions.list_files(self.prefix)}
+
+    def _records_of(self, wanted: Iterable[_Wanted]) -> packs.Records:
+        each = {one.file: one for one in wanted}
+        self._read_packs([file for file in each if file not in self._records])
+        left = [one for file, one in each.items() if file not in self._records]
+        if left:
+            self.add(self._read_one_by_one(left))
+        return {file: self._records[file] for file in each if file in self._records}
+
+    def _read_packs(self, missing: list[str]) -> None:
         if not missing or self._packed is not None or len(missing) < WORTH_A_PACK * len(self._names_of_packs):
             return
         self._packed = packs.read_packs(self.prefix, self._names_of_packs)
         self._records = {**self._packed, **self._records}
         self.add({})  # joins the packs if they are too many
 
-    def _read_one_by_one(self, marks: list[Mark], places: Mapping[Mark, str]) -> packs.Records:
-        paths = [places.get(mark) or self.path_of(mark) for mark in marks]
+    def _read_one_by_one(self, wanted: list[_Wanted]) -> packs.Records:
+        paths = [one.path for one in wanted]
         if is_local(self.prefix):  # threads would take longer to start
             found = list(map(_read, paths))
         else:
             with ThreadPoolExecutor(THREADS) as pool:
                 found = list(pool.map(_read, paths))
-        both = zip(marks, found, strict=True)
-        return {mark.file: record for mark, record in both if record is not None and _is_of(mark, record)}
+        both = zip(wanted, found, strict=True)
+        return {one.file: record for one, record in both if record is not None and _is_of(one, record)}
 
 
 def _read(path: str) -> dict[str, Any] | None:
@@ -110,6 +149,6 @@ def _read(path: str) -> dict[str, Any] | None:
         return None
 
 
-def _is_of(mark: Mark, record: Mapping[str, Any]) -> bool:
+def _is_of(wanted: _Wanted, record: Mapping[str, Any]) -> bool:
     """Whether the record is of the attempt that wrote the marker."""
-    return seconds_of(record) == mark.finished_s and (record.get("attempt") or 0) == mark.attempt
+    return seconds_of(record) == wanted.finished_s and wanted.attempt in (None, record.get("attempt") or 0)

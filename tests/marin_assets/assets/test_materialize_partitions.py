@@ -13,7 +13,11 @@ from dagster._core.loader import LoadingContextForTest
 from partition_steps import called, keys, part
 
 from marin_assets.assets.assemble import definitions_of
+from marin_assets.assets.factory import asset_key
 from marin_assets.assets.run import RunResult, run_graph
+from marin_assets.assets.sync import report_reused
+from marin_assets.plan.facts import describe_node, resolved_config
+from marin_assets.plan.prepare import prepare_plan
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import static
 from marin_assets.step.step import Step
@@ -63,6 +67,75 @@ def test_each_partition_that_is_reused_is_a_materialization_with_its_own_metadat
     assert {key: shown[key]["path"] for key in shown} == {key: f"{prefix}/{version.path}/{key}" for key in KEYS.keys}
     assert all(each["reused"] is True and each["length"] == 5 for each in shown.values())
     assert called(calls) == []
+
+
+def tags(step: Step) -> dict[str, dict[str, str]]:
+    """Key -> Marin's tags of its last materialization."""
+    asset = dg.AssetKey(step.name.split("/"))
+    with dg.DagsterInstance.get() as instance:
+        found = instance.fetch_materializations(asset, limit=1000, ascending=True).records
+    return {
+        str(record.partition_key): {
+            name: value for name, value in (each.tags or {}).items() if name.startswith("marin/")
+        }
+        for record in found
+        if (each := record.asset_materialization) is not None
+    }
+
+
+def with_drift(store: Store, calls: Path, **fields: Any) -> Step:
+    """A step of three partitions: "a" was made with another field, "b" with this one, "c" was not made."""
+    three = static("a", "b", "c")
+    for key, gate in (("a", "old"), ("b", "new")):
+        step = part("a", three, calls, gate=gate, **fields)
+        graph = build_graph([step])
+        one = graph[step].at(key)
+        facts = describe_node(one, store, resolved_config(one, graph, store), {}, None)
+        store.publish(store.claim(one.output, attempt=1, resumable=False, run_id=None), facts, {"length": 1})
+    return step
+
+
+def test_a_partition_that_drifts_says_so_first_and_by_its_tag_and_another_one_does_not(
+    prefix: Path, dagster_home: Path, calls: Path
+) -> None:
+    step = with_drift(Store(str(prefix)), calls)
+    result = run(build_graph([step]), ["a", "b"])
+    assert (result.computed, result.reused) == (0, 2)
+    reused = {"marin/reused": "true"}
+    assert tags(step) == {"a": {**reused, "marin/drift": "true"}, "b": reused}
+    shown = materializations(step)
+    sentence = "- The unversioned field 'gate' was 'old' and is 'new' now."
+    assert list(shown["a"].items())[:2] == [("drift_count", 1), ("drift", sentence)]
+    assert "drift" not in shown["b"]
+
+
+def test_what_a_plan_reuses_is_shown_with_its_drift_and_reported_once(
+    prefix: Path, dagster_home: Path, calls: Path
+) -> None:
+    """Also if Dagster knows the partition already, and again when the drift is gone."""
+    store = Store(str(prefix))
+    new, old = with_drift(store, calls), part("a", static("a", "b"), calls, gate="old")
+
+    def report(step: Step) -> int:
+        graph = build_graph([step])
+        planned = prepare_plan(graph, store, [graph[step].at(key) for key in ("a", "b")])
+        with dg.DagsterInstance.get() as instance:
+            before = len(instance.fetch_materializations(asset_key(graph[step]), limit=100).records)
+            report_reused(instance, planned, graph, store, {})
+            return len(instance.fetch_materializations(asset_key(graph[step]), limit=100).records) - before
+
+    reported = [report(step) for step in (new, new, old, old)]
+    assert reported == [2, 0, 2, 0]
+    assert {key: "marin/drift" in each for key, each in tags(old).items()} == {"a": False, "b": True}
+
+
+@pytest.mark.long
+def test_a_partition_that_drifts_says_so_also_if_another_one_fails(
+    prefix: Path, dagster_home: Path, calls: Path
+) -> None:
+    step = with_drift(Store(str(prefix)), calls, bad=("c",))
+    assert len(run(build_graph([step]), ["a", "b", "c"]).failures) == 1
+    assert {key: "marin/drift" in each for key, each in tags(step).items()} == {"a": True, "b": False}
 
 
 def test_of_partitions_that_fail_the_others_are_complete_and_shown(
