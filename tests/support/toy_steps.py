@@ -151,6 +151,10 @@ def return_much(config: ToyConfig) -> dict[str, str]:
     return {"text": "x" * 3_000_000}
 
 
+def return_text(config: ToyConfig) -> str:
+    return "done"
+
+
 def leave_nothing(config: ToyConfig) -> None:
     """No file and no result."""
 

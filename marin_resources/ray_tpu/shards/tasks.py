@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ from marin_resources.ray_tpu.shards.worker_context import (
     worker_context,
 )
 from marin_resources.wire.config_json import decode
+from marin_resources.wire.number import number_of
 from marin_resources.wire.reference import load
 
 LOST_WORKER_RETRIES = 3
@@ -90,7 +92,7 @@ def run_shard(reference: str, shard: str) -> tuple[dict[str, int | float], float
     started_s, decoded = time.monotonic(), decode(json.loads(shard))
     inputs = list(inputs_of(decoded))
     try:
-        counts = dict(load(reference)(decoded))
+        counts = {name: number_of(count) for name, count in dict(load(reference)(decoded)).items()}
     except Exception as error:
         try:
             require_unchanged(inputs)
@@ -98,6 +100,7 @@ def run_shard(reference: str, shard: str) -> tuple[dict[str, int | float], float
             raise changed from error
         raise
     require_unchanged(inputs)
+    _require_numbers(counts)
     _require_conserved(counts)
     return counts, time.monotonic() - started_s
 
@@ -110,6 +113,14 @@ def _run_in_worker(
     with activate(context):
         counts, seconds = run_shard(reference, shard)
         return counts, seconds, prints_through_ray(context), cpu_seconds() - before_s
+
+
+def _require_numbers(counts: Mapping[str, Any]) -> None:
+    for name, count in counts.items():
+        if not isinstance(count, int | float) or not math.isfinite(count):
+            raise ValueError(
+                f"the count {name!r} is {count!r:.100}, expected a finite number, as the counts of all shards are added up"
+            )
 
 
 def _require_conserved(counts: Mapping[str, int | float]) -> None:

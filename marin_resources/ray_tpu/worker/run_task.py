@@ -34,7 +34,7 @@ from marin_resources.ray_tpu.worker.end_process import end_process
 from marin_resources.ray_tpu.worker.guard import Guard
 from marin_resources.ray_tpu.worker.noted_pace import noted_pace
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
-from marin_resources.ray_tpu.worker.result import jsonable, require_small
+from marin_resources.ray_tpu.worker.result import jsonable, keep_small
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.records import records_at
@@ -170,7 +170,7 @@ class _Attempt:
     def run(self) -> Outcome:
         try:
             stop_signal.unblock(self._on_ignored_stop)
-            result = require_small(self.redactor.json(jsonable(self._call())))
+            result = keep_small(self.redactor.json(jsonable(self._call())))
             fault_points.reach("function returned")
             self.store.publish(self.claim, self._facts(), result)
         except LeaseLostError as error:  # another writer has it: the orchestrator looks again

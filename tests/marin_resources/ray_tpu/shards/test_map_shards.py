@@ -50,6 +50,16 @@ def die_once(shard: Shard) -> dict[str, float]:
 
 def not_counts(shard: Shard) -> int:
     return 3
+
+def count_with_numpy(shard: Shard) -> dict[str, object]:
+    import numpy as np
+    return {"shards": np.int64(1), "share": np.float32(0.5), "all": np.array(2)}
+
+def count_nothing(shard: Shard) -> dict[str, float]:
+    return {"mean": float("nan")}
+
+def count_words(shard: Shard) -> dict[str, str]:
+    return {"mean": "many"}
 '''
 
 
@@ -81,6 +91,20 @@ def test_counts_are_added_up_by_key(where: str, stage: ModuleType, calls: Path, 
     counted = map_shards(stage.count, shards(stage, calls), output_path=str(tmp_path / "out"))
     assert counted == {"shards": 5, "sum": 10, "odd": 2}
     assert numbers(calls) == [0, 1, 2, 3, 4]
+
+
+def test_counts_of_numpy_are_numbers(where: str, stage: ModuleType, calls: Path, tmp_path: Path) -> None:
+    counted = map_shards(stage.count_with_numpy, shards(stage, calls), output_path=str(tmp_path / "out"))
+    assert counted == {"shards": 5, "share": 2.5, "all": 10}
+    assert {type(count) for count in counted.values()} == {int, float}
+
+
+@pytest.mark.parametrize(("fn", "said"), [("count_nothing", "nan"), ("count_words", "'many'")])
+def test_a_count_that_cannot_be_added_up_is_named(
+    stage: ModuleType, calls: Path, tmp_path: Path, fn: str, said: str
+) -> None:
+    with pytest.raises(ShardError, match=f"the count 'mean' is {said}, expected a finite number"):
+        map_shards(getattr(stage, fn), shards(stage, calls), output_path=str(tmp_path / "out"))
 
 
 def test_finished_shards_are_skipped_and_counted_all_the_same(

@@ -21,7 +21,7 @@ from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
 from marin_resources.ray_tpu.worker import noted_pace
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
-from marin_resources.storage.files import write_bytes
+from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.cost import cost_of
@@ -220,20 +220,19 @@ def test_packages_that_cannot_be_had_are_a_failure_before_anything_is_claimed(
     assert read_status(Store(disk_prefix).locate(X)) is None
 
 
-def test_a_result_that_is_nested_too_deeply_fails_in_one_sentence(disk_prefix: str, tmp_path: Path) -> None:
+def test_a_result_that_is_nested_too_deeply_is_left_out_with_a_sentence(disk_prefix: str, tmp_path: Path) -> None:
     (tmp_path / "exp.py").write_text(
         "def make(config):\n"
         "    deep = 1\n"
         "    for _ in range(900):\n"
         "        deep = {'a': [deep]}\n"
-        "    return {'deep': deep}\n"
+        "    return {'deep': deep, 'words': 5}\n"
     )
     outcome = run(task_of(disk_prefix, f"{tmp_path}/exp.py:make"))
-    assert outcome.end is End.FAILED
-    assert outcome.error.startswith(
-        "EncodeError: result is nested more than 100 levels deep. Write deep values to a file"
-    )
-    assert record_of(disk_prefix)["error"] == outcome.error
+    assert outcome.end is End.SUCCESS
+    assert record_of(disk_prefix)["result"] == {"words": 5}
+    log = read_bytes(log_path(Store(disk_prefix).locate(X), 1)).decode()
+    assert "result['deep'] is nested more than 100 levels deep. It is left out of the record." in log
 
 
 def test_a_fifo_in_the_output_fails_the_step_at_once(disk_prefix: str, tmp_path: Path) -> None:
