@@ -119,7 +119,7 @@ def _require_numbers(counts: Mapping[str, Any]) -> None:
     for name, count in counts.items():
         if not isinstance(count, int | float) or not math.isfinite(count):
             raise ValueError(
-                f"the count {name!r} is {count!r:.100}, expected a finite number, as the counts of all shards are added up"
+                f"the count {name!r} is {count!r:.100}, expected a finite number, as counts of all shards are added up"
             )
 
 

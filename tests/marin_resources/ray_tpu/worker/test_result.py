@@ -24,7 +24,7 @@ class Colour(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    documents: int
+    documents: Any
     when: object = None
 
 
