@@ -27,14 +27,17 @@ ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 log = logging.getLogger(__name__)
 
 
-def read_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+def read_rows(
+    path: str, columns: Sequence[str] | None = None, optional: Sequence[str] = ()
+) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """Yield (line or row number from 1, row) of a file. `columns` limits the columns read from parquet; None reads all.
+    `optional`: columns that are read too, of a file that has them.
 
     A row with a repeated key is a RepeatedKeys; the log counts them. Raises DocumentError for a damaged or truncated
     file, one that is another than its name says, or a missing column.
     """
     if format_of(path) == ".parquet":
-        yield from read_parquet(path, columns)
+        yield from read_parquet(path, columns, optional)
         return
     parser, repeated = LineParser(), list[int]()
     for number, line in read_lines(path):

@@ -5,7 +5,8 @@ Out: the files under the same relative names, and `checksums.json` with the size
      runs, `.checksums/` holds the checksum of each finished file; such a file is not copied again.
 
 A file that is truncated, that changes during the copy, or that has an unexpected checksum is an error and does not
-appear in the output. Names that begin with a dot are left out.
+appear in the output. Names that begin with a dot are left out, and so are empty objects that stand for a folder of a
+bucket ("raw/sub/").
 """
 
 from __future__ import annotations
@@ -119,11 +120,28 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
         if is_local(source) and info["type"] == "other":  # a link, of which a glob reports no more
             require_file(path, os.stat(path))
             info = fs.info(path)
+        if _stands_for_folder(source, path, name, info):
+            continue
         if info["type"] == "file" and not any(part.startswith(".") for part in name.split("/")):
             found[name] = info if info.get("size") is not None else fs.info(path)
     if not found:
         raise FileNotFoundError(f"{source!r} has no files. Expected at least one whose name does not begin with a dot.")
     return found
+
+
+def _stands_for_folder(source: str, path: str, name: str, info: dict[str, Any]) -> bool:
+    """Whether it is an object without content that stands for a folder of a bucket, such as "raw/" or "raw/sub/".
+
+    Raises SourceError for one with content: no file can have its name.
+    """
+    if is_local(source) or "://" in path or (name and not path.endswith("/")):  # of https it is a page
+        return False
+    if info["type"] == "file" and info.get("size"):
+        raise SourceError(
+            f"{source!r} has the object {path!r} with {info['size']} bytes, whose name is that of a folder, expected "
+            "names of files. Rename it in the bucket."
+        )
+    return True
 
 
 def _glob_of(source: str, root: str, wildcards: str) -> tuple[str | None, str]:

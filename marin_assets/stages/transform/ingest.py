@@ -26,6 +26,7 @@ from marin_assets.documents import (
     check_format,
     document_files,
     document_shards,
+    format_of,
     read_rows,
     write_documents,
 )
@@ -37,6 +38,8 @@ KINDS = ("jsonl",)
 
 ALL = "all"
 BAD_ROWS = ("fail", "reject")
+WITHOUT = "documents_without_"
+"""Before the name of a metadata column that some documents do not have: they have no such metadata."""
 REASONS = (
     "too_long", "invalid_utf8", "invalid_json", "not_an_object", "no_text", "text_not_a_string", "empty", "no_id",
     "bad_metadata",
@@ -90,7 +93,20 @@ def ingest(config: IngestConfig) -> dict[str, int | float]:
             f"({reasons}), more than max_bad_fraction {config.max_bad_fraction:g}. Check text_column "
             f"{config.text_column!r} and the files, or raise max_bad_fraction."
         )
+    if all(format_of(file.name) == ".parquet" for file in files.shards):
+        _require_some_of_each(config, counts)
     return {**counts, **files.counts}
+
+
+def _require_some_of_each(config: IngestConfig, counts: Counts) -> None:
+    """Raise IngestError for a metadata column that no file has: a typo must not lose what it names. Lines of JSON may
+    leave out a key that is null."""
+    for name in () if config.metadata_columns == ALL else config.metadata_columns:
+        if counts["kept"] and counts.get(f"{WITHOUT}{name}", 0) == counts["kept"]:
+            raise IngestError(
+                f"No document of {config.input_path!r} has the column {name!r} of metadata_columns. Correct the name, or "
+                "leave it out."
+            )
 
 
 def _check(config: IngestConfig) -> None:
@@ -117,7 +133,8 @@ def ingest_shard(shard: FileShard) -> Counts:
 def documents_of(path: str, config: IngestConfig, counts: Counter[str]) -> Iterator[Document]:
     """Yield the documents of one file, and add to `counts`. Raises DocumentError for a bad row with bad_rows "fail"."""
     document_of = row_reader(config, counts)
-    for number, row in read_rows(path, _columns(config)):
+    optional = () if config.metadata_columns == ALL else tuple(config.metadata_columns)
+    for number, row in read_rows(path, _columns(config), optional):
         counts["documents"] += 1
         if type(row) is RepeatedKeys:
             counts["rows_with_repeated_keys"] += 1
@@ -137,10 +154,10 @@ def documents_of(path: str, config: IngestConfig, counts: Counter[str]) -> Itera
 
 
 def _columns(config: IngestConfig) -> list[str] | None:
-    """Return the columns to read from parquet; None for all."""
+    """Return the columns that a file of parquet must have; None reads all."""
     if config.metadata_columns == ALL:
         return None
-    return list(dict.fromkeys(filter(None, [config.text_column, config.id_column, *config.metadata_columns])))
+    return list(dict.fromkeys(filter(None, [config.text_column, config.id_column])))
 
 
 def row_reader(config: IngestConfig, counts: Counter[str]) -> Callable[[Mapping[str, Any]], Document | BadRow]:
@@ -148,6 +165,7 @@ def row_reader(config: IngestConfig, counts: Counter[str]) -> Callable[[Mapping[
     from xxhash import xxh3_128_hexdigest
 
     longest = config.max_whitespace_run
+    expected = frozenset[str]() if config.metadata_columns == ALL else frozenset(config.metadata_columns)
     long_run = re.compile(rf"\s{{{longest + 1},}}") if longest else None
 
     def document_of(row: Mapping[str, Any]) -> Document | BadRow:
@@ -168,6 +186,8 @@ def row_reader(config: IngestConfig, counts: Counter[str]) -> Callable[[Mapping[
             return BadRow("no_id", f"{config.id_column!r} is {row.get(config.id_column or '')!r:.80}")
         if isinstance(metadata, BadRow):
             return metadata
+        for name in expected.difference(row):
+            counts[f"{WITHOUT}{name}"] += 1
         return Document(id=id, text=text, source=config.source, metadata=metadata)
 
     return document_of

@@ -21,8 +21,9 @@ from marin_assets.step.partitions.sets import dynamic
 from marin_assets.step.resolve import resolve
 from marin_assets.step.values import this_partition, unwrap_versioned_value
 from marin_resources.ray_tpu.shards.map_shards import ShardError
-from marin_resources.storage.files import list_files, write_bytes
-from marin_resources.storage.paths import join
+from marin_resources.storage.files import list_files, names_below, write_bytes
+from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.paths import StoreKind, is_local, join, kind_of
 
 FILES = {"a.txt": b"alpha", "b/c.bin": bytes(range(256)) * 40_000, "b/d.txt": b""}
 
@@ -259,3 +260,41 @@ def test_a_key_with_wildcards_is_its_own_drop_in_a_bucket(disk_or_gcs_prefix: st
         [found] = output.glob("raw/*/*/a.txt")
         assert found.read_text() == key
         found.unlink()
+
+
+@pytest.mark.parametrize("placed", ["", "sub", "sub/deep"])
+def test_an_object_that_stands_for_a_folder_is_no_file(any_prefix: str, output: Path, placed: str) -> None:
+    """Consoles and tools of stores create them: "raw/" and "raw/sub/", of 0 bytes."""
+    if is_local(any_prefix):
+        pytest.skip("a disk has folders")
+    write_bytes(join(any_prefix, "raw/a.txt"), b"a")
+    write_bytes(join(any_prefix, "raw/sub/b.txt"), b"b")
+    put_folder(join(any_prefix, "raw", placed))
+    for source, names in (("raw", ["a.txt", "sub/b.txt"]), ("raw/**", ["a.txt", "sub/b.txt"]), ("raw/*", ["a.txt"])):
+        assert sorted(list_source(join(any_prefix, source))) == names
+    counts = download_files(config(join(any_prefix, "raw"), output))
+    assert counts["files"] == 2
+    assert sorted(name for name in copied(output) if name.endswith(".txt")) == ["a.txt", "sub/b.txt"]
+    assert sorted(name for name in names_below(join(any_prefix, "raw"))) == ["a.txt", "sub/b.txt"]
+
+
+def test_a_folder_with_a_placeholder_alone_has_no_files(gcs_prefix: str, output: Path) -> None:
+    put_folder(join(gcs_prefix, "raw"))
+    with pytest.raises(FileNotFoundError, match="has no files"):
+        list_source(join(gcs_prefix, "raw"))
+
+
+def test_an_object_with_content_and_the_name_of_a_folder_is_refused(gcs_prefix: str) -> None:
+    write_bytes(join(gcs_prefix, "raw/a.txt"), b"a")
+    put_folder(join(gcs_prefix, "raw/sub"), b"lost")
+    with pytest.raises(SourceError, match="with 4 bytes, whose name is that of a folder"):
+        list_source(join(gcs_prefix, "raw"))
+
+
+def put_folder(path: str, data: bytes = b"") -> None:
+    fs, place = filesystem_of(path)
+    if kind_of(path) is StoreKind.S3:
+        bucket, _, key = place.partition("/")
+        fs.call_s3("put_object", Bucket=bucket, Key=f"{key}/", Body=data)
+    else:
+        fs.pipe_file(f"{place}/", data)

@@ -134,6 +134,63 @@ def test_a_column_that_parquet_lacks_is_reported_with_those_it_has(tmp_path: Pat
         run(tmp_path, bad_rows="reject", max_bad_fraction=1.0)
 
 
+@pytest.mark.parametrize("format", [".jsonl", ".parquet"])
+def test_a_metadata_column_that_some_files_lack_is_counted(tmp_path: Path, format: str) -> None:
+    put(tmp_path, f"a{format}", {"text": "x", "score": 1}, {"text": "y", "score": None})
+    put(tmp_path, f"b{format}", {"text": "z"})
+    counts, documents = run(tmp_path, metadata_columns=("score",))
+    assert [d.metadata for d in documents] == [{"score": 1}, {"score": None}, {}]
+    assert counts["documents_without_score"] == 1
+
+
+def test_a_metadata_column_that_all_files_of_parquet_lack_is_a_wrong_name(tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", {"text": "x", "score": 1})
+    put(tmp_path, "b.parquet", {"text": "z"})
+    with pytest.raises(IngestError, match="No document of .* has the column 'scor' of metadata_columns"):
+        run(tmp_path, metadata_columns=("scor", "score"))
+
+
+def test_a_corpus_of_lines_need_not_have_the_metadata_that_others_have(tmp_path: Path) -> None:
+    put(tmp_path, "a.jsonl", {"text": "x"})
+    counts, [document] = run(tmp_path, metadata_columns=("score",))
+    assert (document.metadata, counts["documents_without_score"]) == ({}, 1)
+
+
+FAR = 10**18
+"""Microseconds: the year 33658."""
+TIMES = {
+    "far": (pa.array([0, FAR], pa.timestamp("us")), "33658-09-27T01:46:40.000000"),
+    "before": (pa.array([0, -FAR], pa.timestamp("us")), "-29719-04-05T22:13:20.000000"),
+    "seconds": (pa.array([0, 10**12], pa.timestamp("s", tz="UTC")), "33658-09-27T01:46:40.000+00:00"),
+    "zone": (pa.array([0, 10**6], pa.timestamp("us", tz="Mars/Base")), "1970-01-01T00:00:01.000000+00:00"),
+    "offset": (pa.array([0, 10**6], pa.timestamp("us", tz="+99:00")), "1970-01-01T00:00:01.000000+00:00"),
+    "date": (pa.array([0, 10**8], pa.int32()).cast(pa.date32()), "275760-09-13"),
+    "milliseconds": (pa.array([0, 10**15], pa.timestamp("ms")).cast(pa.date64()), "33658-09-27"),
+    "list": (pa.array([[0], [None, FAR]], pa.list_(pa.timestamp("us"))), [None, "33658-09-27T01:46:40.000000"]),
+    "struct": (
+        pa.array([{"a": 0, "b": 1}, {"a": FAR, "b": 2}], pa.struct([("a", pa.timestamp("us")), ("b", pa.int64())])),
+        {"a": "33658-09-27T01:46:40.000000", "b": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_a_time_that_python_cannot_hold_is_a_text(tmp_path: Path, name: str) -> None:
+    times, written = TIMES[name]
+    (tmp_path / "raw").mkdir()
+    pq.write_table(pa.table({"text": ["x", "y"], "at": times}), tmp_path / "raw/a.parquet")
+    _, documents = run(tmp_path, metadata_columns=("at",))
+    assert documents[1].metadata == {"at": written}
+    assert run(tmp_path)[0]["kept"] == 2
+
+
+def test_a_duration_of_any_length_has_no_json_form(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    pq.write_table(pa.table({"text": ["x"], "for": pa.array([FAR], pa.duration("s"))}), tmp_path / "raw/a.parquet")
+    with pytest.raises(ShardError, match="bad_metadata: a value of type timedelta64"):
+        run(tmp_path, metadata_columns=("for",))
+
+
 def test_bytes_are_rejected_as_metadata(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     pq.write_table(pa.table({"text": ["t"], "image": [b"\x89PNG"]}), tmp_path / "raw/a.parquet")
