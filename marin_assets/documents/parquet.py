@@ -89,7 +89,7 @@ def _value_of(scalar: Any) -> Any:
 
 
 def _moment_of(scalar: Any) -> Any:
-    """A date or a time of any year, as ISO 8601 has it; of a zone that is not known here in UTC, as parquet holds it."""
+    """A date or a time of any year, as ISO 8601 has it; of a zone that is not known here in UTC, as it is stored."""
     import numpy as np
     import pyarrow as pa
 

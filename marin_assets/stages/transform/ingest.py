@@ -104,8 +104,8 @@ def _require_some_of_each(config: IngestConfig, counts: Counts) -> None:
     for name in () if config.metadata_columns == ALL else config.metadata_columns:
         if counts["kept"] and counts.get(f"{WITHOUT}{name}", 0) == counts["kept"]:
             raise IngestError(
-                f"No document of {config.input_path!r} has the column {name!r} of metadata_columns. Correct the name, or "
-                "leave it out."
+                f"No document of {config.input_path!r} has the column {name!r} of metadata_columns. Correct the name, "
+                "or leave it out."
             )
 
 

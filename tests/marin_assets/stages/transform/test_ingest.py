@@ -146,7 +146,7 @@ def test_a_metadata_column_that_some_files_lack_is_counted(tmp_path: Path, forma
 def test_a_metadata_column_that_all_files_of_parquet_lack_is_a_wrong_name(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", {"text": "x", "score": 1})
     put(tmp_path, "b.parquet", {"text": "z"})
-    with pytest.raises(IngestError, match="No document of .* has the column 'scor' of metadata_columns"):
+    with pytest.raises(IngestError, match=r"No document of .* has the column 'scor' of metadata_columns"):
         run(tmp_path, metadata_columns=("scor", "score"))
 
 
