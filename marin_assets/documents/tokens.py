@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,18 @@ def read_tokenizer(path: str, *, special_tokens: bool = False) -> Tokenizer:
         tokenizer.model.dropout = None
     tokenizer.encode_special_tokens = not special_tokens
     return tokenizer
+
+
+def without_settings(content: bytes) -> bytes:
+    """Return a tokenizer.json without the settings that `read_tokenizer` has off, for programs that obey them."""
+    found = json.loads(content)
+    model = found.get("model") or {}
+    if not (found.get("truncation") or found.get("padding") or model.get("dropout")):
+        return content
+    found |= {"truncation": None, "padding": None}
+    if "dropout" in model:
+        model["dropout"] = None
+    return json.dumps(found, ensure_ascii=False, indent=2).encode()
 
 
 def token_counter(tokenizer_path: str) -> Callable[[list[str]], list[int]]:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.documents.snapshots import is_snapshot, read_unchanged_snapshot
+from marin_assets.documents.tokens import FILE as TOKENIZER
+from marin_assets.documents.tokens import without_settings
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.specs.model import FAMILIES
 from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json
@@ -70,11 +72,15 @@ def count_tokens(path: str, split: str) -> int:
 
 
 def stage_tokenizer(path: str, folder: str, family: str = "llama") -> str:
-    """Copy a tokenizer folder to the local `folder`, with the config.json that Levanter's export reads. Returns it."""
+    """Copy a tokenizer folder to the local `folder`, with the config.json that Levanter's export reads. Returns it.
+
+    The copy, which is exported, has no truncation, padding or dropout: other programs would obey them.
+    """
     os.makedirs(folder)
     for file in tokenizer_files(path):
-        with open(os.path.join(folder, os.path.basename(file)), "wb") as copy:
-            copy.write(read_bytes(file))
+        name, content = os.path.basename(file), read_bytes(file)
+        with open(os.path.join(folder, name), "wb") as copy:
+            copy.write(without_settings(content) if name == TOKENIZER else content)
     write_json(os.path.join(folder, "config.json"), {"model_type": family, "architectures": [FAMILIES[family]]})
     return folder
 

@@ -28,6 +28,7 @@ from marin_assets.stages.train.specs.model import Shape
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.specs.trackers import check_trackers
 from marin_assets.stages.train.train_lm import check_shape, shape_in
+from marin_assets.stages.train.vocabulary import require_rows
 
 KINDS = ("levanter", "jax")
 
@@ -86,8 +87,10 @@ def _check(config: TrainDpoConfig, shape: Shape) -> None:
     check_preferences(name, path, shape.max_seq_len, config.train_batch_size)
     check_tokenizer(name, path, config.tokenizer_path)
     check_adaptation(config)
+    require_rows(config.model, config.start, config.tokenizer_path)
     if config.reference is not None:
         check_start(config.reference, config)
+        require_rows(None, config.reference, config.tokenizer_path)
 
 
 def _result(config: TrainDpoConfig, name: str, run: FinishedRun) -> dict[str, Any]:

@@ -46,6 +46,7 @@ from marin_assets.stages.train.specs.model import (
 from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec, check_loop, check_optimizer, sequences_in
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.specs.trackers import check_trackers
+from marin_assets.stages.train.vocabulary import require_rows
 from marin_resources.imports import collection_paused
 
 KINDS = ("levanter", "jax")
@@ -90,6 +91,7 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
         check_inputs(config.components, config.train_weights, config.tokenizer_path, length)
     check_formats(caches_in(config), config.chat, length)
     check_adaptation(config)
+    require_rows(config.model, config.start, config.tokenizer_path)
     with collection_paused():
         from marin_assets.stages.train.levanter_run.run import run_levanter  # jax and Levanter take 3 s to import
         from marin_resources.storage.mirror import local_path_of  # 0.4 s to import

@@ -9,7 +9,6 @@ from levanter.compat.hf_checkpoints import HFCompatConfig
 from levanter.layers.rotary import DefaultRotaryEmbeddingsConfig, Llama3RotaryEmbeddingsConfig
 from levanter.models.llama import LlamaConfig
 from levanter.models.lm_model import LmConfig
-from levanter.tokenizers import load_tokenizer
 from transformers import AutoConfig
 
 from marin_assets.stages.train.config import LlamaSpec
@@ -96,23 +95,6 @@ def config_of_folder(path: str) -> HFCompatConfig:
                 f"it with {back[name]!r}. Use a model without this."
             )
     return found
-
-
-def vocab_size_of(model: Any) -> int | None:
-    """Rows of the embedding that the model sets; None: as many as the tokenizer has tokens."""
-    if isinstance(model, HuggingFaceModel):
-        return int(read_hf_config(model.path)["vocab_size"])
-    return model.vocab_size if isinstance(model, ModelSpec) else None
-
-
-def require_room_for_tokens(vocab_size: int | None, tokenizer: str) -> None:
-    """Raise TrainError if the model has fewer rows in its embedding than the tokenizer has tokens."""
-    tokens = len(load_tokenizer(tokenizer))
-    if vocab_size is not None and vocab_size < tokens:
-        raise TrainError(
-            f"The model has {vocab_size} rows in its embedding, and the tokenizer {tokens} tokens. Tokenize the "
-            "documents with the model's tokenizer, and pass that as tokenizer_path."
-        )
 
 
 def require_same_model(start: StartingPoint, config: Any) -> None:

@@ -17,7 +17,7 @@ from marin_assets.stages.train.levanter_run.beginning import beginning_with
 from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.console import logging_preserved
 from marin_assets.stages.train.levanter_run.lora import TrainFactors
-from marin_assets.stages.train.levanter_run.models import require_room_for_tokens, require_same_model, vocab_size_of
+from marin_assets.stages.train.levanter_run.models import require_same_model
 from marin_assets.stages.train.levanter_run.schedule import begin_schedule_at
 from marin_assets.stages.train.levanter_run.start import local_start
 from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, MetricsTrackerConfig
@@ -25,6 +25,7 @@ from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, Pa
 from marin_assets.stages.train.metrics.mixture_weights import mixture_metrics
 from marin_assets.stages.train.specs.optimizer import sequences_in
 from marin_assets.stages.train.starting_point import StartingPoint
+from marin_assets.stages.train.vocabulary import rows_of
 from marin_resources.storage.paths import BUCKET_SCHEMES
 
 
@@ -42,8 +43,6 @@ def run_levanter(
     `config.num_train_steps` counts those of the starting point too, if its optimizer goes on.
     """
     levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
-    vocab_size = vocab_size_of(config.model)
-    require_room_for_tokens(vocab_size, tokenizer)
     if start is not None:
         require_same_model(start, levanter_config.model)
         begin_schedule_at(levanter_config.optimizer, start.first_step)
@@ -58,7 +57,7 @@ def run_levanter(
         beginning = beginning_with(
             start,
             model_config=levanter_config.model,
-            vocab_size=vocab_size,
+            vocab_size=rows_of(config.model),
             is_resumed=resumed_at is not None,
             folder=log_dir,
         )
