@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from marin_resources.output import below
 from marin_resources.storage import fault_points
 from marin_resources.storage.disk import open_on_disk, read_on_disk
-from marin_resources.storage.disk_listing import data_files, require_file
+from marin_resources.storage.disk_listing import OnError, data_files, raise_error, require_file
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import absolute, is_local
 from marin_resources.storage.upload.upload import upload
@@ -125,9 +125,29 @@ def stored_files(path: str, *, hidden: bool = False) -> list[StoredFile]:
     On a disk, symlinks to folders are followed. Control files are listed only if `hidden`, and then no link to a folder
     is followed. Raises FileNotFoundError if nothing exists at `path`, SpecialFileError for a FIFO, socket or device.
     """
+    return _stored_files(path, raise_error, hidden=hidden)
+
+
+def stored_and_unusable_files(path: str) -> tuple[list[StoredFile], dict[str, OSError]]:
+    """As `stored_files`; and on a disk, by its name below `path`, what cannot be read as a file or a folder.
+
+    Raises FileNotFoundError if nothing exists at `path`, OSError if `path` itself cannot be read.
+    """
+    unusable: dict[str, OSError] = {}
+    _, root = filesystem_of(path)
+
+    def note(place: str, error: OSError) -> None:
+        if place == root:
+            raise error
+        unusable[place[len(root) :].strip("/")] = error
+
+    return _stored_files(path, note), unusable
+
+
+def _stored_files(path: str, on_error: OnError, *, hidden: bool = False) -> list[StoredFile]:
     fs, root = filesystem_of(path)
     if is_local(path) and not hidden:
-        found: Iterable[tuple[str, int, str]] = _on_disk(path, root)
+        found: Iterable[tuple[str, int, str]] = _on_disk(path, root, on_error)
     else:
         found = ((stored, info["size"] or 0, _stamp(info)) for stored, info in _find(fs, root).items())
     files = []
@@ -153,10 +173,10 @@ def stored_file(path: str) -> StoredFile:
     return StoredFile(path=path, name=name, size_bytes=info["size"] or 0, stamp=_stamp(info))
 
 
-def _on_disk(path: str, root: str) -> Iterator[tuple[str, int, str]]:
+def _on_disk(path: str, root: str, on_error: OnError) -> Iterator[tuple[str, int, str]]:
     if not os.path.exists(root):
         raise _nothing_at(path)
-    for stored, state in data_files(root):
+    for stored, state in data_files(root, on_error):
         yield stored, state.st_size, str(state.st_mtime_ns)
 
 

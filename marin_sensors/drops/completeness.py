@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from marin_sensors.drops.seen import Seen
 
-LINE = re.compile(r"(?P<digest>[0-9a-fA-F]{32,128}) [ *](?P<name>.+)")
-"""As `sha256sum` and `md5sum` write it."""
+LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9a-fA-F]+) [ *](?P<name>.+)")
+"""As `sha256sum` and `md5sum` write it; a name with a newline or a backslash in it is escaped."""
+ALGORITHMS = {32: "md5", 40: "sha1", 56: "sha224", 64: "sha256", 96: "sha384", 128: "sha512"}
+"""By the number of hex digits."""
+
+
+class DropFiles(Protocol):
+    """The files of a drop, to read."""
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a small file in its folder."""
+
+    def checksums(self, algorithms: Mapping[str, str], seen: Seen) -> Mapping[str, str | OSError]:
+        """The checksums of these files by name, or why one cannot be read; without those that are still computed."""
 
 
 class Completeness(ABC):
     """A rule that says whether a drop is complete."""
 
     @abstractmethod
-    def lacks(self, seen: Seen, unchanged_s: float, read: Callable[[str], bytes]) -> str:
+    def lacks(self, seen: Seen, unchanged_s: float, files: DropFiles) -> str:
         """What a drop lacks to be complete, as a phrase; empty if it is complete.
 
-        `unchanged_s`: how long the sensor has seen it as it is. `read` returns the bytes of a file in its folder.
+        `unchanged_s`: how long the sensor has seen it as it is.
         """
 
 
@@ -30,7 +43,7 @@ class Settled(Completeness):
 
     seconds: float
 
-    def lacks(self, seen: Seen, unchanged_s: float, read: Callable[[str], bytes]) -> str:
+    def lacks(self, seen: Seen, unchanged_s: float, files: DropFiles) -> str:
         if unchanged_s >= self.seconds:
             return ""
         return f"it changed less than {self.seconds:g} s ago"
@@ -45,7 +58,7 @@ class Marked(Completeness):
 
     name: str
 
-    def lacks(self, seen: Seen, unchanged_s: float, read: Callable[[str], bytes]) -> str:
+    def lacks(self, seen: Seen, unchanged_s: float, files: DropFiles) -> str:
         return "" if seen.has(self.name) else f"it has no {self.name!r} yet"
 
     def __str__(self) -> str:
@@ -54,25 +67,44 @@ class Marked(Completeness):
 
 @dataclass(frozen=True)
 class Manifested(Completeness):
-    """Its folder has a list of checksums of this name, as `sha256sum *` writes it, and all files that it names."""
+    """Its folder has a list of checksums of this name, as `sha256sum *` writes it, and each file that it names has that
+    checksum. Each file is read once for that."""
 
     name: str
 
-    def lacks(self, seen: Seen, unchanged_s: float, read: Callable[[str], bytes]) -> str:
+    def lacks(self, seen: Seen, unchanged_s: float, files: DropFiles) -> str:
         if not seen.has(self.name):
             return f"it has no {self.name!r} yet"
-        named = []
-        for line in read(self.name).decode(errors="replace").splitlines():
-            found = LINE.fullmatch(line.strip())
-            if line.strip() and found is None:
+        named: dict[str, str] = {}
+        for line in filter(None, files.read(self.name).decode(errors="surrogateescape").split("\n")):
+            found = LINE.fullmatch(line.removesuffix("\r"))
+            if found is None or len(found["digest"]) not in ALGORITHMS:
                 return f"{self.name!r} has the line {line[:60]!r}, expected '<checksum>  <file>'"
-            if found is not None:
-                named.append(found["name"].removeprefix("./"))
-        absent = [name for name in named if not seen.has(name)]
-        if absent:
-            more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-            return f"{self.name!r} names {absent[0]!r}{more}, which has not arrived"
-        return "" if named else f"{self.name!r} names no file"
+            name = _unescaped(found["name"]) if found["escaped"] else found["name"]
+            named[name.removeprefix("./")] = found["digest"].lower()
+        named.pop(self.name, None)  # `sha256sum * > SHA256SUMS`, run twice, lists the list that it begins to write
+        return self._compare(named, seen, files) if named else f"{self.name!r} names no file"
+
+    def _compare(self, named: Mapping[str, str], seen: Seen, files: DropFiles) -> str:
+        if absent := [name for name in named if not seen.has(name)]:
+            return f"{self.name!r} names {_first(absent)}, which has not arrived"
+        found = files.checksums({name: ALGORITHMS[len(digest)] for name, digest in named.items()}, seen)
+        for name, digest in found.items():
+            if isinstance(digest, OSError):
+                return f"{name!r} could not be read ({digest.strerror or digest})"
+        if wrong := [name for name, digest in found.items() if digest != named[name]]:
+            return f"{_first(wrong)} has another checksum than {self.name!r} names, so it has not arrived whole"
+        left = len(named) - len(found)
+        return f"{len(found)} of {len(named)} files are compared with {self.name!r} so far" if left else ""
 
     def __str__(self) -> str:
-        return f"when all files of {self.name!r} are in its folder"
+        return f"when all files of {self.name!r} are in its folder, with the checksums that it names"
+
+
+def _unescaped(name: str) -> str:
+    letters = {"\\n": "\n", "\\r": "\r", "\\\\": "\\"}
+    return re.sub(r"\\.", lambda found: letters.get(found[0], found[0]), name)
+
+
+def _first(names: list[str]) -> str:
+    return f"{names[0]!r}{f' and {len(names) - 1} more' if len(names) > 1 else ''}"

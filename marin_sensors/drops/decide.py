@@ -7,10 +7,9 @@ taken       its partition was requested; it is watched for changes
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from marin_sensors.drops.completeness import Completeness
+from marin_sensors.drops.completeness import Completeness, DropFiles
 from marin_sensors.drops.seen import Seen
 
 ABSENT_LOOKS = 2
@@ -25,6 +24,8 @@ class Phase(enum.StrEnum):
 class What(enum.StrEnum):
     ARRIVING = "arriving"
     """It is there, and not complete."""
+    UNREADABLE = "unreadable"
+    """Something in it cannot be read, so it is neither complete nor compared with what was taken."""
     TAKE = "take"
     """It is complete: its partition is to be made."""
     CHANGED = "changed"
@@ -60,7 +61,7 @@ class Finding:
     drop: str
     what: What
     why: str = ""
-    """For an arriving one: what it lacks."""
+    """For an arriving one: what it lacks. For an unreadable one: what cannot be read."""
     revision: int = 1
 
 
@@ -70,7 +71,7 @@ def judge(
     seen: Seen | None,
     now_s: float,
     rule: Completeness,
-    read: Callable[[str], bytes],
+    files: DropFiles,
     *,
     revises: bool,
 ) -> tuple[Known | None, Finding | None]:
@@ -81,6 +82,10 @@ def judge(
     if seen is None:
         return _absent(drop, known)
     now = seen.fingerprint
+    if seen.unusable:
+        known = known or Known(phase=Phase.ARRIVING, fingerprint=now, since_s=now_s)
+        finding = Finding(drop=drop, what=What.UNREADABLE, why=seen.unusable, revision=known.revision)
+        return replace(known, absent=0), finding
     if known is None:
         known = Known(phase=Phase.ARRIVING, fingerprint=now, since_s=now_s)
     elif known.fingerprint != now or known.since_s > now_s:  # the clock was set back: count from now
@@ -92,7 +97,7 @@ def judge(
         return _as_taken(drop, known)
     if known.phase is Phase.TAKEN:
         return known, None
-    lacks = rule.lacks(seen, now_s - known.since_s, read) if seen.stamps else "no file that is wanted has arrived"
+    lacks = rule.lacks(seen, now_s - known.since_s, files) if seen.stamps else "no file that is wanted has arrived"
     if lacks:
         return known, Finding(drop=drop, what=What.ARRIVING, why=lacks, revision=known.revision)
     taken = replace(known, phase=Phase.TAKEN, taken=now, reported="")

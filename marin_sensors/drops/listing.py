@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
-from marin_resources.storage.files import StoredFile, names_in, read_bytes, stored_files
-from marin_resources.storage.paths import join
+from marin_resources.storage.disk_listing import SpecialFileError, require_target
+from marin_resources.storage.files import StoredFile, names_in, stored_and_unusable_files
+from marin_resources.storage.paths import absolute, is_local
 from marin_sensors.drops.pattern import DropPattern
 from marin_sensors.drops.seen import Seen
 
@@ -21,50 +22,94 @@ class Listing:
     def names(self) -> list[str]:
         """The drops, sorted. None if nothing exists there."""
         if not self._pattern.is_folder:
-            return sorted(self._files)
+            files, unusable = self._files
+            return sorted({*files, *unusable})
         found = (self._pattern.drop_of_folder(name) for name in names_in(self._pattern.base))
         return sorted({name for name in found if name is not None and not name.startswith(".")})
 
     def look(self, drop: str) -> Seen | None:
         """The drop as it is now; None if it has no file."""
         if not self._pattern.is_folder:
-            files = self._files.get(drop)
-            return _seen(drop, files, lambda name: True) if files else None
+            files, unusable = self._files
+            return _seen(drop, files.get(drop, ()), unusable.get(drop, {}), lambda name: True)
         folder = self._pattern.folder_of(drop)
         try:
-            files = stored_files(folder)
+            found, errors = stored_and_unusable_files(folder)
         except FileNotFoundError:
-            return None
-        if [file.path for file in files] == [folder]:
+            return _dangling(drop, folder)
+        except SpecialFileError:
+            return None  # as a file beside the folders of drops
+        except PermissionError as error:
+            return Seen(name=drop, stamps={}, bytes=0, unusable=f"it cannot be listed ({error.strerror})")
+        if [file.path for file in found] == [folder]:
             return None  # a file beside the folders of drops
         first = folder.rstrip("/").rpartition("/")[2]
         wanted = lambda name: self._pattern.drop_of_file(f"{first}/{name}") == drop  # noqa: E731
-        return _seen(drop, files, wanted) if files else None
+        holding = {name: error for name, error in errors.items() if self._holds(error, is_wanted=wanted(name))}
+        return _seen(drop, found, holding, wanted)
 
-    def reader(self, drop: str) -> Callable[[str], bytes]:
-        """Reads a file in the folder of a drop."""
-        folder = self._pattern.folder_of(drop) if self._pattern.is_folder else self._pattern.base
-        return lambda name: read_bytes(join(folder, name))
+    def _holds(self, error: OSError, *, is_wanted: bool) -> bool:
+        """Whether what cannot be read is wanted, or may be a folder with files that are."""
+        return is_wanted or (self._pattern.is_deep and not isinstance(error, SpecialFileError))
+
+    def folder_of(self, drop: str) -> str:
+        """What the names of a drop's files are relative to."""
+        return self._pattern.folder_of(drop) if self._pattern.is_folder else self._pattern.base
 
     @cached_property
-    def _files(self) -> dict[str, list[StoredFile]]:
+    def _files(self) -> tuple[dict[str, list[StoredFile]], dict[str, dict[str, OSError]]]:
+        """Of each drop that is files: those, and what cannot be read."""
         try:
-            files = stored_files(self._pattern.base)
+            found, errors = stored_and_unusable_files(self._pattern.base)
         except FileNotFoundError:
-            return {}
-        found: dict[str, list[StoredFile]] = {}
-        for file in files:
+            return {}, {}
+        files: dict[str, list[StoredFile]] = {}
+        unusable: dict[str, dict[str, OSError]] = {}
+        for file in found:
             if (drop := self._pattern.drop_of_file(file.name)) is not None:
-                found.setdefault(drop, []).append(file)
-        return found
+                files.setdefault(drop, []).append(file)
+        for name, error in errors.items():
+            if (drop := self._pattern.drop_of_file(name)) is not None:
+                unusable.setdefault(drop, {})[name] = error
+        return files, unusable
 
 
-def _seen(drop: str, files: Iterable[StoredFile], wanted: Callable[[str], bool]) -> Seen:
-    files = list(files)
-    chosen = {file.name: file for file in files if wanted(file.name)}
+def _seen(
+    drop: str, files: Iterable[StoredFile], unusable: Mapping[str, OSError], wanted: Callable[[str], bool]
+) -> Seen | None:
+    """The drop with these files; None if it has neither a file nor what cannot be read."""
+    chosen: dict[str, StoredFile] = {}
+    beside: dict[str, StoredFile] = {}
+    for file in files:
+        (chosen if wanted(file.name) else beside)[file.name] = file
+    if not chosen and not beside and not unusable:
+        return None
     return Seen(
         name=drop,
-        stamps={name: f"{file.size_bytes} {file.stamp}" for name, file in chosen.items()},
+        stamps=_stamps(chosen),
         bytes=sum(file.size_bytes for file in chosen.values()),
-        beside=frozenset(file.name for file in files if file.name not in chosen),
+        beside=_stamps(beside),
+        unusable=_why(unusable),
     )
+
+
+def _stamps(files: Mapping[str, StoredFile]) -> dict[str, str]:
+    return {name: f"{file.size_bytes} {file.stamp}" for name, file in files.items()}
+
+
+def _dangling(drop: str, folder: str) -> Seen | None:
+    """A drop that is a symlink to nothing; None for another one that does not exist."""
+    try:
+        if is_local(folder):
+            require_target(absolute(folder))
+    except FileNotFoundError as error:
+        return Seen(name=drop, stamps={}, bytes=0, unusable=_why({"": error}))
+    return None
+
+
+def _why(unusable: Mapping[str, OSError]) -> str:
+    """The first of what cannot be read, as a phrase; empty for none."""
+    for name, error in unusable.items():
+        why = f"{name!r} cannot be read ({error.strerror})" if error.strerror else str(error).rstrip(".")
+        return f"{why} ({len(unusable) - 1} more)" if len(unusable) > 1 else why
+    return ""

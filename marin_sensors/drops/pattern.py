@@ -53,6 +53,11 @@ class DropPattern:
         """Whether each drop is a folder of its own."""
         return "/" in self._below_base
 
+    @property
+    def is_deep(self) -> bool:
+        """Whether files may be in folders of a drop's folder."""
+        return "/" in self._below_base.partition("/")[2]
+
     @cached_property
     def _folder(self) -> re.Pattern[str]:
         return _regex(self._below_base.partition("/")[0])

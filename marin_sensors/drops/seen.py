@@ -19,8 +19,10 @@ class Seen:
     stamps: Stamps
     """Of the files that the pattern matches."""
     bytes: int
-    beside: frozenset[str] = field(default_factory=frozenset)
-    """Other files in the drop's folder: a marker, a manifest."""
+    beside: Stamps = field(default_factory=dict)
+    """Of other files in the drop's folder: a marker, a manifest."""
+    unusable: str = ""
+    """Why it cannot be taken as it is, as a phrase: it has a FIFO, or a link to nothing."""
 
     def has(self, name: str) -> bool:
         """Whether this file is in it: matched by the pattern, or beside."""

@@ -16,7 +16,10 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from marin_resources.partition_key import PartitionKeyError, key_of_revision, revision_of, segment_of
+from marin_resources.storage.files import read_bytes
+from marin_sensors.drops.checksums import Checksums
 from marin_sensors.drops.completeness import Completeness
+from marin_sensors.drops.contents import Contents
 from marin_sensors.drops.decide import Finding, Known, Phase, What, judge
 from marin_sensors.drops.listing import Listing
 from marin_sensors.drops.memory import Memory, State
@@ -48,6 +51,8 @@ class Watch:
     """Seconds that a tick lists files."""
     noun: str = "drop"
     """What people call a drop."""
+    checksums: Checksums = field(default_factory=Checksums)
+    """Those that are known already."""
     waits: str = ""
     """Why no drop is taken now, as a phrase; empty: complete drops are taken."""
 
@@ -110,14 +115,20 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
     drops, tick = dict(state.drops), Tick()
     arriving: dict[str, str] = {}
     last_new = state.last_new
+    ends_s = time.monotonic() + watch.budget_s
 
-    def reader(name: str) -> Callable[[str], bytes]:
-        read = listing.reader(name)
-        return lambda file: _listed(lambda: read(file), watch)
+    def contents(name: str) -> Contents:
+        return Contents(
+            folder=listing.folder_of(name),
+            read_within=lambda path: _listed(lambda: read_bytes(path), watch),
+            known=watch.checksums,
+            ends_s=ends_s,
+        )
 
     def judge_one(name: str, seen: Seen | None) -> None:
         nonlocal last_new
-        known, finding = judge(name, drops.get(name), seen, now_s, watch.rule, reader(name), revises=watch.revises)
+        files = contents(name)
+        known, finding = judge(name, drops.get(name), seen, now_s, watch.rule, files, revises=watch.revises)
         if finding is not None and finding.what is What.TAKE:
             assert seen is not None
             if watch.waits or len(tick.taken) >= watch.at_most:
@@ -125,10 +136,13 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
                 return  # nothing is noted, so the next tick decides the same
             key = key_of_revision(name, finding.revision)
             memory.note_taken(key, seen.stamps)
+            files.forget(seen)
             tick.taken.append(Taken(drop=name, key=key, files=len(seen.stamps), bytes=seen.bytes))
             last_new = f"{name!r} at {datetime.fromtimestamp(now_s, UTC):%Y-%m-%d %H:%M} UTC"
         elif finding is not None and finding.what is What.ARRIVING:
             arriving[name] = finding.why
+        elif finding is not None and finding.what is What.UNREADABLE:
+            tick.refused.append(f"The {watch.noun} {name!r} cannot be taken: {finding.why}.")
         elif finding is not None:
             sentence = _sentence(watch.noun, finding, seen, drops.get(name), memory)
             tick.changes[key_of_revision(name, finding.revision)] = sentence
@@ -140,7 +154,6 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
     there = set(names)
     for name in sorted(drops.keys() - there):
         judge_one(name, None)
-    ends_s = time.monotonic() + watch.budget_s
     fresh = [name for name in names if name not in drops or drops[name].phase is Phase.ARRIVING]
     arriving_at = ""
     for name in _from(fresh, cursor.arriving_at):
@@ -250,6 +263,8 @@ def _summary(watch: Watch, state: State, arriving: Mapping[str, str], tick: Tick
     if arriving:
         some = ", ".join(f"{name!r}: {why}" for name, why in list(arriving.items())[:SHOWN])
         parts.append(f"{phases[Phase.ARRIVING]} arriving ({some}{', …' * (len(arriving) > SHOWN)})")
-    parts += list(tick.changes.values())[:SHOWN] + tick.refused[:SHOWN]
+    for sentences in (list(tick.changes.values()), tick.refused):
+        parts += sentences[:SHOWN]
+        parts += [f"and {len(sentences) - SHOWN} more in the tick's log"] * (len(sentences) > SHOWN)
     parts.append(f"last new one: {state.last_new}" if state.last_new else "no new one yet")
     return "; ".join(part.rstrip(".") for part in parts) + "."

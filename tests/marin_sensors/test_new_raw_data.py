@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.paths import join
 from marin_sensors import new_raw_data as module
 from marin_sensors.drops import tick as ticks
-from marin_sensors.drops.completeness import Marked, Settled
+from marin_sensors.drops.completeness import Manifested, Marked, Settled
 from marin_sensors.new_raw_data import new_raw_data
 
 Tick = Callable[[], dg.SensorResult | dg.SkipReason]
@@ -53,7 +56,7 @@ class Ticking:
         """The keys that are requested."""
         result = self.look()
         if isinstance(result, dg.SkipReason):
-            self.said = str(result.skip_message)
+            self.said, self.warned = str(result.skip_message), []
             return []
         self.cursor = result.cursor
         self.said = str(result.skip_reason.skip_message) if result.skip_reason else ""
@@ -68,6 +71,8 @@ class Ticking:
         context = dg.build_sensor_context(
             instance=self._instance, cursor=self.cursor, definitions=dg.Definitions(assets=[raw])
         )
+        self.warned: list[str] = []
+        context.log.warning = self.warned.append  # type: ignore[method-assign, assignment]
         return self._sensor(context)
 
 
@@ -126,6 +131,83 @@ def test_drops_that_are_files_and_drops_with_a_marker(ticking: Callable[..., Tic
     drop(place, "marked/_SUCCESS")
     assert marked() == ["marked"]
     assert ticking("{drop}/*", complete=Marked("_SUCCESS"))() == ["marked"], "the pattern may match the marker too"
+
+
+def test_a_drop_with_a_manifest_is_taken_when_each_file_has_arrived_whole(
+    ticking: Callable[..., Ticking], place: str
+) -> None:
+    tick, whole = ticking(complete=Manifested("SHA256SUMS")), b"x" * 5000
+    drop(place, "a/1.gz", data=whole)
+    drop(place, "a/2.gz", data=whole[:10])
+    digest = hashlib.sha256(whole).hexdigest()
+    drop(place, "a/SHA256SUMS", data=f"{digest}  1.gz\n{digest}  2.gz\n".encode())
+    assert tick() == []
+    assert "1 arriving ('a': '2.gz' has another checksum than 'SHA256SUMS' names, so it has not arrived" in tick.said
+    drop(place, "a/2.gz", data=whole)
+    assert tick() == ["a"]
+
+
+@pytest.mark.timeout(60)
+def test_a_fifo_a_socket_and_a_link_to_nothing_hold_up_their_own_drop_alone(
+    ticking: Callable[..., Ticking], tmp_path: Path, place: str
+) -> None:
+    if "://" in place:
+        pytest.skip("only a disk has such things")
+    tick = ticking(complete=Settled(0), recheck_s=0)
+    drop(place, "good/1.gz", "pipe/1.gz", "socket/1.gz", "link/1.gz", "loop/1.gz", "beside/1.gz", "deep/1.gz")
+    os.mkfifo(Path(place, "pipe/2.gz"))
+    os.mkfifo(Path(place, "a.fifo"))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        os.rename(tmp_path / "s", Path(place, "socket/2.gz"))
+    Path(place, "link/2.gz").symlink_to("/no/such")
+    Path(place, "loop/2.gz").symlink_to("2.gz")
+    Path(place, "nowhere").symlink_to("/no/such")
+    os.mkfifo(Path(place, "beside/notes"))
+    Path(place, "deep/sub").symlink_to("/no/such")
+    assert tick() == ["beside", "deep", "good"], "what the pattern does not match holds up nothing"
+    said = tick.warned
+    assert [sentence.partition(":")[0] for sentence in said] == [
+        f"The drop {name!r} cannot be taken" for name in ("link", "loop", "nowhere", "pipe", "socket")
+    ]
+    assert "'/no/such', which does not exist. Restore that, or remove the link." in said[0]
+    assert "2.gz' is a FIFO, expected a file. Move it out of the input." in said[3]
+    os.remove(Path(place, "pipe/2.gz"))
+    os.mkfifo(Path(place, "good/2.gz"))
+    assert tick() == ["pipe"]
+    assert (tick(), tick.observed) == ([], [])
+    assert any(sentence.startswith("The drop 'good' cannot be taken") for sentence in tick.warned)
+    assert "; and 2 more in the tick's log;" in tick.said
+    files = ticking("{drop}.gz", complete=Settled(0))
+    drop(place, "x.gz")
+    os.mkfifo(Path(place, "y.gz"))
+    assert files() == ["x"]
+    assert "The drop 'y' cannot be taken" in files.warned[0]
+
+
+def test_a_folder_that_cannot_be_listed_holds_up_its_own_drop_alone(
+    ticking: Callable[..., Ticking], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "://" in place:
+        pytest.skip("only on a disk")
+    scan = os.scandir
+
+    def scandir(folder: Any) -> Any:  # as for somebody who is not root
+        if folder in closed:
+            raise PermissionError(13, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    tick = ticking("{drop}/**/*.gz", complete=Settled(0), recheck_s=0)
+    drop(place, "a/1.gz", "a/sub/2.gz", "b/1.gz", "c/1.gz")
+    closed = {join(place, "a/sub"), join(place, "b")}
+    assert tick() == ["c"]
+    assert tick.warned == [
+        "The drop 'a' cannot be taken: 'sub' cannot be read (Permission denied).",
+        "The drop 'b' cannot be taken: it cannot be listed (Permission denied).",
+    ]
+    closed.clear()
+    assert tick() == ["a", "b"]
 
 
 def test_a_tick_whose_cursor_is_lost_requests_the_same_with_the_same_run_keys(

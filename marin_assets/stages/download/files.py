@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from marin_assets.step.values import THIS_OUTPUT_PATH, as_glob, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.disk_listing import data_files, require_file
+from marin_resources.storage.disk_listing import data_files, require_file, require_target
 from marin_resources.storage.files import StoredFile, exists, open_atomic, read_json, write_json
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import is_local, join
@@ -118,6 +118,7 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
     for path, info in infos.items():
         name = path.removeprefix(folder).lstrip("/").partition("?" if web else "\0")[0]
         if is_local(source) and info["type"] == "other":  # a link, of which a glob reports no more
+            require_target(path)
             require_file(path, os.stat(path))
             info = fs.info(path)
         if _stands_for_folder(source, path, name, info):

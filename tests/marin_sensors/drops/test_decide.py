@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marin_sensors.drops.completeness import Completeness, Manifested, Marked, Settled
+from marin_sensors.drops.completeness import Completeness, DropFiles, Manifested, Marked, Settled
 from marin_sensors.drops.decide import Known, What, judge
 from marin_sensors.drops.seen import Change, Seen, change_between
 
 
 def seen(files: Mapping[str, str] | None, *beside: str) -> Seen | None:
-    return None if files is None else Seen(name="d", stamps=files, bytes=0, beside=frozenset(beside))
+    return None if files is None else Seen(name="d", stamps=files, bytes=0, beside=dict.fromkeys(beside, "0 1"))
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of a drop whose manifest has this text, and which are all empty."""
+
+    manifest: bytes = b""
+    unread: frozenset[str] = frozenset()
+    failing: frozenset[str] = frozenset()
+
+    def read(self, name: str) -> bytes:
+        return self.manifest
+
+    def checksums(self, algorithms: Mapping[str, str], seen: Seen) -> Mapping[str, str | OSError]:
+        return {
+            name: OSError(13, "Permission denied") if name in self.failing else hashlib.new(algorithm).hexdigest()
+            for name, algorithm in algorithms.items()
+            if name not in self.unread
+        }
 
 
 def looks(
-    each: Sequence[tuple[float, Seen | None]], rule: Completeness, *, revises: bool = False, manifest: bytes = b""
+    each: Sequence[tuple[float, Seen | None]], rule: Completeness, *, revises: bool = False, files: DropFiles = Files()
 ) -> list[tuple[What, int] | None]:
     known: Known | None = None
     found = []
     for now_s, one in each:
-        known, finding = judge("d", known, one, now_s, rule, lambda name: manifest, revises=revises)
+        known, finding = judge("d", known, one, now_s, rule, files, revises=revises)
         found.append((finding.what, finding.revision) if finding else None)
     return found
 
@@ -54,17 +75,53 @@ def test_a_marked_drop_is_taken_at_once() -> None:
     assert looks(each, Marked("_SUCCESS")) == [ARRIVING, TAKE, None]
 
 
+NONE = hashlib.sha256().hexdigest()
+"""Of an empty file."""
+
+
 @pytest.mark.parametrize(
-    ("manifest", "what"),
+    ("manifest", "lacks"),
     [
-        (f"{'0' * 64}  a\n{'1' * 64} *b\n", TAKE),
-        (f"{'0' * 64}  ./a\n{'1' * 64}  c\n", ARRIVING),
-        ("a\n", ARRIVING),
-        ("", ARRIVING),
+        (f"{NONE}  a\n{NONE} *b\n", ""),
+        (f"{NONE.upper()}  a\r\n\n{hashlib.md5().hexdigest()}  ./b\r\n", ""),
+        (f"{hashlib.sha512().hexdigest()}  a\n{hashlib.sha1().hexdigest()}  b", ""),
+        (f"{NONE}  ./a\n{NONE}  c\n", "'SHA256SUMS' names 'c', which has not arrived"),
+        (
+            f"{NONE}  a\n{'1' * 64}  b\n",
+            "'b' has another checksum than 'SHA256SUMS' names, so",
+        ),
+        (f"{'0' * 64}  a\n{'1' * 64}  b\n", "'a' and 1 more has another checksum than 'SHA256SUMS' names"),
+        (f"{'0' * 64}  SHA256SUMS\n{NONE}  a\n{NONE}  b\n", ""),
+        (f"{'0' * 64}  SHA256SUMS\n", "'SHA256SUMS' names no file"),
+        (f"\\{NONE}  one\\ntwo\\\\\n", "'SHA256SUMS' names 'one\\ntwo\\\\', which has not arrived"),
+        (f"{NONE[:50]}  a\n", "has the line"),
+        (f"SHA256 (a) = {NONE}\n", "has the line"),
+        ("a\n", "'SHA256SUMS' has the line 'a', expected '<checksum>  <file>'"),
+        ("", "'SHA256SUMS' names no file"),
     ],
 )
-def test_a_drop_with_a_manifest_is_taken_when_all_that_it_names_is_there(manifest: str, what: tuple[What, int]) -> None:
-    assert looks([(0, seen(TWO, "SHA256SUMS"))], Manifested("SHA256SUMS"), manifest=manifest.encode()) == [what]
+def test_a_drop_with_a_manifest_is_taken_when_all_that_it_names_is_there_whole(manifest: str, lacks: str) -> None:
+    one = seen(TWO, "SHA256SUMS")
+    assert one is not None
+    found = Manifested("SHA256SUMS").lacks(one, 0, Files(manifest.encode()))
+    assert found.startswith(lacks) if lacks and "has the line" not in lacks else lacks in found
+    assert bool(found) == bool(lacks)
+
+
+def test_what_is_still_read_and_what_cannot_be_is_said() -> None:
+    one, manifest = seen(TWO, "SHA256SUMS"), f"{NONE}  a\n{NONE}  b\n".encode()
+    assert one is not None
+    rule = Manifested("SHA256SUMS")
+    left = rule.lacks(one, 0, Files(manifest, unread=frozenset("b")))
+    assert left == "1 of 2 files are compared with 'SHA256SUMS' so far"
+    assert rule.lacks(one, 0, Files(manifest, failing=frozenset("b"))) == "'b' could not be read (Permission denied)"
+
+
+def test_a_drop_with_what_cannot_be_read_is_neither_taken_nor_said_to_have_changed() -> None:
+    bad = Seen(name="d", stamps=ONE, bytes=0, unusable="'pipe' is a FIFO")
+    each = [(0, bad), (1, bad), (2, seen(TWO)), (3, bad), (4, seen(TWO)), (5, None), (6, bad), (7, None)]
+    unreadable = (What.UNREADABLE, 1)
+    assert looks(each, Settled(0)) == [unreadable, unreadable, TAKE, unreadable, None, None, unreadable, None]
 
 
 def test_a_drop_without_a_wanted_file_is_not_taken() -> None:
@@ -111,7 +168,7 @@ def test_each_content_is_taken_at_most_once_in_a_row(each: list, revises: bool) 
     taken: list[tuple[int, str]] = []
     for now_s, (files, marked) in enumerate(each):
         one = seen(files, *(["_"] if marked else []))
-        known, finding = judge("d", known, one, now_s, Marked("_"), lambda name: b"", revises=revises)
+        known, finding = judge("d", known, one, now_s, Marked("_"), Files(), revises=revises)
         if finding is not None and finding.what is What.TAKE:
             assert one is not None
             assert marked

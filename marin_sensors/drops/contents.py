@@ -1,0 +1,47 @@
+"""The files of one drop, as a rule of completeness reads them: within the time of a tick."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from marin_resources.storage.paths import join
+from marin_sensors.drops.checksums import Checksums, Wanted
+from marin_sensors.drops.seen import Seen
+
+WAIT_S = 4.0
+"""Time that a tick waits for the checksums of one drop; it has others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    folder: str
+    """What the names of the files are relative to."""
+    read_within: Callable[[str], bytes]
+    """Reads a path, or raises ListingError."""
+    known: Checksums
+    ends_s: float
+    """When the tick ends, by the monotonic clock."""
+
+    def read(self, name: str) -> bytes:
+        return self.read_within(join(self.folder, name))
+
+    def checksums(self, algorithms: Mapping[str, str], seen: Seen) -> Mapping[str, str | OSError]:
+        stamps = {**seen.beside, **seen.stamps}
+        wanted = {
+            name: Wanted(
+                path=join(self.folder, name),
+                size_bytes=int(stamps[name].partition(" ")[0]),
+                stamp=stamps[name],
+                algorithm=algorithm,
+            )
+            for name, algorithm in algorithms.items()
+        }
+        wait_s = min(WAIT_S, max(0.0, self.ends_s - time.monotonic()))
+        found = self.known.of(list(wanted.values()), wait_s)
+        return {name: found[one] for name, one in wanted.items() if one in found}
+
+    def forget(self, seen: Seen) -> None:
+        """Forget the checksums: the drop is taken."""
+        self.known.forget({join(self.folder, name) for name in (*seen.stamps, *seen.beside)})
