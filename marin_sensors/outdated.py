@@ -111,7 +111,7 @@ def find_outdated(graph: AssetGraph, instance: dg.DagsterInstance, store: Store)
         node, output = graph.get(key), output_of_asset(graph, key)
         partitions: tuple[str, ...] = ()
         if node.partitions_def is not None:
-            partitions = _changed_partitions(instance, store, key, output)
+            partitions = _changed_partitions(instance, store, key, output, node.partitions_def)
         if partitions or (key in changed and not looked[changed[key]].done):
             found.append(
                 Outdated(
@@ -125,14 +125,19 @@ def find_outdated(graph: AssetGraph, instance: dg.DagsterInstance, store: Store)
     return found
 
 
-def _changed_partitions(instance: dg.DagsterInstance, store: Store, key: dg.AssetKey, whole: Output) -> tuple[str, ...]:
-    """The partitions whose last materialization here is of another version, and that are not complete at this one."""
+def _changed_partitions(
+    instance: dg.DagsterInstance, store: Store, key: dg.AssetKey, whole: Output, partitions: dg.PartitionsDefinition
+) -> tuple[str, ...]:
+    """The partitions whose last materialization here is of another version, and that are not complete at this one;
+    without those that the set no longer has, which Dagster refuses to make."""
     tags: Mapping[str, Mapping[str, str]] = instance.event_log_storage.get_latest_tags_by_partition(
         key, dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION]
     )
     changed = [partition for partition, found in tags.items() if found.get(DATA_VERSION) not in (None, whole.version)]
     if not changed:
         return ()
+    there = frozenset(partitions.get_partition_keys(dynamic_partitions_store=instance))
+    changed = [partition for partition in changed if partition in there]
     states = {each.key: each.state for each in states_of_partitions(store, whole, changed)}
     return tuple(partition for partition in changed if states[partition] is not State.COMPLETE)
 

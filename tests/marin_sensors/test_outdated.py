@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.instance.types import CachingDynamicPartitionsLoader
 from dagster._core.test_utils import create_run_for_test
 from partition_steps import part
 from running import definitions_of, run_steps
@@ -14,7 +15,9 @@ from sensor_words import what_is_there, what_was_new
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_assets.step.partitions.sets import dynamic, static
+from marin_assets.step.partitions.products import product
+from marin_assets.step.partitions.sets import Partitions, dynamic, static
+from marin_assets.step.partitions.windows import daily
 from marin_assets.step.step import Step
 from marin_assets.step.values import versioned
 from marin_resources.storage.output.store import Store
@@ -151,6 +154,42 @@ def test_partitions_are_outdated_one_by_one(deployment: Deployment, tmp_path: Pa
     deployment.materialize(new.at("a"))
     assert deployment.tick() == []
     assert deployment.said == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "keys", "left"),
+    [
+        (dynamic("drops"), dynamic("drops"), ("a", "b"), "b"),
+        (static("a", "b"), static("b"), ("a", "b"), "b"),
+        (daily("2026-01-01"), daily("2026-01-02"), ("2026-01-01", "2026-01-02"), "2026-01-02"),
+        (
+            product(drop=dynamic("drops"), lang=static("en")),
+            product(drop=dynamic("drops"), lang=static("en")),
+            ("a|en", "b|en"),
+            "b|en",
+        ),
+    ],
+)
+def test_a_key_that_the_set_no_longer_has_holds_up_no_other(
+    deployment: Deployment, tmp_path: Path, before: Partitions, now: Partitions, keys: tuple[str, ...], left: str
+) -> None:
+    def step(value: int, partitions: Partitions) -> Step:
+        return part("raw", partitions, tmp_path / "calls", value=versioned(value), tags={CHEAP: "true"})
+
+    deployment.instance.add_dynamic_partitions("drops", ["a", "b"])
+    [old] = deployment.define(step(1, before))
+    deployment.materialize(*map(old.at, keys))
+    deployment.instance.delete_dynamic_partition("drops", "a")
+    deployment.define(step(2, now))
+    context = dg.build_sensor_context(instance=deployment.instance, definitions=deployment.definitions)
+    # As in the code server, which looks up each key in the stored instance.
+    context.__dict__["caching_dynamic_partitions_loader"] = CachingDynamicPartitionsLoader(deployment.instance)
+    found = deployment.sensor.evaluate_tick(context)
+    assert [request.partition_key for request in found.run_requests or ()] == [left]
+    deployment.instance.delete_dynamic_partition("drops", "b")
+    if "dynamic" in repr(now):
+        assert deployment.tick() == []
+        assert deployment.said == NOTHING
 
 
 @pytest.mark.long
