@@ -29,7 +29,7 @@ from marin_resources.storage.output.states import UNFINISHED, State, states_of_p
 from marin_resources.storage.output.store import Store
 from marin_sensors.looks import errors as look_errors
 from marin_sensors.runs.in_progress import SCHEDULE, in_progress
-from marin_sensors.runs.partition_ranges import range_tags, ranges_of
+from marin_sensors.runs.partition_ranges import key_of_dimension, range_tags, ranges_of
 
 REPORTED = (*look_errors.REPORTED, dg.Failure)
 
@@ -52,7 +52,7 @@ class Night:
     known: Sequence[str]
     """All keys of the set, the oldest first."""
     partitions: Mapping[str, tuple[dg.AssetKey, ...]]
-    """Partition key -> the assets that lack it, in the order in which they are requested: the newest first."""
+    """Partition key -> the assets that lack it, the newest first."""
     left: int
     """Partitions beyond the caps."""
     failing: Mapping[str, int]
@@ -121,7 +121,10 @@ def nightly_backfill(
 
 def night_of(context: dg.ScheduleEvaluationContext, store: Store, keys: Sequence[dg.AssetKey], caps: Caps) -> Night:
     """What is to be made now. Raises UnavailableError and ControlFileError; dg.Failure for an asset without a path."""
-    known, pools = _partitions(context, keys), _pools(context, keys, caps)
+    partitions, pools = _partitions(context, keys), _pools(context, keys, caps)
+    known = partitions.get_partition_keys(
+        current_time=context.scheduled_execution_time, dynamic_partitions_store=context.instance
+    )
     there = frozenset(known)
     wanted: dict[str, list[dg.AssetKey]] = {}
     failing: dict[str, int] = {}
@@ -137,7 +140,7 @@ def night_of(context: dg.ScheduleEvaluationContext, store: Store, keys: Sequence
                 failing[each.key] = failures
             else:
                 wanted.setdefault(each.key, []).append(key)
-    newest = [each for each in reversed(known) if each in wanted and each not in failing]
+    newest = [each for each in _newest_first(partitions, known) if each in wanted and each not in failing]
     chosen: dict[str, tuple[dg.AssetKey, ...]] = {}
     taken = Counter[str]()
     for partition in newest:
@@ -162,8 +165,8 @@ def _pools(
     return pools
 
 
-def _partitions(context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKey]) -> Sequence[str]:
-    """The keys of the set that all assets have, the oldest first. Raises dg.Failure for assets without one set."""
+def _partitions(context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKey]) -> dg.PartitionsDefinition:
+    """The set that all assets have. Raises dg.Failure for assets without one set."""
     for key in keys:
         if not context.repository_def.asset_graph.has(key):
             raise dg.Failure(f"Asset {key.to_user_string()!r} is not in the code location. Correct the schedule.")
@@ -178,16 +181,28 @@ def _partitions(context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKe
                 "schedule for each."
             )
     assert partitions is not None
-    return partitions.get_partition_keys(
-        current_time=context.scheduled_execution_time, dynamic_partitions_store=context.instance
-    )
+    return partitions
+
+
+def _newest_first(partitions: dg.PartitionsDefinition, known: Sequence[str]) -> Sequence[str]:
+    """The keys by age: of a product with windows of time, those of the last window first."""
+    backwards = list(reversed(known))
+    dimensions = partitions.partitions_defs if isinstance(partitions, dg.MultiPartitionsDefinition) else ()
+    in_time = (isinstance(each.partitions_def, dg.TimeWindowPartitionsDefinition) for each in dimensions)
+    number = next((number for number, found in enumerate(in_time) if found), None)
+    if number is None:
+        return backwards
+    return sorted(backwards, key=lambda key: key_of_dimension(key, number), reverse=True)  # keys of windows sort so
 
 
 def _requests(context: dg.ScheduleEvaluationContext, night: Night, name: str) -> Iterator[dg.RunRequest]:
-    """A run for each range of keys that lack the same assets: the newest range first."""
+    """A run for each range of keys that lack the same assets: the one with the newest key first."""
     at = f"{context.scheduled_execution_time:%Y-%m-%d %H:%M}"
     graph = context.repository_def.asset_graph
-    for some, assets in ranges_of(graph, night.known, night.partitions):
+    age = {key: number for number, key in enumerate(night.partitions)}
+    backwards = {key: night.partitions[key] for key in reversed(night.known) if key in age}
+    found = sorted(ranges_of(graph, night.known, backwards), key=lambda each: min(age[key] for key in each[0]))
+    for some, assets in found:
         yield dg.RunRequest(
             run_key=f"{name} {at}: {some[0]}...{some[-1]}",
             asset_selection=list(assets),

@@ -12,6 +12,8 @@ from dagster._core.storage.tags import (
     PARTITION_NAME_TAG,
 )
 
+SEPARATOR = "|"
+"""Dagster's, between the keys of the dimensions of a product."""
 Range = tuple[Sequence[str], tuple[dg.AssetKey, ...]]
 """Keys that follow one another in their set, and the assets that are made at all of them."""
 
@@ -21,6 +23,8 @@ def ranges_of(
 ) -> Iterator[Range]:
     """The ranges of the partitions `wanted`, which are in the order of the set backwards: the last range first.
 
+    Dagster's range of a product is one of each dimension, so a range stays within one key of the first dimension.
+
     known    the keys of the set, in its order
     wanted   key -> the assets that are made at it; a range has keys of the same assets alone
     """
@@ -29,12 +33,23 @@ def ranges_of(
     assets: tuple[dg.AssetKey, ...] = ()
     for key, own in wanted.items():
         joins = some and own == assets and place[key] + 1 == place[some[0]]
+        joins = joins and (not _is_product(graph, own) or key_of_dimension(key, 0) == key_of_dimension(some[0], 0))
         if some and not (joins and len(some) < _most(graph, assets)):
             yield some, assets
             some = []
         some, assets = [key, *some], own
     if some:
         yield some, assets
+
+
+def _is_product(graph: AssetGraph, assets: Sequence[dg.AssetKey]) -> bool:
+    """Whether the assets have the product of two sets of partitions."""
+    return isinstance(graph.get(assets[0]).partitions_def, dg.MultiPartitionsDefinition)
+
+
+def key_of_dimension(key: str, number: int) -> str:
+    """The key of one dimension, of a key of a product."""
+    return key.split(SEPARATOR)[number]
 
 
 def range_tags(some: Sequence[str]) -> dict[str, str]:

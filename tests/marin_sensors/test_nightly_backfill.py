@@ -11,10 +11,12 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.partitions.context import partition_loading_context
 from partition_steps import part
 from running import definitions_of
 
-from marin_assets import daily, dynamic, static
+from marin_assets import daily, dynamic, product, static
+from marin_assets.assets.partitions import definition_of
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_resources.hardware import gpu
@@ -177,3 +179,46 @@ def test_assets_of_different_sets_are_one_sentence(evaluate: Evaluate, steps: li
     found = evaluate("parts/raw", "parts/other", definitions=definitions_of([*steps, other]))
     assert found.runs == []
     assert "'parts/raw' and 'parts/other' have different partitions." in str(found.said)
+
+
+def made_by(runs: list[tuple[str, str, list[str]]], partitions: dg.PartitionsDefinition, now: datetime.datetime):
+    """The keys that Dagster makes of each range that is requested."""
+    with partition_loading_context(now):
+        return [
+            [str(key) for key in partitions.get_partition_keys_in_range(dg.PartitionKeyRange(first, last))]
+            for first, last, _ in runs
+        ]
+
+
+@pytest.mark.parametrize("names", [("day", "lang"), ("zday", "lang")])
+def test_a_product_is_requested_in_ranges_that_dagster_makes_as_they_are(
+    evaluate: Evaluate, store: Store, tmp_path: Path, names: tuple[str, str]
+) -> None:
+    sets = product(**{names[0]: daily("2026-01-01"), names[1]: static("en", "de", "fr")})
+    pages, now = part("pages", sets, tmp_path / "calls.txt"), datetime.datetime(2026, 1, 5, 2, tzinfo=datetime.UTC)
+
+    def night(**options: Any) -> list[list[str]]:
+        found = evaluate("parts/pages", definitions=definitions_of([pages]), **options)
+        made = made_by(found.runs, definition_of(sets), now)
+        return [["-".join(sorted(key.replace("2026-01-0", "").split("|"))) for key in some] for some in made]
+
+    everything = {f"{day}-{lang}" for day in (1, 2, 3, 4) for lang in ("en", "de", "fr")}
+    made = [key for some in night() for key in some]
+    assert (set(made), len(made)) == (everything, 12)
+    assert {key for some in night(cap=3) for key in some} == {"4-en", "4-de", "4-fr"}, "the newest day first"
+    graph = build_graph([pages])
+    there = ["2026-01-03|de", "2026-01-04|en"]
+    keys = [key if names[0] == "day" else "|".join(reversed(key.split("|"))) for key in there]
+    end(graph, store, "parts/pages", *keys)
+    made = [key for some in night() for key in some]
+    assert (set(made), len(made)) == (everything - {"3-de", "4-en"}, 10)
+
+
+def test_a_product_with_a_set_that_grows_is_made(
+    evaluate: Evaluate, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    sets = product(drop=dynamic("drops"), lang=static("en", "de"))
+    instance.add_dynamic_partitions("drops", ["y", "x"])
+    pages = part("pages", sets, tmp_path / "calls.txt")
+    found = evaluate("parts/pages", definitions=definitions_of([pages]))
+    assert found.runs == [("x|en", "x|de", ["parts/pages"]), ("y|en", "y|de", ["parts/pages"])]
