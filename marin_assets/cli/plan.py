@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     )
     plan = plan_as_json(planned, store.prefix)
     if options.save:
-        save_plan(options.save, plan, request_of(options))
+        save_plan(options.save, plan, request_of(options), planned, chosen.graph, store)
     if options.html:
         write_bytes(options.html, page_of(planned, store.prefix, chosen.name).encode())
     if options.json:

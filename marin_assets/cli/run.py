@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         chosen.graph, store, chosen.outputs, forced=chosen.forced, rerun_failed=options.force_run_failed
     )
     if saved is not None:
-        require_unchanged(saved, planned, store.prefix, options.plan)
+        require_unchanged(saved, planned, chosen.graph, store, options.plan)
     if options.dry_run:
         for line in lines_of(planned):
             print_line(line)

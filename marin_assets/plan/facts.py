@@ -1,7 +1,8 @@
 """The facts in an output's record that are known before the computation, and those of them that may drift.
 
 describe_node     all facts: the step, its config, version and inputs, the code and the environment
-drifting_facts    today's facts that the version does not cover, to compare with a record
+facts_now         today's facts that the version does not cover, to be compared later
+drifting_facts    the same, to compare with a record or with earlier facts
 """
 
 from __future__ import annotations
@@ -71,6 +72,13 @@ def describe_node(
 
 SourcesNow = dict[tuple[Any, ...], Mapping[str, Any] | None]
 """Sources that were read a moment ago, by references and by what a record holds."""
+
+
+def facts_now(node: Node, graph: Graph, store: Store) -> dict[str, Any]:
+    """The facts of today that can drift until the node is computed."""
+    config = resolved_config(node, graph, store)
+    source = read_source(_references(node, config), counts)
+    return {**_placed(node, store, config), "source_digest": source, "environment": environment()}
 
 
 def drifting_facts(

@@ -24,7 +24,7 @@ from marin_resources.drift.drift import Drift
 from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.index.look import look_in_bulk, mark_complete
+from marin_resources.storage.index.look import existing, look_in_bulk, mark_complete
 from marin_resources.storage.manifest.largest_first import map_largest_first
 from marin_resources.storage.output.collected import with_collected
 from marin_resources.storage.output.control_files import Damage, find_damage_ahead
@@ -93,12 +93,13 @@ def with_reasons(planned: Sequence[Planned], complete: CompleteOutputs) -> list[
     new = [item.node for item in runs if item.kind is Kind.NEW and item.node.key is None]
     why = Causes(complete).of(new)
     expected = estimates([item.node for item in runs], complete)
+    removed = _removed(runs, complete)
     found = []
     for item in planned:
         if item.action is Action.RUN:
             item = replace(item, expected=expected.get(item.node.name))
-        if item.action is Action.RUN and item.kind is Kind.NEW and _was_removed(item.node, complete):
-            item = replace(item, kind=Kind.REMOVED, reason="it was complete, and its folder was removed")
+        if (how := removed.get(item.node.output)) is not None:
+            item = replace(item, kind=Kind.REMOVED, reason=f"it was complete, and {how}")
         elif (changed := why.get(item.node)) is not None:
             reason = "; ".join(filter(None, (describe_causes(changed.causes, item.node.name), item.made_from)))
             item = replace(item, kind=Kind.CHANGED, reason=reason, why=changed)
@@ -106,9 +107,18 @@ def with_reasons(planned: Sequence[Planned], complete: CompleteOutputs) -> list[
     return found
 
 
-def _was_removed(node: Node, complete: CompleteOutputs) -> bool:
-    mark = complete.mark_of(node.output) if node.key is None else None
-    return mark is not None and mark.is_of(node.output)
+def _removed(runs: Sequence[Planned], complete: CompleteOutputs) -> dict[Output, str]:
+    """Those that were complete, as a marker says, and what has become of each, as a phrase."""
+    marks = {item.node.output: complete.mark_of(item.node.output) for item in runs if item.kind is Kind.NEW}
+    paths = {
+        item.node.output: item.observed.path
+        for item in runs
+        if (mark := marks.get(item.node.output)) is not None and mark.is_of(item.node.output)
+    }
+    there = existing(paths.values())
+    return {
+        output: "was taken back since" if path in there else "its folder was removed" for output, path in paths.items()
+    }
 
 
 def _look(

@@ -26,6 +26,11 @@ def differing_fields(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Ite
             yield field, was.get(field), now.get(field)
 
 
+def fields_of(value: Any) -> dict[str, Any]:
+    """Field -> value, of every leaf of a JSON value: "resources.cpus", "extras.[0]"."""
+    return _fields(value, [])
+
+
 def _at_home(value: Any, data_prefix: str | None, prefix: str) -> Any:
     """A config with the paths below the prefix of a region as paths below the home prefix."""
     if data_prefix is None:

@@ -3,7 +3,8 @@
     1 the status is removed     readers no longer see a complete output; a run would still write it again
     2 the commit is replaced    by the claim of an attempt that publishes nothing: the adoption is undone
     3 the record is removed
-    4 the mark of that attempt  says what was undone, by whom and when
+    4 its marker is removed     which plans go by
+    5 the mark of that attempt  says what was undone, by whom and when
 
 All of it under the output's lease, so no run is at work. A process that is killed before 2 has undone nothing.
 """
@@ -20,6 +21,7 @@ from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.lease_wait import acquire_or_refuse
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
+from marin_resources.storage.done import marks, partitions
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, State
@@ -42,14 +44,14 @@ def undo(
     find_adopted(store, output)  # before a lease is written anywhere
     held = acquire_or_refuse(lambda stale: lease.acquire(path, None, stale=stale), output.label, report)
     try:
-        return _withdraw(path, output, held, by)
+        return _withdraw(store, path, output, held, by)
     except ConflictError:
         raise AdoptionError(f"Another program writes at {path!r}. Try again when it has ended.") from None
     finally:
         held.release()
 
 
-def _withdraw(path: str, output: Output, held: lease.Lease, by: str) -> Mapping[str, Any]:
+def _withdraw(store: Store, path: str, output: Output, held: lease.Lease, by: str) -> Mapping[str, Any]:
     now = commit.read_commit(path)
     adopted = _adopted(path, output, now)
     before = now.fence if now is not None and now.fence else attempts.latest_mark(path)
@@ -62,6 +64,7 @@ def _withdraw(path: str, output: Output, held: lease.Lease, by: str) -> Mapping[
     fault_points.reach("commit withdrawn")
     _delete(join(path, record.NAME), seen[1])
     fault_points.reach("record withdrawn")
+    (marks if output.partition is None else partitions).remove_marks(store.prefix, output)
     who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "by": by}
     at = datetime.now(UTC).isoformat()
     undone = {"outcome": "undone", "started_at": at, "finished_at": at, "undone": dict(adopted)}

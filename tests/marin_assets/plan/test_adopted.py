@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,9 @@ from marin_resources.storage.adoption.adopt import adopt
 from marin_resources.storage.adoption.records import records_at
 from marin_resources.storage.adoption.source import find_source
 from marin_resources.storage.adoption.undo import undo
+from marin_resources.storage.done.marks import write_mark
 from marin_resources.storage.files import write_bytes
+from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.output.verify import verify_output
@@ -265,3 +268,19 @@ def test_an_older_output_keeps_its_lineage(tmp_path: Path) -> None:
     assert record["adopted"]["of"]["version"] == stats.version.as_dict()
     assert record["result"] == old.result
     assert verify_output(world.look(new).path).ok
+
+
+@pytest.mark.parametrize("how", [{}, {"exact_up_to": 0}])
+def test_after_an_undo_no_plan_says_that_a_folder_was_removed(world: World, mine: str, how: dict[str, int]) -> None:
+    data, _ = world.graph
+    world.adopt(data, mine)
+    [mark] = CompleteOutputs(world.store.prefix).marks
+    undo(world.store, data.output, by="me")
+    [item] = prepare_plan(world.graph, world.store, [data], **how)
+    assert (item.action, item.reason) == (Action.RUN, "no output of this version yet")
+    write_mark(world.store.prefix, mark)  # as if the undo had been killed before its end
+    [item] = prepare_plan(world.graph, world.store, [data], **how)
+    assert (item.action, item.reason) == (Action.RUN, "it was complete, and was taken back since")
+    shutil.rmtree(world.store.locate(data.output))
+    [item] = prepare_plan(world.graph, world.store, [data], **how)
+    assert (item.action, item.reason) == (Action.RUN, "it was complete, and its folder was removed")
