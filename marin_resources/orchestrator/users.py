@@ -6,7 +6,7 @@ has. What a schedule, a sensor or the daemon launches has no user; the runs of a
 a retry has that of the run.
 
 With `requires_user`, as behind the proxy, a request without the header changes nothing: `marin-webserver` gives it the
-permissions of a reader, and the queue refuses its runs. Otherwise, as on a laptop, it may all, and tags stay as they
+permissions of a reader, and the queue refuses its runs. Otherwise, as on a laptop, it may do all, and tags stay as they
 are.
 """
 

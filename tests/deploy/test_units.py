@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import os
 import shlex
 import shutil
 import subprocess
@@ -79,3 +80,17 @@ def test_systemd_finds_no_mistake_and_a_closed_sandbox(unit: Path, tmp_path: Pat
     )
     [overall] = [line for line in looked.stdout.splitlines() if "Overall exposure level" in line]
     assert float(overall.split(":")[1].split()[0]) <= MOST_EXPOSED
+
+
+@pytest.mark.skipif(shutil.which("systemd-tmpfiles") is None or os.geteuid() != 0, reason="it needs systemd, and root")
+def test_the_services_temporary_folder_is_emptied_at_a_boot_alone(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text("marin:x:123:124::/var/lib/marin:/usr/sbin/nologin\n")
+    (tmp_path / "etc/group").write_text("marin:x:124:\n")
+    folder = tmp_path / "var/lib/marin/tmp"
+    (folder / "left").mkdir(parents=True)
+    command = ["systemd-tmpfiles", f"--root={tmp_path}", "--create", str(VM / "tmpfiles.conf")]
+    for options, left in (([], ["left"]), (["--clean"], ["left"]), (["--remove", "--boot"], [])):
+        subprocess.run([*command, *options], check=True)
+        assert [each.name for each in folder.iterdir()] == left, options
+    assert (folder.stat().st_uid, folder.stat().st_gid, folder.stat().st_mode & 0o777) == (123, 124, 0o700)
