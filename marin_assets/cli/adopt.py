@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Sequence
 
+from marin_assets.cli.hint import about_step, to_compute
 from marin_assets.cli.options import OptionError, add_prefix, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import add_keys_of
 from marin_assets.plan.adopted import facts_of_adopted, made_from
-from marin_assets.plan.asset_key import selection_of
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.step.graph import Graph, Node
@@ -57,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     graph, found = select_nodes([options.step], options.experiment, options.script)
     node = _one(found, options.step, options.partition)
     try:
-        return _undo(graph, node, store) if options.undo else _adopt(node, store, options)
+        return _undo(graph, node, store, options) if options.undo else _adopt(node, store, options)
     except AdoptionError as error:
         print_stderr(str(error))
         return 1
@@ -97,13 +96,13 @@ def _one(found: Sequence[Node], given: str, key: str | None) -> Node:
 def _adopt(node: Node, store: Store, options: argparse.Namespace) -> int:
     if is_adopted_from(place_of(options.source, store.prefix), store, node.output):
         print_line(f"{node.output.label} is adopted from there already")
-        _tell_dagster(node, store)
+        _tell_dagster(node, store, options)
         return 0
     source = find_source(options.source, store, node.output, checksums=options.checksums, report=print_stderr)
     facts, why = facts_of_adopted(node, store, source), options.why.strip()
     adopt(store, node.output, source, facts, why=why, by=user_name() or "unknown", report=print_stderr)
     print_line(f"adopted: {node.output.label} is {source.path} now, {_checked(source)}")
-    _tell_dagster(node, store)
+    _tell_dagster(node, store, options)
     return 0
 
 
@@ -114,10 +113,12 @@ def _checked(source: Source) -> str:
     return f"{size}, as {'its' if source.was_checked else 'the new'} manifest says"
 
 
-def _tell_dagster(node: Node, store: Store) -> None:
+def _tell_dagster(node: Node, store: Store, options: argparse.Namespace) -> None:
     """Report the output as `marin sync` does, if there is an instance."""
     if not os.path.isdir(dagster_home()):
-        print_line(f"    $ marin sync {shlex.quote(selection_of(node))}    shows it to Dagster")
+        sync = about_step("sync", node, script=None, prefix=options.prefix)
+        run_it = to_compute(node, script=options.script, prefix=options.prefix)  # it is complete: nothing is computed
+        print_line(f"    $ {sync if options.script is None else run_it}    shows it to Dagster")
         return
     # late, for its weight: Dagster takes a second
     from marin_assets.assets.sync import report_unknown
@@ -131,13 +132,12 @@ def _tell_dagster(node: Node, store: Store) -> None:
             print_line(f"Dagster shows {each.output.label} as adopted")
 
 
-def _undo(graph: Graph, node: Node, store: Store) -> int:
+def _undo(graph: Graph, node: Node, store: Store, options: argparse.Namespace) -> int:
     adopted = find_adopted(store, node.output)
     readers = made_from(graph, node, store, str(adopted["from"]))
     undo(store, node.output, by=user_name() or "unknown", report=print_stderr)
     print_line(f"taken back: {node.output.label} is missing now; the data at {adopted['from']} are as they were")
-    key = "" if node.key is None else f" --partition {shlex.quote(node.key)}"
-    print_line(f"    $ marin materialize {shlex.quote(selection_of(node))}{key}")
+    print_line(f"    $ {to_compute(node, script=options.script, prefix=options.prefix)}")
     if readers:
         print_line(f"made from it: {', '.join(readers)}")
         print_line(

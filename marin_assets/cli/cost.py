@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 
 from marin_assets.cli.materialization_options import Named, add_materialization, named
 from marin_assets.cli.options import prefix_of
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     this, complete = step.chosen(options.at), CompleteOutputs(store.prefix)
     made = costs_of(this.path, this.record, complete)
     again = costs_again(made, complete)
-    today = _today(step, this)
+    today = _today(step, this, "marin plan" if options.script is None else f"marin plan {shlex.quote(options.script)}")
     if options.json:
         about = {"step": step.label, "version": this.version, "path": this.path, "today": today}
         print_line(json.dumps({**about, **to_json(made, again)}, indent=2))
@@ -46,12 +47,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _today(step: Named, this: Materialization) -> str:
+def _today(step: Named, this: Materialization, plan: str) -> str:
     """What a run costs today: nothing, if the output of the code's version is complete."""
     if step.node is None:
         return "The code has no such step any more: nothing makes it today."
     if this.version != step.node.version.hash:
-        return f"The code has version {step.node.version.hash} now: 'marin plan' says what that costs."
+        return f"The code has version {step.node.version.hash} now: `{plan}` says what that costs."
     if this.complete and not this.removed:
         return "Today it costs nothing: it is complete, and a run reuses it."
-    return "Its output is not there: 'marin plan' says what of it a run computes today, and what it reuses."
+    return f"Its output is not there: `{plan}` says what of it a run computes today, and what it reuses."

@@ -24,9 +24,9 @@ from marin_assets.assets.run_origin import LocationJob
 from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
 from marin_assets.cli.partition_options import add_partition_options, chosen_runs
 from marin_assets.plan.experiments_folder import experiment_of_script
+from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.plan.script import hand_over
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
@@ -152,7 +152,7 @@ def plan_or_materialize(
     `of_job`: the job of the code location that they are, as which the run is shown.
     Returns the exit code. Raises a sentence for output paths that lie inside one another.
     """
-    refuse_overlaps((store.locate(node.output), node.name) for node in graph)
+    refuse_overlapping_outputs(graph, store)
     runs = chosen_runs(nodes, options.partition, options.partition_range)
     # late, for their weight: every load of the code location imports this module
     from marin_assets.cli.run_plan import Job, carry_out, write_record

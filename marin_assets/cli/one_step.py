@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from marin_assets.cli.hint import about_step
 from marin_assets.cli.options import add_prefix, add_script
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import Node
@@ -38,6 +39,7 @@ def chosen_output_node(verb: str, options: argparse.Namespace) -> Node:
     node = chosen_node(verb, options.step, options.partition, options.script)
     if node.step.partitions is not None and node.key is None:
         raise ConfigError(
-            f"Step {node.name!r} has partitions, expected --partition KEY. See them: marin partitions {node.name}"
+            f"Step {node.name!r} has partitions, expected --partition KEY. See them: "
+            f"{about_step('partitions', node, script=options.script, prefix=options.prefix)}"
         )
     return node

@@ -20,10 +20,10 @@ from marin_assets.cli.options import OptionError, add_prefix
 from marin_assets.cli.partition_options import add_partition_options, chosen_runs
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.experiments_folder import experiment_names
+from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.selection import select, select_names
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_assets.step.placement import refuse_overlaps
 from marin_resources.output import Output
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import misfit
@@ -110,7 +110,7 @@ def choose(options: argparse.Namespace, store: Store) -> Chosen:
     if options.run_only:
         selected = select_names(graph, options.run_only, "--run-only")
     nodes = [graph[node.step] for node in selected]
-    refuse_overlaps((store.locate(node.output), node.name) for node in graph)
+    refuse_overlapping_outputs(graph, store)
     name = Path(script).stem if script is not None else experiment or "selected"
     runs = chosen_runs(nodes, options.partition, options.partition_range)
     return Chosen(

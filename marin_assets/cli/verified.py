@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.plan.asset_key import selection_of
+from marin_assets.cli.hint import about_step, to_compute
 from marin_assets.step.graph import Node
 from marin_resources.output import Status
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
@@ -57,7 +57,7 @@ def exit_code(verified: Iterable[Verified]) -> int:
     return 3 if State.UNVERIFIED in states else 0
 
 
-def lines_of(verified: Sequence[Verified], prefix: str) -> Iterator[str]:
+def lines_of(verified: Sequence[Verified], prefix: str, script: str | None) -> Iterator[str]:
     """Lines for missing outputs, then unverified ones, and last, to be seen, wrong ones."""
     for each in verified:
         if each.state is State.NOT_THERE:
@@ -67,7 +67,7 @@ def lines_of(verified: Sequence[Verified], prefix: str) -> Iterator[str]:
             yield f"not verified: {each.node.output.label}: {each.verdict.unverified}"
     for each in verified:
         if each.state is State.WRONG:
-            yield from _lines_of_wrong(each, prefix)
+            yield from _lines_of_wrong(each, prefix, script)
 
 
 def summary_of(verified: Sequence[Verified], sampled: str) -> str:
@@ -87,19 +87,14 @@ def to_json(verified: Sequence[Verified]) -> dict[str, Any]:
     return {"ok": exit_code(verified) == 0, "outputs": [_as_json(e) for e in verified]}
 
 
-def rerun_commands(verified: Verified, prefix: str) -> tuple[str, str]:
+def rerun_commands(verified: Verified, prefix: str, script: str | None) -> tuple[str, str]:
     """Shell commands: remove the output, as a complete one would be reused, or undo its adoption; and compute it."""
-    selection = shlex.quote(selection_of(verified.node))
-    key = verified.node.key
-    partition = "" if key is None else f" --partition {shlex.quote(key)}"
-    at = f"--prefix {shlex.quote(prefix)} {selection}{partition}"
-    return (
-        f"marin adopt {at} --undo" if verified.adopted else f"{_remover(verified.path)} {shlex.quote(verified.path)}",
-        f"marin materialize {at}",
-    )
+    remove = f"{_remover(verified.path)} {shlex.quote(verified.path)}"
+    undo = f"{about_step('adopt', verified.node, script=script, prefix=prefix)} --undo"
+    return undo if verified.adopted else remove, to_compute(verified.node, script=script, prefix=prefix)
 
 
-def _lines_of_wrong(each: Verified, prefix: str) -> Iterator[str]:
+def _lines_of_wrong(each: Verified, prefix: str, script: str | None) -> Iterator[str]:
     assert each.verdict is not None
     findings = each.verdict.findings
     todo = "the data are right" if each.verdict.data_ok else f"rerun step {each.node.output.label!r}"
@@ -108,7 +103,7 @@ def _lines_of_wrong(each: Verified, prefix: str) -> Iterator[str]:
     if len(findings) > SHOWN_FINDINGS:
         yield f"    and {len(findings) - SHOWN_FINDINGS} more; --json has all"
     if not each.verdict.data_ok:
-        yield from (f"    $ {command}" for command in rerun_commands(each, prefix))
+        yield from (f"    $ {command}" for command in rerun_commands(each, prefix, script))
     if each.readers:
         yield f"    read by {', '.join(each.readers)}: recompute them too if they have read the wrong files"
 

@@ -107,7 +107,7 @@ def _print_results(verified: Sequence[Verified], store: Store, options: argparse
     if options.json:
         print_line(json.dumps({**settings, **to_json(verified)}, indent=2))
         return
-    for line in lines_of(verified, store.prefix):
+    for line in lines_of(verified, store.prefix, options.script):
         print_line(line)
     sampled = f", --sample {options.sample} --seed {options.seed}" if options.sample < 1 else ""
     print_line(summary_of(verified, sampled))

@@ -6,6 +6,10 @@ import posixpath
 from collections.abc import Iterable, Iterator
 
 from marin_assets.step.values import ConfigError, require_inside
+from marin_resources.places import split_scheme
+
+OWN_FOLDER, EXPERIMENTS = ".marin", "experiments"
+"""Folders below the prefix that are no outputs."""
 
 
 def require_override(override: object, name: str) -> None:
@@ -16,6 +20,19 @@ def require_override(override: object, name: str) -> None:
             "for the hashed path."
         )
     require_inside(override, f"Step {name!r}")
+    scheme, rest = split_scheme(override)
+    absolute = bool(scheme) or rest.startswith(("/", "~"))
+    hidden = next((part for part in rest.split("/") if part.startswith(".") and part != "."), None)
+    if hidden == OWN_FOLDER or (hidden is not None and not absolute):
+        raise ConfigError(
+            f"Step {name!r} has override_output_path={override!r}, in which {hidden!r} is a folder of control files: "
+            "names with a leading dot are no data. Give a path such as 'kept/pages'."
+        )
+    if not absolute and posixpath.normpath(override) == EXPERIMENTS:
+        raise ConfigError(
+            f"Step {name!r} has override_output_path={override!r}, the folder where each run writes the file of its "
+            "experiment. Give a path such as 'kept/pages'."
+        )
 
 
 def refuse_overlaps(located: Iterable[tuple[str, str]]) -> None:

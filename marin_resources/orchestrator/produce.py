@@ -26,6 +26,8 @@ from marin_resources.ray_tpu.site import Needs, NoSiteError, Site
 from marin_resources.storage.files import exists, find_below
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.collected import read_collected
+from marin_resources.storage.output.history import past_records
 from marin_resources.storage.output.pace import Pace
 from marin_resources.storage.output.restore import bring_back
 from marin_resources.storage.output.store import Store, other_version_message
@@ -114,11 +116,11 @@ async def produce(
     `should_detach` returns True, the compute keeps running and DetachedError replaces CancelledError.
     """
     name = request.output.label
-    waited_s, lost, expired, vanished = 0.0, 0, None, 0
+    waited_s, lost, expired, vanished, taken = 0.0, 0, None, 0, 0
     while True:
         observed = await _look(store, request.output)
         if observed.done:
-            return Produced(observed=observed, reused=lost == 0, waited_s=waited_s, lost_workers=lost)
+            return Produced(observed=observed, reused=lost + taken == 0, waited_s=waited_s, lost_workers=lost)
         if observed.holder is not None and observed.holder.generation != expired:
             vanished = 0  # another writer it was
             if not wait_for_others:
@@ -148,7 +150,15 @@ async def produce(
             if vanished == MAX_VANISHED:
                 raise ProduceError(_vanished_sentence(name, observed.path, outcome.error))
         if outcome.end is End.SUCCESS:
-            return await _require_complete(request.output, store, waited_s, lost)
+            observed = await _look(store, request.output)
+            if observed.done:
+                return Produced(observed=observed, reused=False, waited_s=waited_s, lost_workers=lost)
+            why = await asyncio.to_thread(_taken_away, store, request.output)
+            taken += 1
+            if why is None or taken == MAX_VANISHED:
+                raise ProduceError(_changed_sentence(name, observed))
+            callbacks.log(f"{name}: complete, and {why}; looking again")
+            continue
         if outcome.end in (End.FAILED, End.LOST) and not outcome.may_live:
             # a worker that was killed could not record it beside the output
             await asyncio.to_thread(_mark_stopped, store, current, outcome.error, callbacks.log)
@@ -244,7 +254,7 @@ def _require_adopted(request: ProduceRequest, found: Mapping[Output, Observed]) 
         if found[output].adopted is not None and not exists(found[output].data_path):
             raise ProduceError(
                 f"Step {request.output.label!r} needs {name!r}, which is adopted from {found[output].data_path!r}, and "
-                f"nothing exists there. Restore the data, or take the adoption back: marin adopt {output.name} --undo."
+                f"nothing exists there. Restore the data, or take the adoption back with the --undo of `marin adopt`."
             )
 
 
@@ -315,14 +325,22 @@ def _mark_stopped(store: Store, attempt: Attempt, reason: str, log: Callable[[st
         log(f"{attempt.output.label}: the stop of attempt {attempt.number} could not be recorded ({error})")
 
 
-async def _require_complete(output: Output, store: Store, waited_s: float, lost: int) -> Produced:
-    observed = await _look(store, output)
-    if not observed.done:
-        raise ProduceError(
-            f"Step {output.label!r} reported success and {observed.path!r} has status {observed.status!r}. "
-            "Someone else changes this output; see that only one deployment writes this prefix."
-        )
-    return Produced(observed=observed, reused=False, waited_s=waited_s, lost_workers=lost)
+def _taken_away(store: Store, output: Output) -> str | None:
+    """Who has withdrawn the output since it was published, as a phrase; None if nobody says so."""
+    note = read_collected(store.prefix, output.relative()) if output.override is None else None
+    if note is not None:
+        return f"collected since by marin gc of {note.by}"
+    if past_records(store.prefix, output.relative()):
+        return "removed since, by marin gc or to compute it again"
+    return None
+
+
+def _changed_sentence(name: str, observed: Observed) -> str:
+    status = f"the status {observed.status}" if observed.status is not None else "no status"
+    return (
+        f"Step {name!r} reported success and {observed.path!r} has {status}. "
+        "Someone else changes this output; see that only one deployment writes this prefix."
+    )
 
 
 def _vanished_sentence(name: str, path: str, error: str) -> str:

@@ -36,8 +36,8 @@ def is_adopted_from(path: str, store: Store, output: Output) -> bool:
         return True
     if seen.adopted is not None:
         raise AdoptionError(
-            f"{output.label!r} is adopted from {seen.adopted['from']!r} already. Take that back first: "
-            f"marin adopt {output.name} --undo."
+            f"{output.label!r} is adopted from {seen.adopted['from']!r} already. Take that back first: the same "
+            "command with --undo, and without --from and --why."
         )
     if seen.done:
         raise AdoptionError(

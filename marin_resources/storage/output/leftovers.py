@@ -10,6 +10,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from marin_resources.places import is_same, is_within
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
 from marin_resources.storage.control.disk import locked
@@ -38,6 +39,18 @@ class Leftovers:
     """Files and folders directly below the output."""
     objects: tuple[StoredFile, ...] = ()
     """In a bucket, every object, with its generation."""
+
+
+def refuse_folder_of_all(path: str, prefix: str) -> None:
+    """Raise StoreError for a path that is no output's own, as it has files of all outputs inside: the prefix or a
+    folder above it, that of experiments, and `.marin`."""
+    if is_within(prefix, path):
+        what = f"has the prefix {prefix!r} inside" if not is_same(prefix, path) else "is the prefix itself"
+    elif is_same(path, join(prefix, "experiments")) or is_within(path, join(prefix, ".marin")):
+        what = f"is a folder of control files below the prefix {prefix!r}"
+    else:
+        return
+    raise StoreError(f"{path!r} {what}, expected a folder of the output's own. Give another output path.")
 
 
 def make_folder(path: str) -> None:

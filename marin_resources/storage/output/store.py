@@ -43,6 +43,7 @@ from marin_resources.storage.output.leftovers import (
     find_leftovers,
     make_folder,
     move_aside,
+    refuse_folder_of_all,
     remove_temporaries,
 )
 from marin_resources.storage.paths import is_local, join
@@ -145,6 +146,8 @@ class Store:
         the path holds files that are not ours; and SettingError for a store that ignores conditions.
         """
         path, data_path = self.locate(output), self.locate(output, data_prefix)
+        if output.override is not None:
+            refuse_folder_of_all(path, self.prefix)
         require_conditions(self.prefix if is_within(path, self.prefix) else path)
         held = lease.acquire(path, run_id, attempt=attempt, stale=stale_lease)
         try:

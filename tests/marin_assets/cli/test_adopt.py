@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,6 +80,60 @@ def test_a_lost_file_of_adopted_data_is_found_with_the_way_back(location: Locati
     code, out, _ = marin("verify", "toy/data")
     assert code == 1
     assert f"    $ marin adopt --prefix {location.store.prefix} 'key:\"toy/data\"' --undo" in out.splitlines()
+
+
+def test_each_command_that_is_shown_for_a_step_of_a_script_can_be_run(
+    disk_prefix: str, marin: Marin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another folder, and with another prefix in the environment."""
+    write_bytes(join(disk_prefix, "mine/value.txt"), b"1")
+    (tmp_path / "my script.py").write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    of_it = ("--script", "my script.py", "--prefix", disk_prefix)
+
+    def shown(out: str, words: tuple[str, ...]) -> tuple[str, ...]:
+        lines = [line.removeprefix("    $ ") for line in out.splitlines() if line.startswith("    $ marin ")]
+        found = [shlex.split(line.partition("    shows")[0])[1:] for line in lines]
+        return tuple(next(each for each in found if set(words) <= set(each)))
+
+    _, out, _ = marin("adopt", "part", *of_it, "--partition", "a", "--from", "mine", "--why", "by hand")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setenv("MARIN_PREFIX", str(tmp_path / "other"))
+    code, out, err = marin(*shown(out, ("run", "--partition")), "--dry-run")
+    assert (code, out.splitlines()[-1]) == (0, "1 to reuse, 1 B reused"), err
+    remove(join(disk_prefix, "mine/value.txt"))
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = marin("verify", *of_it)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert code == 1
+    code, _, err = marin(*shown(out, ("run",)), "--dry-run")
+    assert code == 0, err
+    code, out, err = marin(*shown(out, ("adopt", "--undo")))
+    assert code == 0, err
+    code, out, err = marin(*shown(out, ("run",)), "--dry-run")
+    assert (code, out.splitlines()[-1]) == (0, "1 to run"), err
+    code, _, err = marin("logs", "part", "--script", str(tmp_path / "my script.py"), "--prefix", disk_prefix)
+    assert code != 0
+    code, out, err = marin(*shlex.split(err.partition("See them: ")[2])[1:])
+    assert code == 0, err
+
+
+SCRIPT = """
+from dataclasses import dataclass
+from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, static, this_partition
+
+@dataclass(frozen=True)
+class Config:
+    key: str = this_partition()
+    output_path: str = THIS_OUTPUT_PATH
+
+def make(config):
+    return {}
+
+if __name__ == "__main__":
+    executor_main([Step(name="raw/part", fn=make, config=Config(), partitions=static("a", "b"))])
+"""
 
 
 WRONG = [

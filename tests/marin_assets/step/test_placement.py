@@ -57,6 +57,26 @@ def test_an_override_that_is_no_folder_of_its_own_is_refused(path: str) -> None:
         A.with_output_path(path)
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (".marin", "in which '.marin' is a folder of control files"),
+        ("kept/.marin/x", "in which '.marin' is a folder of control files"),
+        ("/data/x/.marin", "in which '.marin' is a folder of control files"),
+        ("gs://b/x/.marin/live", "in which '.marin' is a folder of control files"),
+        (".hidden/x", "in which '.hidden' is a folder of control files"),
+        ("experiments", "the folder where each run writes the file of its experiment"),
+        ("./experiments//", "the folder where each run writes the file of its experiment"),
+    ],
+)
+def test_an_override_at_a_folder_of_control_files_is_refused(path: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        A.with_output_path(path)
+    for fine in ("experiments/x", "./kept", "/home/me/.cache/x", "x.marin", "..x/y", "gs://b/experiments"):
+        if not fine.startswith(".."):
+            A.with_output_path(fine)
+
+
 def test_a_path_below_an_output_stays_below_it() -> None:
     for wrong in (
         lambda: output_path_of(A, "../x"),

@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import toy_steps
@@ -24,8 +26,13 @@ from marin_resources.output import Status
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.ray_tpu.local import LocalBackend
 from marin_resources.ray_tpu.ray_options import UnmeetableError
+from marin_resources.storage.collect.purge import purge
+from marin_resources.storage.collect.withdraw import Terms, withdraw
+from marin_resources.storage.output.collected import remove_collected
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
+from marin_resources.wire.outcome import Outcome
+from marin_resources.wire.task import Task
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +147,55 @@ def test_a_step_that_has_worked_is_complete_whatever_it_returns(
     made = orchestrator.produce(toy("odd", fn))
     assert made.observed.done
     assert made.observed.result == {}
+
+
+class Collecting:
+    """A back end beside which marin gc takes each output that has just been published, so many times."""
+
+    def __init__(self, backend: LocalBackend, store: Store, *, times: int, purged: bool, noted: bool = True) -> None:
+        self._backend, self._store = backend, store
+        self._times, self._purged, self._noted = times, purged, noted
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    async def wait(self, handle: Any, on_log: Callable[[str], None]) -> Outcome:
+        outcome = await self._backend.wait(handle, on_log)
+        for output in [self._output] if self._times else []:
+            self._times -= 1
+            note = withdraw(self._store, output, Terms(by="eve", grace=timedelta(0)))
+            if self._purged:
+                purge(self._store, note)
+            elif not self._noted:
+                remove_collected(self._store.prefix, note)
+        return outcome
+
+    async def submit(self, task: Task, *more: Any) -> Any:
+        self._output = task.output
+        return await self._backend.submit(task, *more)
+
+
+@pytest.mark.parametrize("purged", [False, True])
+def test_an_output_that_gc_takes_right_after_it_was_published_comes_back(
+    orchestrator: Orchestrator, prefix: Path, purged: bool
+) -> None:
+    orchestrator.backend = Collecting(orchestrator.backend, orchestrator.store, times=1, purged=purged)  # type: ignore[assignment]
+    produced = orchestrator.produce(toy("a"))
+    assert (produced.observed.done, produced.reused) == (True, False)
+    who = "removed since, by marin gc" if purged else "collected since by marin gc of eve"
+    assert any(line.startswith(f"toy/a: complete, and {who}") for line in orchestrator.said)
+    assert len(calls(prefix)) == (2 if purged else 1)
+
+
+@pytest.mark.parametrize(("times", "noted"), [(9, True), (1, False)])
+def test_an_output_that_is_taken_each_time_or_by_nobody_known_ends_in_a_sentence(
+    orchestrator: Orchestrator, prefix: Path, times: int, noted: bool
+) -> None:
+    backend = Collecting(orchestrator.backend, orchestrator.store, times=times, purged=noted, noted=noted)
+    orchestrator.backend = backend  # type: ignore[assignment]
+    with pytest.raises(ProduceError, match=r"Step 'toy/a' reported success and '.*' has no status\. Someone else"):
+        orchestrator.produce(toy("a"))
+    assert len(calls(prefix)) == (3 if noted else 1)
 
 
 def test_a_missing_input_is_named_before_anything_starts(orchestrator: Orchestrator, prefix: Path) -> None:

@@ -242,7 +242,7 @@ def test_an_output_that_is_complete_or_another_version_is_refused(store: Store) 
 def test_an_adopted_output_is_taken_back_before_another_is_adopted(store: Store) -> None:
     adopt_it(store, by_hand(store))
     with pytest.raises(
-        AdoptionError, match=r"is adopted from .* already\. Take that back first: marin adopt raw/x --undo"
+        AdoptionError, match=r"is adopted from .* already\. Take that back first: the same command with --undo"
     ):
         adopt_it(store, by_hand(store, "other"))
 

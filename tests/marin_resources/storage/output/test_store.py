@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from fake_gcs.bucket_for_tests import BucketForTests
 from one_output import X, claim, make, output, snapshot, stale_lease, work, write
 from schedule import mostly_on_gcs
 
-from marin_resources.output import Match, Status
+from marin_resources.output import Match, Output, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
 from marin_resources.storage.files import sizes_below
@@ -309,3 +310,21 @@ def test_a_failure_after_success_changes_nothing(store: Store, path: str, monkey
     assert seen.done
     assert seen.result == {"documents": 3}
     assert seen.holder is None
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("{prefix}", "is the prefix itself"),
+        ("{prefix}/../prefix/", "is the prefix itself"),
+        ("{prefix}/..", "has the prefix .* inside"),
+        ("{prefix}/experiments", "is a folder of control files below the prefix"),
+        ("{prefix}/.marin/live", "is a folder of control files below the prefix"),
+        ("{prefix}/./experiments", "is a folder of control files below the prefix"),
+    ],
+)
+def test_a_folder_with_files_of_all_outputs_is_no_output(disk_prefix: str, override: str, said: str) -> None:
+    what = Output(name="raw/x", version="abc123", identity="a" * 64, override=override.format(prefix=disk_prefix))
+    with pytest.raises(StoreError, match=said):
+        Store(disk_prefix).claim(what, attempt=1, resumable=False, run_id=None)
+    assert not Path(disk_prefix).exists()
