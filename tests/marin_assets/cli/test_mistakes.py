@@ -147,20 +147,23 @@ def test_a_port_that_is_taken_is_named_with_one_that_is_free(marin: Callable[...
 
 
 @pytest.mark.parametrize(
-    ("python", "says"),
+    ("words", "says"),
     [
-        ("", "Python 3.11 or 3.12 is required, and there is no python3 on PATH."),
-        ("/nowhere/python3", "Python 3.11 or 3.12 is required, and PYTHON=/nowhere/python3 is none."),
+        ([], "Python 3.11 or 3.12 is required, and none is on PATH."),
+        (["PYTHON=/nowhere/python3"], "Python 3.11 or 3.12 is required, and PYTHON=/nowhere/python3 is none."),
     ],
 )
-def test_make_without_a_python_says_which_it_needs(tmp_path: Path, python: str, says: str) -> None:
+def test_make_without_a_python_says_which_it_needs(tmp_path: Path, words: list[str], says: str) -> None:
     for name in ("Makefile", "pyproject.toml", "uv.lock"):
         shutil.copy(ROOT / name, tmp_path)
+    make = shutil.which("make")
+    assert make is not None
     ended = subprocess.run(
-        ["make", "init", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [make, "init", *words], cwd=tmp_path, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 2
-    assert ended.stderr.splitlines()[0] == f"{says} Install one, or name it: make init PYTHON=/path/to/python3.11"
+    [line] = ended.stderr.splitlines()
+    assert f"*** {says} Install one, or name it: make init PYTHON=/path/to/python3.11." in line
     assert not (tmp_path / ".tools").exists()
 
 
