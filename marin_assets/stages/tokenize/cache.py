@@ -20,27 +20,19 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlparse
 
+from marin_assets.documents.token_cache import FIELD, LEDGER, kvstore_of, open_array
 from marin_resources.storage.files import exists, read_json, write_bytes, write_json
-from marin_resources.storage.paths import StoreKind, absolute, is_local, join, kind_of
+from marin_resources.storage.paths import absolute, is_local, join
 
 if TYPE_CHECKING:
     import numpy as np
-    import tensorstore as ts
 
-LEDGER = "shard_ledger.json"
 NAMES = "names.json"
 STATS = ".stats.json"
-FIELD = "input_ids"
 CHUNK = 256 * 1024
 """Elements of a compressed chunk: 1 MiB of int32, as in Levanter."""
 CHUNKS_PER_FILE = 512
-READ_CACHE_BYTES = 64 * 1024**2
-
-
-class CacheError(ValueError):
-    """The cache cannot be written or read."""
 
 
 @dataclass
@@ -115,7 +107,7 @@ def write_split(path: str, shards: Sequence[str], metadata: Mapping[str, Any]) -
 
 def read_documents_of(path: str, indices: Sequence[int], field_name: str = FIELD) -> list[np.ndarray]:
     """Return the stored tokens, or another field, of some rows of the shard at `path`."""
-    data, offsets = _open(join(path, field_name, "data")), _open(join(path, field_name, "offsets"))
+    data, offsets = open_array(join(path, field_name, "data")), open_array(join(path, field_name, "offsets"))
     number = int(offsets[0].read().result())
     ends = offsets[: number + 1].read().result()
     ends[0] = 0
@@ -151,35 +143,5 @@ def _write_array(path: str, values: np.ndarray) -> None:
     grid = {"name": "regular", "configuration": {"chunk_shape": [CHUNK * CHUNKS_PER_FILE]}}
     # Levanter's shape: it appends to the array, and the offsets record which part is in use.
     metadata = {"data_type": values.dtype.name, "shape": [2**54], "chunk_grid": grid, "codecs": [sharding]}
-    spec = {"driver": "zarr3", "kvstore": _kvstore(path), "metadata": metadata}
+    spec = {"driver": "zarr3", "kvstore": kvstore_of(path), "metadata": metadata}
     ts.open(spec, create=True, open=True).result()[: len(values)].write(values).result()
-
-
-def _open(path: str) -> ts.TensorStore:
-    import tensorstore as ts
-
-    from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
-
-    # Without a cache pool, each document read would decompress its chunk again.
-    context = ts.Context({"cache_pool": {"total_bytes_limit": READ_CACHE_BYTES}})
-    kvstore = _kvstore(local_path_of(path))
-    return ts.open({"driver": "zarr3", "kvstore": kvstore}, open=True, read=True, context=context).result()
-
-
-def _kvstore(path: str) -> dict[str, str]:
-    """Return tensorstore's spec of the key-value store at `path`."""
-    if is_local(path):
-        return {"driver": "file", "path": absolute(path) + "/"}
-    url, kind = urlparse(path), kind_of(path)
-    if kind not in (StoreKind.GCS, StoreKind.S3):
-        raise CacheError(
-            f"A cache cannot be stored at {path!r}, expected a local path, gs:// or s3://. Change the path."
-        )
-    place = {"driver": kind.value, "bucket": url.netloc, "path": url.path.lstrip("/") + "/"}
-    return {**place, **_s3_settings()} if kind is StoreKind.S3 else place
-
-
-def _s3_settings() -> dict[str, str]:
-    """Return the settings that tensorstore, unlike other S3 clients, does not read from the environment."""
-    names = {"endpoint": "AWS_ENDPOINT_URL", "aws_region": "AWS_DEFAULT_REGION"}
-    return {setting: os.environ[name] for setting, name in names.items() if os.environ.get(name)}

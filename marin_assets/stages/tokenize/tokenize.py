@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import Document, document_files, page_of, read_documents
 from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fraction, split_of
+from marin_assets.documents.token_cache import LEDGER
 from marin_assets.documents.tokens import read_tokenizer
-from marin_assets.stages.tokenize.cache import LEDGER, Names, read_documents_of, read_names, write_shard, write_split
+from marin_assets.stages.tokenize.cache import Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.formats import metadata_of
 from marin_assets.stages.train.hf_folder import read_hf_config
-from marin_assets.stages.train.mixture_inputs import caches_in
 from marin_assets.stages.train.specs.lora import check_factors
 from marin_assets.stages.train.specs.model import HuggingFaceModel, shape_of
 from marin_assets.stages.train.specs.start import FromHuggingFace
@@ -33,7 +32,7 @@ def check_start(start: FromHuggingFace, config: TrainLmConfig) -> None:
     model = config.model
     if isinstance(model, HuggingFaceModel):  # its shape is that of a folder
         return
-    tokens = metadata_of(next(iter(caches_in(config).values()))).get("vocab_size")
+    tokens = read_tokenizer(config.tokenizer_path).get_vocab_size()
     wanted = {
         "model_type": shape_of(model).family,
         "vocab_size": getattr(model, "vocab_size", None) or tokens,

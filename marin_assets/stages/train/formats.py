@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from marin_assets.documents.token_cache import LEDGER
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.inputs import LEDGER
 from marin_assets.step.values import versioned
 from marin_resources.storage.files import exists, read_json
 from marin_resources.storage.paths import join

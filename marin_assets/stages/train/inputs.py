@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.documents.snapshots import is_snapshot, read_unchanged_snapshot
+from marin_assets.documents.token_cache import LEDGER, count_tokens_in
 from marin_assets.documents.tokens import FILE as TOKENIZER
 from marin_assets.documents.tokens import without_settings
 from marin_assets.stages.train.errors import InputError
+from marin_assets.stages.train.foreign_caches import check_foreign_cache
 from marin_assets.stages.train.specs.model import FAMILIES
 from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json
 from marin_resources.storage.paths import join
 
-LEDGER = "shard_ledger.json"
 SPLITS = ("train", "validation")
 WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin", ".pt", ".pth", ".gguf")
 
@@ -68,7 +69,7 @@ def check_tokenizer(name: str, path: str, tokenizer_path: str) -> None:
 
 def count_tokens(path: str, split: str) -> int:
     """Return the number of tokens in the cache of one split."""
-    return read_json(join(path, split, LEDGER))["field_counts"]["input_ids"]
+    return count_tokens_in(join(path, split), read_json(join(path, split, LEDGER)))
 
 
 def stage_tokenizer(path: str, folder: str, family: str = "llama") -> str:
@@ -108,10 +109,17 @@ def _check_weights(components: Mapping[str, str], weights: Mapping[str, float]) 
 def check_cache(name: str, path: str, digest: str, tokenizer_path: str, sequence_length: int) -> None:
     """Raise InputError unless a cache of at least one sequence is there, tokenized with this tokenizer."""
     if not exists(join(path, LEDGER)):
-        raise InputError(f"Component {name!r} has no cache at {path!r}. Pass the output of a tokenized step.")
+        raise InputError(
+            f"Component {name!r} has no cache at {path!r}. Pass the output of a tokenized step; only a member of a "
+            "mixture may lack a validation side."
+        )
     ledger = read_json(join(path, LEDGER))
+    if not ledger.get("is_finished", True):
+        raise InputError(
+            f"Component {name!r} has a cache at {path!r} that is not finished. Let the program that writes it finish."
+        )
     _check_digest(name, path, ledger, digest, tokenizer_path)
-    tokens = sum(count for field, count in ledger["field_counts"].items() if field.endswith("input_ids"))
+    tokens = count_tokens_in(path, ledger)
     if tokens < sequence_length:
         raise InputError(
             f"Component {name!r} has {tokens} tokens at {path!r}, expected at least one sequence of {sequence_length}. "
@@ -121,7 +129,9 @@ def check_cache(name: str, path: str, digest: str, tokenizer_path: str, sequence
 
 def _check_digest(name: str, path: str, ledger: Mapping[str, Any], digest: str, tokenizer_path: str) -> None:
     metadata: dict[str, Any] = (ledger.get("metadata") or {}).get("preprocessor_metadata") or {}
-    if metadata.get("tokenizer_sha256") != digest:
+    if "tokenizer_sha256" not in metadata:
+        check_foreign_cache(name, path, ledger, tokenizer_path)
+    elif metadata["tokenizer_sha256"] != digest:
         raise InputError(
             f"Component {name!r} at {path!r} was tokenized with another tokenizer than {tokenizer_path!r}. "
             "Tokenize the documents with the model's tokenizer."

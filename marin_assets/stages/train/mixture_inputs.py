@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from marin_assets.documents.token_cache import LEDGER
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.inputs import LEDGER, check_cache, count_tokens, expand_snapshots, tokenizer_digest
+from marin_assets.stages.train.inputs import check_cache, count_tokens, expand_snapshots, tokenizer_digest
 from marin_assets.stages.train.specs.mixture import Mixture, drawn_members, expected_draws, phases_of
 from marin_assets.stages.train.specs.mixture_checks import check_mixture
 from marin_assets.stages.train.specs.optimizer import LoopSpec

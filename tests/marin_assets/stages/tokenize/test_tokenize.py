@@ -15,7 +15,8 @@ from tokenizer_settings import with_settings
 
 from marin_assets.documents import Document, read_documents, write_documents
 from marin_assets.documents.split import TRAIN, split_of
-from marin_assets.stages.tokenize.cache import CacheError, _kvstore, read_documents_of, read_names
+from marin_assets.documents.token_cache import CacheError, kvstore_of
+from marin_assets.stages.tokenize.cache import read_documents_of, read_names
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, TokenizeError, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.values import unwrap_versioned_value
@@ -262,9 +263,9 @@ def test_a_folder_without_a_tokenizer_is_an_error(documents_path: Path, tmp_path
 
 
 def test_a_store_that_tensorstore_does_not_know_is_an_error() -> None:
-    assert _kvstore("gs://bucket/a/b") == {"driver": "gcs", "bucket": "bucket", "path": "a/b/"}
+    assert kvstore_of("gs://bucket/a/b") == {"driver": "gcs", "bucket": "bucket", "path": "a/b/"}
     with pytest.raises(CacheError, match="'hdfs://x/y'"):
-        _kvstore("hdfs://x/y")
+        kvstore_of("hdfs://x/y")
 
 
 def test_tokenizing_loads_neither_jax_nor_levanter(documents_path: Path, tokenizer_path: Path, tmp_path: Path) -> None:
