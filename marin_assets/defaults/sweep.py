@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marin_assets.stages.report.compare_runs import CompareRunsConfig, compare_runs
-from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.sizes import require_fit
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
@@ -62,8 +60,6 @@ def grid(base: Step, varied: Varied) -> dict[str, GridPoint]:
                 config = _replaced(config, path.split("."), value, f"grid({base.name!r}): {path!r}")
         label = ",".join(f"{name}={text}" for name, text in given.items())
         name = f"{base.name}/{label}"
-        if isinstance(config, TrainLmConfig):
-            require_fit(config, base.resources, name)
         step = dataclasses.replace(base, name=name, config=config, key=None, override_output_path=None)
         points[label] = GridPoint(step, {name: _as_number(text) for name, text in given.items()})
     return points

@@ -3,45 +3,43 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from marin_assets.defaults.environment import extras_on
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.metrics.health import checks_of
-from marin_assets.stages.train.mixture_inputs import check_mixture_in
 from marin_assets.stages.train.simple import SimpleTrainConfig, to_train_lm_config
-from marin_assets.stages.train.sizes import require_fit
-from marin_assets.stages.train.specs.mixture import Mixture, plain_mixture, versioned_mixture
-from marin_assets.stages.train.specs.mixture_checks import check_mixture
-from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec, length_before_a_run
-from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec, check_loop, check_optimizer
-from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
+from marin_assets.stages.train.specs.mixture import Mixture, versioned_mixture
+from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec
+from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.specs.trackers import env_of
 from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.sets import Partitions
-from marin_assets.step.step import Step
+from marin_assets.step.step import Step, tags_of
 from marin_assets.step.values import (
     ConfigError,
     InputName,
     ensure_versioned,
     output_path_of,
-    unwrap_versioned_value,
 )
 from marin_resources.hardware import Resources, cpu
+
+Tokenized = Step | InputName | Mapping[str, Step | InputName] | Mixture
+Tags = Mapping[str, str] | Sequence[str]
 
 
 def default_train(
     name: str,
-    tokenized: Step | InputName | Mapping[str, Step | InputName] | Mixture,
+    tokenized: Tokenized,
     model_config: LlamaSpec | ModelSpec | HuggingFaceModel,
     train_config: TrainLmConfig | SimpleTrainConfig,
     *,
     resources: Resources | None = None,
-    tags: Mapping[str, str] | None = None,
+    tags: Tags | None = None,
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
     partitions: Partitions | None = None,
@@ -53,34 +51,20 @@ def default_train(
 
     `train_config` has the number of steps, batch size, optimizer, weights of sets by name and the tokenizer's path. Its
     components, mixture and model are replaced by `tokenized` and `model_config`. A SimpleTrainConfig has Marin's names,
-    and the resources. The checks are those of every training (`health.py`) and `expectations`, which come before them.
-    Raises TrainError for an optimizer or a schedule that does not work and for a model that cannot fit the resources,
-    InputError for a mixture that this training could not draw.
+    and the resources. `tags` are a dict of texts, or a list of them. The checks are those of every training
+    (`health.py`) and `expectations`, which come before them. Raises TrainError for a setting that does not work and for
+    a model that cannot fit the resources, InputError for a mixture that this training could not draw.
     """
-    data = _data(tokenized)
-    if isinstance(train_config, SimpleTrainConfig):
-        tokenizer = train_config.tokenizer_path or _tokenizer_of(name, _sets(tokenized))
-        resources = resources or train_config.resources
-        config = to_train_lm_config(train_config, components={}, model=model_config, tokenizer_path=tokenizer)
-    else:
-        levanter = None if train_config.levanter is None else ensure_versioned(train_config.levanter)
-        config = dataclasses.replace(train_config, model=model_config, levanter=levanter)
-    config = dataclasses.replace(config, **data)
-    _check_settings(config)
-    if isinstance(tokenized, Mixture):
-        _check_mixture(config, tokenized)
-    require_fit(config, resources, f"checkpoints/{name}")
-    return Step(
-        name=f"checkpoints/{name}",
-        fn=train_lm,
-        config=config,
-        resources=resources or cpu(),
-        extras=extras_on(resources, "train"),
-        env=env_of(config.trackers),
-        resumable=True,
-        tags=tags or {},
+    config = _train_lm_config(name, train_config, tokenized)
+    config = dataclasses.replace(config, model=model_config, **_data(name, tokenized))
+    return _step(
+        name,
+        train_lm,
+        config,
+        resources or _resources_in(train_config),
+        tags=tags,
         override_output_path=override_output_path,
-        expectations=checks_of(expectations),
+        expectations=expectations,
         partitions=partitions,
     )
 
@@ -88,12 +72,12 @@ def default_train(
 def default_anneal(
     name: str,
     of: Step,
-    tokenized: Step | InputName | Mapping[str, Step | InputName] | Mixture,
+    tokenized: Tokenized,
     train_config: SimpleTrainConfig,
     *,
     at_step: int | None = None,
     resources: Resources | None = None,
-    tags: Mapping[str, str] | None = None,
+    tags: Tags | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
     """Return the step "checkpoints/<name>": a cooldown of the training `of`, on another mixture.
@@ -102,9 +86,19 @@ def default_anneal(
     the data. `train_config.num_train_steps` are the steps of the cooldown. Its learning rate falls linearly from
     `learning_rate` to 0, unless the config says otherwise. Its optimizer is of the same kind as that of `of`.
     """
-    if not isinstance(of.config, TrainLmConfig):
+    if not isinstance(of, Step) or not isinstance(of.config, TrainLmConfig):
         raise ConfigError(f"default_anneal({name!r}) goes on from {of!r}, expected a step that default_train returns.")
+    if not isinstance(train_config, SimpleTrainConfig):
+        raise ConfigError(
+            f"default_anneal({name!r}) has a train_config of type {type(train_config).__name__}, expected a "
+            "SimpleTrainConfig."
+        )
     given = train_config
+    if given.initialize_from_checkpoint_path is not None or given.initialize_from_hf is not None:
+        raise ConfigError(
+            f"default_anneal({name!r}) goes on from a checkpoint of {of.name!r}, and its train_config names another "
+            "start. Leave initialize_from_checkpoint_path and initialize_from_hf None."
+        )
     config = dataclasses.replace(
         given,
         initialize_from_checkpoint_path=output_path_of(of, "checkpoints"),
@@ -120,13 +114,13 @@ def default_anneal(
 
 def default_sft(
     name: str,
-    chats: Step | InputName | Mapping[str, Step | InputName] | Mixture,
+    chats: Tokenized,
     start: Step | InputName,
-    model_config: LlamaSpec | ModelSpec,
-    train_config: TrainLmConfig,
+    model_config: LlamaSpec | ModelSpec | HuggingFaceModel,
+    train_config: TrainLmConfig | SimpleTrainConfig,
     *,
     resources: Resources | None = None,
-    tags: Mapping[str, str] | None = None,
+    tags: Tags | None = None,
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
@@ -134,16 +128,17 @@ def default_sft(
 
     `chats` is a step of default_tokenize_chats, or several by name or as a Mixture, with documents among them if they
     are to be learnt again. `start` is a step that trains, or the path of a Hugging Face folder; `model_config` is its
-    shape. The rest is as in `default_train`; `train_config` may have lora=LoraSpec().
+    shape. The rest is as in `default_train`; a TrainLmConfig may have lora=LoraSpec(), and chat=ChatSpec(…).
     """
     sets = chats if isinstance(chats, Mapping | Mixture) else {"chats": chats}
-    config = dataclasses.replace(train_config, start=_start_from(start), chat=train_config.chat or ChatSpec())
+    config = _without_start(name, _train_lm_config(name, train_config, sets))
+    config = dataclasses.replace(config, start=_start_from(name, start), chat=config.chat or ChatSpec())
     return default_train(
         name,
         sets,
         model_config,
         config,
-        resources=resources,
+        resources=resources or _resources_in(train_config),
         tags=tags,
         override_output_path=override_output_path,
         expectations=expectations,
@@ -154,78 +149,128 @@ def default_dpo(
     name: str,
     preferences: Step | InputName,
     start: Step | InputName,
-    model_config: LlamaSpec | ModelSpec,
-    train_config: TrainDpoConfig,
+    model_config: LlamaSpec | ModelSpec | HuggingFaceModel,
+    train_config: TrainDpoConfig | SimpleTrainConfig,
     *,
     reference: Step | InputName | None = None,
     resources: Resources | None = None,
-    tags: Mapping[str, str] | None = None,
+    tags: Tags | None = None,
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
     """Return the step "checkpoints/<name>", which trains the model of `start` on preferences (DPO).
 
     `preferences` is a step of default_tokenize_preferences. The reference is `start`, if it is None. The rest is as in
-    `default_sft`.
+    `default_sft`; with a SimpleTrainConfig, beta is that of a TrainDpoConfig.
     """
+    if isinstance(train_config, SimpleTrainConfig):
+        common = _without_start(name, _train_lm_config(name, train_config, {"preferences": preferences}))
+        given = TrainDpoConfig(**{field.name: getattr(common, field.name) for field in dataclasses.fields(common)})
+    elif isinstance(train_config, TrainDpoConfig):
+        given = train_config
+    else:
+        raise ConfigError(
+            f"default_dpo({name!r}) has a train_config of type {type(train_config).__name__}, expected a "
+            "TrainDpoConfig or a SimpleTrainConfig."
+        )
     config = dataclasses.replace(
-        train_config,
+        given,
         components={"preferences": output_path_of(preferences)},
         model=model_config,
-        start=_start_from(start),
-        reference=_start_from(reference) if reference is not None else None,
+        start=_start_from(name, start),
+        reference=_start_from(name, reference) if reference is not None else None,
     )
+    return _step(
+        name,
+        train_dpo,
+        config,
+        resources or _resources_in(train_config),
+        tags=tags,
+        override_output_path=override_output_path,
+        expectations=expectations,
+    )
+
+
+def _step(
+    name: str,
+    fn: Callable[[Any], Any],
+    config: TrainLmConfig,
+    resources: Resources | None,
+    *,
+    tags: Tags | None,
+    override_output_path: str | None,
+    expectations: Sequence[Expectation],
+    partitions: Partitions | None = None,
+) -> Step:
     return Step(
         name=f"checkpoints/{name}",
-        fn=train_dpo,
+        fn=fn,
         config=config,
         resources=resources or cpu(),
         extras=extras_on(resources, "train"),
-        env=env_of(train_config.trackers),
+        env=env_of(config.trackers),
         resumable=True,
-        tags=tags or {},
+        tags=tags_of(tags or (), f"checkpoints/{name}"),
         override_output_path=override_output_path,
         expectations=checks_of(expectations),
+        partitions=partitions,
     )
 
 
-def _data(tokenized: Step | InputName | Mapping[str, Step | InputName] | Mixture) -> dict[str, Any]:
+def _train_lm_config(name: str, given: Any, tokenized: Tokenized) -> TrainLmConfig:
+    """The config of `train_lm`, in which all that decides the result is versioned."""
+    if isinstance(given, SimpleTrainConfig):
+        tokenizer = given.tokenizer_path or _tokenizer_of(name, _sets(name, tokenized))
+        return to_train_lm_config(given, components={}, model=LlamaSpec(), tokenizer_path=tokenizer)
+    if not isinstance(given, TrainLmConfig):
+        raise ConfigError(
+            f"The training {name!r} has a train_config of type {type(given).__name__}, expected a SimpleTrainConfig or "
+            "a TrainLmConfig."
+        )
+    return given if given.levanter is None else dataclasses.replace(given, levanter=ensure_versioned(given.levanter))
+
+
+def _resources_in(config: Any) -> Resources | None:
+    return config.resources if isinstance(config, SimpleTrainConfig) else None
+
+
+def _without_start(name: str, config: TrainLmConfig) -> TrainLmConfig:
+    if config.start is not None:
+        raise ConfigError(
+            f"The training {name!r} begins with the model of its argument start, and its train_config has one too. "
+            "Leave it out of the train_config."
+        )
+    return config
+
+
+def _data(name: str, tokenized: Tokenized) -> dict[str, Any]:
     if isinstance(tokenized, Mixture):
         return {"components": {}, "mixture": versioned_mixture(tokenized)}
-    components = {label: output_path_of(step) for label, step in _sets(tokenized).items()}
+    components = {label: output_path_of(step) for label, step in _sets(name, tokenized).items()}
     return {"components": components, "mixture": None}
 
 
-def _sets(tokenized: Step | InputName | Mapping[str, Step | InputName] | Mixture) -> Mapping[str, Any]:
+def _sets(name: str, tokenized: Tokenized) -> Mapping[str, Any]:
     """The tokenized sets by name; of a mixture, whose members may be several, their paths."""
     if isinstance(tokenized, Mixture):
         parts = (member if isinstance(member, Mapping) else {"": member} for member in tokenized.components.values())
         return {f"{number}/{key}": path for number, part in enumerate(parts) for key, path in part.items()}
-    return tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
+    sets = tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
+    for label, one in sets.items():
+        if not isinstance(one, Step | InputName):
+            raise ConfigError(
+                f"The training {name!r} reads {one!r} as {label!r}, expected a tokenized step, several by name, or a "
+                "Mixture. For a path under the prefix, pass InputName.hardcoded(path)."
+            )
+    return sets
 
 
-def _check_settings(config: TrainLmConfig) -> None:
-    """What a run would refuse at its start is refused here, before the data are made for it."""
-    optimizer, loop = unwrap_versioned_value(config.optimizer), unwrap_versioned_value(config.loop)
-    if isinstance(optimizer, NamedOptimizerSpec):
-        check_optimizer(optimizer)
-    if loop is not None:
-        check_loop(loop)
-
-
-def _check_mixture(config: TrainLmConfig, mixture: Mixture) -> None:
-    plain = plain_mixture(mixture)
-    steps, batch_size, loop = map(
-        unwrap_versioned_value, (config.num_train_steps, config.train_batch_size, config.loop)
-    )
-    length = length_before_a_run(config)
-    goes_on = isinstance(config.start, FromCheckpoint) and unwrap_versioned_value(config.start.optimizer_state)
-    check_mixture(plain, steps=steps, batch_size=batch_size, sequence_length=length)
-    check_mixture_in(plain, loop=loop, optimizer_goes_on=goes_on)
-
-
-def _start_from(step: Step | InputName) -> FromHuggingFace:
+def _start_from(name: str, step: Step | InputName | str) -> FromHuggingFace:
     """The model that a step exports, or the folder that is given."""
+    if not isinstance(step, Step | InputName | str):
+        raise ConfigError(
+            f"The training {name!r} begins with {step!r}, expected a step that trains, or a Hugging Face folder."
+        )
     return FromHuggingFace(path=output_path_of(step, "hf") if isinstance(step, Step) else step)
 
 

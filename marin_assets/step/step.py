@@ -14,6 +14,8 @@ from marin_assets.step.placement import require_override
 from marin_assets.step.values import ConfigError, InputName, StepMarker
 from marin_resources.hardware import Resources, cpu
 
+_TAG_NAME = re.compile(r"([A-Za-z0-9_.-]{1,63}/|dagster/kind/)?[A-Za-z0-9_.-]{1,63}")
+_TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
 _SEGMENT = re.compile(r"[^\s/\\\x00-\x1f\"*?\[\]{}#%]+")
 
 
@@ -30,7 +32,9 @@ class Step(StepMarker):
     fn: Callable[[Any], Any]
     """A plain importable function. Its result (numbers, names, plots) goes into the record."""
     config: Any
-    """A frozen dataclass. Only `versioned()` fields and inputs enter the version."""
+    """A frozen dataclass. Only `versioned()` fields and inputs enter the version. Its method
+    `check_step(name, resources)`, if it has one, is called when the step is created: it raises an error for a value
+    that the function would refuse."""
     partitions: Partitions | None = None
     """The keys of which each has an output of its own, such as static("en", "de"). None: the step has one output."""
     max_partitions_per_run: int | None = None
@@ -63,6 +67,8 @@ class Step(StepMarker):
     """Bounds on the result; each is an asset check."""
     owners: Sequence[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+    """Of the asset, to filter by: {"team": "data"}, or a list, in which "team=data" is the same and "nano" has no
+    value."""
     kinds: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -93,6 +99,10 @@ class Step(StepMarker):
             raise ConfigError(f"Step {self.name!r} has own_job={self.own_job!r}, expected True, False or None.")
         if not isinstance(self.resources, Resources):
             raise ConfigError(f"Step {self.name!r} has resources={self.resources!r}, expected cpu(), gpu() or tpu().")
+        object.__setattr__(self, "tags", tags_of(self.tags, self.name))
+        check = getattr(self.config, "check_step", None)
+        if callable(check):
+            check(self.name, self.resources)
 
     def __truediv__(self, name: str) -> InputName:
         return self.cd(name)
@@ -125,3 +135,25 @@ def _check_name(name: object) -> None:
                 f"A step has the name {name!r}, in which {segment!r} is not a name. Expected segments joined by '/', "
                 "without spaces, wildcards, quotes or a leading dot."
             )
+
+
+def tags_of(given: Any, step: str) -> dict[str, str]:
+    """The tags by name. Raises ConfigError for what Dagster would not take."""
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    elif isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(one, str) for one in given):
+        pairs = [(name, value) for name, _, value in (one.partition("=") for one in given)]
+    else:
+        raise ConfigError(f"Step {step!r} has tags={given!r}, expected a dict of texts, or a list of them.")
+    for name, value in pairs:
+        if not isinstance(name, str) or not _TAG_NAME.fullmatch(name):
+            raise ConfigError(
+                f"Step {step!r} has the tag {name!r}, expected at most 63 letters, digits, '_', '-' and '.', and one "
+                "'/' after a namespace."
+            )
+        if not isinstance(value, str) or not _TAG_VALUE.fullmatch(value):
+            raise ConfigError(
+                f"Step {step!r} has the tag {name!r} with the value {value!r}, expected a text of at most 63 letters, "
+                "digits, '_', '-' and '.'."
+            )
+    return dict(pairs)

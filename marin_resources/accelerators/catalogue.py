@@ -47,6 +47,8 @@ class GpuType:
     kind: str
     memory_gb: float | None
     """In 10^9 bytes; None if models of one name differ."""
+    most_memory_gb: float | None
+    """Of the largest model of that name; None if it is not known."""
     bf16_tflops: float | None
     """Peak without structured sparsity, in 10^12 operations a second; None if it is not known."""
 
@@ -133,7 +135,12 @@ def _slice_type(generation: str, kind: str, topology: str, found: Mapping[str, A
 @cache
 def _gpu_types() -> Mapping[str, GpuType]:
     return {
-        kind: GpuType(kind=kind, memory_gb=found.get("memory_gb"), bf16_tflops=found.get("bf16_tflops"))
+        kind: GpuType(
+            kind=kind,
+            memory_gb=found.get("memory_gb"),
+            most_memory_gb=found.get("most_memory_gb", found.get("memory_gb")),
+            bf16_tflops=found.get("bf16_tflops"),
+        )
         for kind, found in _read()["gpu"].items()
     }
 

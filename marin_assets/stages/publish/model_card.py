@@ -17,6 +17,8 @@ NUMBERS = {
     "loss_end": "validation loss, nats a token",
 }
 """Of a training's result."""
+OF_THE_WEIGHTS = "validation loss of the weights that were averaged, nats a token"
+"""What `loss_end` is in the record of an earlier release, whose model is an average of the weights."""
 
 
 def model_card(record: Mapping[str, Any], *, license: str | None, description: str | None) -> str:
@@ -33,7 +35,9 @@ def model_card(record: Mapping[str, Any], *, license: str | None, description: s
         *([f"license: {license}"] if license else []),
         "---",
     ]
-    numbers = [f"| {shown} | {_shown(result[key])} |" for key, shown in NUMBERS.items() if result.get(key) is not None]
+    averaged = (version.get("config") or {}).get("loop.ema_beta") is not None
+    shown = {**NUMBERS, "loss_end": OF_THE_WEIGHTS} if averaged and "loss_end_unaveraged" not in result else NUMBERS
+    numbers = [f"| {text} | {_shown(result[key])} |" for key, text in shown.items() if result.get(key) is not None]
     made = [
         f"* step: `{record.get('name')}`, output `{str(record.get('identity', ''))[:6]}`",
         *([f"* commit: `{git['commit']}`{' with changes' if git.get('dirty') else ''}"] if git.get("commit") else []),

@@ -17,11 +17,11 @@ BAR, CHARACTER = 34, 8
 Points = list[tuple[float, float]]
 
 
-def draw_losses(rows: Iterable[Mapping[str, Any]]) -> str | None:
+def draw_losses(rows: Iterable[Mapping[str, Any]], validation_loss: str = "eval/loss") -> str | None:
     """Draw training loss, raw and smoothed, and validation loss, by step. Returns None if the rows have no loss."""
     rows = list(rows)
     train = [(float(row["step"]), float(row["train/loss"])) for row in rows if "train/loss" in row]
-    held_out = [(float(row["step"]), float(row["eval/loss"])) for row in rows if "eval/loss" in row]
+    held_out = [(float(row["step"]), float(row[validation_loss])) for row in rows if validation_loss in row]
     if not train and not held_out:
         return None
     losses = [y for _, y in train + held_out]
@@ -38,8 +38,8 @@ def draw_losses(rows: Iterable[Mapping[str, Any]]) -> str | None:
         for x in x_ticks
     )
     curves = polyline("raw", thinned(train), at) + polyline("train", thinned(smoothed(train)), at)
-    dots = "".join(dot(x, y, at) for x, y in held_out)
-    legend = draw_legend([("train", "train/loss, smoothed"), ("eval", "eval/loss")])
+    dots = "".join(dot(x, y, at, validation_loss) for x, y in held_out)
+    legend = draw_legend([("train", "train/loss, smoothed"), ("eval", validation_loss)])
     return (
         f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Loss by step">{axes}{curves}'
         f"{polyline('eval', held_out, at)}{dots}{legend}"
@@ -85,10 +85,10 @@ def polyline(name: str, points: Points, at: Callable[[float, float], tuple[float
     return f'<polyline class="curve {name}" points="{path}"/>' if points else ""
 
 
-def dot(x: float, y: float, at: Callable[[float, float], tuple[float, float]]) -> str:
+def dot(x: float, y: float, at: Callable[[float, float], tuple[float, float]], name: str) -> str:
     cx, cy = at(x, y)
     where = "untrained" if x < 0 else f"step {x:,g}"
-    title = f"<title>{where}: eval/loss {y:.4g}</title>"
+    title = f"<title>{where}: {escape(name)} {y:.4g}</title>"
     return f'<circle class="dot eval" cx="{cx:.1f}" cy="{cy:.1f}" r="3.5">{title}</circle>'
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.report.comparison_plot import plot_comparison
-from marin_assets.stages.report.records import ReportError, StepRecord, flat_numbers, read_records
+from marin_assets.stages.report.records import UNAVERAGED, ReportError, StepRecord, flat_numbers, read_records
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.storage.files import open_atomic, open_to_read, stored_files, write_json
 from marin_resources.storage.paths import join
@@ -24,6 +24,7 @@ KINDS = ("json",)
 
 COMPARISON, PLOT, METRICS = "comparison.json", "plots/comparison.png", "metrics.jsonl"
 GOALS = ("min", "max")
+LOSS_END = "loss_end"
 NEAR = 12
 """Names of metrics that the sentence about an unknown one has at most."""
 
@@ -37,7 +38,8 @@ class CompareRunsConfig:
     output_path: str = THIS_OUTPUT_PATH
     metric: str = versioned("loss_end")
     """What decides: a number of the result, "loss_end" or "scores.arc.acc", or else a metric of `metrics.jsonl`, whose
-    last value counts, "eval/prose/loss"."""
+    last value counts, "eval/prose/loss". Of a run whose exported model is an average of the weights, it is that of the
+    average."""
     goal: str = versioned("min")
     """"min" or "max"."""
     further: tuple[str, ...] = versioned(())
@@ -92,11 +94,14 @@ def compare_runs(config: CompareRunsConfig) -> dict[str, Any]:
 
 def value_of(run: StepRecord, metric: str) -> float:
     """The number of the result at that place, or the last value of that metric. Raises ReportError if there is none."""
+    if metric == LOSS_END and run.is_averaged and UNAVERAGED not in run.result:
+        metric = "eval/loss"  # an earlier release recorded that of the weights, and exported their average
     found = run.value(f"result.{metric}")
     if isinstance(found, int | float) and not isinstance(found, bool):
         return float(found)
     rows = list(run.rows(METRICS)) if run.has(METRICS) else []
-    logged = [row[metric] for row in rows if metric in row]
+    name = run.exported_metric(metric)
+    logged = [row[name] for row in rows if name in row]
     if logged:
         return float(logged[-1])
     if found is None and _has(run.result, metric):

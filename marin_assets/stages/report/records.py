@@ -16,6 +16,12 @@ from marin_resources.storage.output.ledger import tries_of
 from marin_resources.storage.paths import join
 
 RECORD = ".executor_info"
+AVERAGING = "loop.ema_beta"
+"""The field of a training that makes its exported model an average of the weights."""
+UNAVERAGED = "loss_end_unaveraged"
+"""In the result of such a training."""
+OF_WEIGHTS, OF_AVERAGE = "eval/", "eval/ema/"
+"""How the validation metrics of the weights begin, and those of their average."""
 
 
 class ReportError(ValueError):
@@ -78,6 +84,17 @@ class StepRecord:
         """Return a time to the second, as "2025-11-21 06:20:14 UTC"."""
         value = self.value(dotted)
         return "not recorded" if value is None else f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M:%S} UTC"
+
+    @property
+    def is_averaged(self) -> bool:
+        """Whether it is a training whose exported model is an average of the weights."""
+        config = (self.record.get("version") or {}).get("config") or {}
+        return UNAVERAGED in self.result or config.get(AVERAGING) is not None
+
+    def exported_metric(self, metric: str) -> str:
+        """The metric of `metrics.jsonl` that says of the exported model what "eval/prose/loss" says of the weights."""
+        of_weights = metric.startswith(OF_WEIGHTS) and not metric.startswith(OF_AVERAGE)
+        return OF_AVERAGE + metric.removeprefix(OF_WEIGHTS) if of_weights and self.is_averaged else metric
 
     def has(self, name: str) -> bool:
         return exists(join(self.path, name))

@@ -200,7 +200,11 @@ def shares_of_time(records: Mapping[str, StepRecord]) -> dict[str, float]:
 
 
 def loss_charts(records: Mapping[str, StepRecord]) -> dict[str, str]:
-    charts = {label: draw_losses(step.rows(METRICS)) for label, step in records.items() if step.has(METRICS)}
+    charts = {
+        label: draw_losses(step.rows(METRICS), step.exported_metric("eval/loss"))
+        for label, step in records.items()
+        if step.has(METRICS)
+    }
     return {label: chart for label, chart in charts.items() if chart}
 
 

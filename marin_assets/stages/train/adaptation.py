@@ -1,4 +1,4 @@
-"""Check the model that a training begins with, and what of it is trained, before jax and Levanter are loaded (3 s)."""
+"""Check the model that a training begins with, before jax and Levanter are loaded (3 s)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.hf_folder import read_hf_config
-from marin_assets.stages.train.specs.lora import check_factors
 from marin_assets.stages.train.specs.model import HuggingFaceModel, shape_of
 from marin_assets.stages.train.specs.start import FromHuggingFace
 
 
 def check_adaptation(config: TrainLmConfig) -> None:
-    """Raise TrainError for a LoRA that trains nothing, or a start whose model is of another shape."""
-    if config.lora is not None:
-        check_factors(config.lora)
-        if not isinstance(config.start, FromHuggingFace):
-            raise TrainError(
-                f"lora adapts the model of a Hugging Face folder, and start is {config.start!r}. Pass "
-                "start=FromHuggingFace(path=…) with the model."
-            )
+    """Raise TrainError for a start whose model is of another shape."""
     if isinstance(config.start, FromHuggingFace):
         check_start(config.start, config)
 

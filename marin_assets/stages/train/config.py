@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from marin_assets.stages.train.errors import InputError, TrainError
 from marin_assets.stages.train.formats import ChatSpec
+from marin_assets.stages.train.memory import require_fit
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.specs.mixture import Mixture
 from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec
 from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
+from marin_assets.stages.train.specs.settings import check_settings
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
 from marin_assets.stages.train.specs.trackers import Tracker
+from marin_assets.stages.train.specs.types import check_types, without_versions
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware import Resources
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,3 +95,17 @@ class TrainLmConfig:
     compilation_cache_dir: str | None = "~/.cache/marin/jax"
     """Folder of jax's compilation cache, shared by all runs of this machine: it saves 7 of the 37 s of a nano run.
     None disables it."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        """Called when a step with this config is created. Raises TrainError or InputError, with the step's name."""
+        try:
+            self.check_fields()
+        except (TrainError, InputError) as error:
+            raise type(error)(f"Step {name!r}: {error}") from error
+        require_fit(without_versions(self), resources, name)
+
+    def check_fields(self) -> None:
+        """Raise TrainError or InputError for a value that a run could not use as it is written. No file is read."""
+        plain = without_versions(self)
+        check_types(plain)
+        check_settings(plain)

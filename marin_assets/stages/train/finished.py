@@ -14,8 +14,6 @@ from marin_assets.stages.train.starting_point import StartingPoint
 
 EXPORT, PLOT, CURVES_PLOT = "hf", "plots/loss.png", "plots/curves.png"
 CURVES = {
-    "loss_curve": "train/loss",
-    "validation_curve": "eval/loss",
     "gradient_norm_curve": "grad/norm/total",
     "learning_rate_curve": "optim/learning_rate",
 }
@@ -32,6 +30,8 @@ class FinishedRun:
     """What it went on from."""
     links: Mapping[str, str]
     """Tracker -> where a person finds the run."""
+    validation_loss: str
+    """The metric that is the validation loss of the exported model."""
 
     @property
     def first_step(self) -> int:
@@ -41,20 +41,23 @@ class FinishedRun:
 
 def result_of(run: FinishedRun) -> dict[str, Any]:
     """Return tokens_per_second (median over the steps), train_loss_end (mean of the last 10 losses that are finite, or
-    None), CURVES (means over 40 equal parts of the steps), model_path, plots, links (of the trackers), flops (of the
-    whole training, by Levanter's count of the model), mfu (median share of the devices' peak, where that is known), the
-    numbers of `health_of`, resumed_from_step, and with a start started_from (path, step, optimizer_state).
+    None), loss_curve, validation_curve and CURVES (means over 40 equal parts of the steps), model_path, plots, links
+    (of the trackers), flops (of the whole training, by Levanter's count of the model), mfu (median share of the
+    devices' peak, where that is known), the numbers of `health_of`, resumed_from_step, and with a start started_from
+    (path, step, optimizer_state).
     """
     losses = _values(run.rows, "train/loss")
     return {
         "tokens_per_second": statistics.median(_values(run.rows, "throughput/tokens_per_second")),
         "train_loss_end": statistics.fmean(losses[-LAST_STEPS:]) if losses else None,
+        "loss_curve": curve_of(_values(run.rows, "train/loss")),
+        "validation_curve": curve_of(_values(run.rows, run.validation_loss)),
         **{name: curve_of(_values(run.rows, metric)) for name, metric in CURVES.items()},
         "model_path": EXPORT,
         "plots": [PLOT, CURVES_PLOT],
         "links": dict(run.links),
         **_flops(run.rows),
-        **health_of(run.rows),
+        **health_of(run.rows, validation=run.validation_loss.removesuffix("loss")),
         "resumed_from_step": run.resumed_from_step,
         **({} if run.start is None else {"started_from": run.start.describe()}),
     }

@@ -90,8 +90,6 @@ def check_formats(components: Mapping[str, str], chat: ChatSpec | None, max_seq_
         raise InputError(
             f"chat is given, and none of the components {sorted(formats)} has chats. Pass one, or no chat."
         )
-    if chat.chats_per_sequence < 1:
-        raise InputError(f"chats_per_sequence is {chat.chats_per_sequence}, expected at least 1, which packs none.")
     chat_format(components)
 
 

@@ -15,9 +15,8 @@ from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.inputs import check_cache, count_tokens, expand_snapshots, tokenizer_digest
 from marin_assets.stages.train.specs.mixture import Mixture, drawn_members, expected_draws, phases_of
-from marin_assets.stages.train.specs.mixture_checks import check_mixture
-from marin_assets.stages.train.specs.optimizer import LoopSpec
-from marin_assets.stages.train.specs.start import FromCheckpoint
+from marin_assets.stages.train.specs.mixture_checks import check_mixture, check_mixture_in
+from marin_assets.stages.train.specs.start import continues_optimizer
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
 
@@ -42,8 +41,7 @@ def checked_mixture(config: TrainLmConfig, mixture: Mixture, length: int) -> Mix
         batch_size=config.train_batch_size,
         sequence_length=length,
     )
-    goes_on = isinstance(config.start, FromCheckpoint) and config.start.optimizer_state
-    check_mixture_in(mixture, loop=config.loop, optimizer_goes_on=goes_on)
+    check_mixture_in(mixture, loop=config.loop, optimizer_goes_on=continues_optimizer(config.start))
     mixture = _expanded(mixture)
     digest = tokenizer_digest(config.tokenizer_path)
     drawn = drawn_members(phases_of(mixture.weights))
@@ -112,20 +110,6 @@ def caches_in(config: TrainLmConfig) -> Mapping[str, str]:
     if config.mixture is None:
         return config.components
     return {name: path for _, name, path in caches_of(config.mixture)}
-
-
-def check_mixture_in(mixture: Mixture, *, loop: LoopSpec | None, optimizer_goes_on: bool) -> None:
-    """Raise InputError for what does not go with a mixture in one training: its steps are counted otherwise."""
-    if loop is not None and loop.batch_schedule is not None:
-        raise InputError(
-            f"The config has a mixture and batch_schedule={loop.batch_schedule!r}, expected one of them: phases and "
-            "blocks of a mixture are counted with one train_batch_size. Leave the schedule out."
-        )
-    if optimizer_goes_on and len(phases_of(mixture.weights)) > 1:
-        raise InputError(
-            "The mixture has phases, and the training goes on with the optimizer's state of another one, from whose "
-            "first step they would be counted. Give the mixture one set of weights."
-        )
 
 
 def caches_of(mixture: Mixture) -> Iterator[tuple[str, str, str]]:

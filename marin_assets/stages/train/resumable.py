@@ -37,11 +37,12 @@ def run_resumably(
     *,
     family: str,
     chat_template: str | None = None,
-    validation_loss: str = "eval/loss",
+    validation_loss: str,
 ) -> FinishedRun | None:
     """Train and export with `run_levanter` of `levanter_run`, on this host; None on other hosts than the first.
 
-    `family` is the model's. The exported tokenizer has the `chat_template`. `validation_loss` is the plot's metric.
+    `family` is the model's. The exported tokenizer has the `chat_template`. `validation_loss` is the
+    metric of the exported model.
     """
     from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
 
@@ -77,7 +78,13 @@ def run_resumably(
             if chat_template is not None:
                 set_chat_template(tokenizer, chat_template)
             parameters = run_levanter(
-                longer, metrics, tokenizer=tokenizer, log_dir=folder, resumed_at=done, start=start
+                longer,
+                metrics,
+                tokenizer=tokenizer,
+                log_dir=folder,
+                resumed_at=done,
+                start=start,
+                validation_loss=validation_loss,
             )
     finally:
         metrics.close()
@@ -89,4 +96,11 @@ def run_resumably(
     plot_losses(rows, join(config.output_path, PLOT), validation_loss=validation_loss)
     plot_curves(rows, join(config.output_path, CURVES_PLOT))
     links = dict(each.link for each in trackers)
-    return FinishedRun(rows=rows, parameters=parameters, resumed_from_step=done, links=links, start=start)
+    return FinishedRun(
+        rows=rows,
+        parameters=parameters,
+        resumed_from_step=done,
+        links=links,
+        start=start,
+        validation_loss=validation_loss,
+    )

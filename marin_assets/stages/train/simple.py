@@ -11,6 +11,7 @@ from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec
 from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace, Start
 from marin_assets.stages.train.specs.trackers import Tracker
+from marin_assets.stages.train.specs.types import check_types, without_versions
 from marin_assets.step.values import ConfigError, versioned
 from marin_resources.hardware import Resources, cpu
 
@@ -57,7 +58,7 @@ class SimpleTrainConfig:
     min_lr_ratio: float | None = None
     cycles: int | tuple[int, ...] | None = None
     cycle_length: float | tuple[int, ...] | None = None
-    skip_bad_steps: bool | None = None
+    skip_bad_steps: bool | int | None = None
     z_loss_weight: float | None = None
     ema_beta: float | None = None
     train_seq_len: int | None = None
@@ -96,10 +97,13 @@ def to_train_lm_config(
     model: LlamaSpec | ModelSpec | HuggingFaceModel,
     tokenizer_path: str,
 ) -> TrainLmConfig:
-    """The config of `train_lm`, in which all that decides the result is versioned. Raises ConfigError."""
+    """The config of `train_lm`, in which all that decides the result is versioned. Raises ConfigError, or TrainError
+    for a value of another type."""
+    simple = without_versions(simple)
+    check_types(simple)
     sizes = simple.train_batch_size
     schedule = None if isinstance(sizes, int) else tuple((start, size) for start, size in sizes)
-    size = sizes if isinstance(sizes, int) else sizes[0][1]
+    size = sizes if isinstance(sizes, int) else sizes[0][1] if sizes else 1  # an empty schedule is refused as such
     optimizer = {name: versioned(getattr(simple, name)) for name in OF_THE_OPTIMIZER}
     return TrainLmConfig(
         components=dict(components),

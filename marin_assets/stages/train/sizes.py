@@ -10,16 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.specs.model import HuggingFaceModel, shape_of
-from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec
-from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.accelerators.catalogue import SliceType, find_gpu_type, slice_types
-from marin_resources.hardware import Resources, slice_type
+from marin_assets.stages.train.specs.model import shape_of
+from marin_assets.stages.train.specs.precision import read_precision
+from marin_resources.accelerators.catalogue import SliceType, slice_types
 
 GB = 10**9
-BILLION = 10**9
 MIXED = "p=f32,c=bfloat16"
 """The usual precision: parameters, gradients and moments in float32, the copy and the activations in bfloat16."""
 TWO_MOMENTS = ("adam", "adamH", "adopt", "cautious")
@@ -55,8 +50,8 @@ def size_of(model: Any, vocab_size: int, *, precision: str = MIXED, optimizer: s
     router = width * experts if experts > 1 else 0
     shared = _attention(model) + router
     parameters = embedding + layers * (shared + experts * mlp)
-    stored, computed = _bytes_of(precision)
-    moments = 2 if optimizer in TWO_MOMENTS else 1
+    read = read_precision(precision)
+    stored, computed = read.parameter_bytes, read.compute_bytes
     copy = 0 if stored == computed else computed
     length, head_dim = model.max_seq_len, int(shape_of(model).head_dim)
     scores = (4 * head_dim + 3) * heads * length
@@ -65,31 +60,14 @@ def size_of(model: Any, vocab_size: int, *, precision: str = MIXED, optimizer: s
         parameters=parameters,
         active_parameters=embedding + layers * (shared + used * mlp),
         flops_per_token=BACKWARD * forward,
-        state_bytes=parameters * ((2 + moments) * stored + copy),
+        state_bytes=parameters * ((2 + moments_of(optimizer)) * stored + copy),
         activation_bytes=length * computed * _activations_of_a_token(model, used),
     )
 
 
-def require_fit(config: TrainLmConfig, resources: Resources | None, step: str) -> None:
-    """Raise TrainError for a model whose training is larger than the memory of the resources.
-
-    The vocabulary is not known yet, so the embedding is left out: what this refuses does not fit with any.
-    """
-    if resources is None or isinstance(config.model, HuggingFaceModel) or (found := _chips_of(resources)) is None:
-        return
-    chips, memory_gb, name = found
-    model, precision = unwrap_versioned_value(config.model), unwrap_versioned_value(config.precision)
-    kind = config.optimizer.kind if isinstance(config.optimizer, NamedOptimizerSpec) else "adam"
-    size = size_of(model, vocab_size=0, precision=precision, optimizer=unwrap_versioned_value(kind))
-    needed_gb = size.bytes_per_chip(chips) / GB
-    if needed_gb <= memory_gb:
-        return
-    fitting = ", ".join(each.kind for each in smallest_slices(size)) or "none of the catalogue"
-    raise TrainError(
-        f"{step!r} trains {size.parameters / BILLION:.1f} billion parameters, for which each of the {chips} chips of "
-        f"{name} needs at least {needed_gb:,.0f} GB, and it has {memory_gb:g}. The smallest slices that fit are "
-        f"{fitting}."
-    )
+def moments_of(optimizer: str) -> int:
+    """How many numbers an optimizer keeps of each parameter."""
+    return 2 if optimizer in TWO_MOMENTS else 1
 
 
 def smallest_slices(size: ModelSize) -> list[SliceType]:
@@ -97,17 +75,6 @@ def smallest_slices(size: ModelSize) -> list[SliceType]:
     fitting = [each for each in slice_types() if size.bytes_per_chip(each.chips) <= each.memory_gb * GB]
     generations = dict.fromkeys(each.generation for each in fitting)
     return [min((e for e in fitting if e.generation == g), key=lambda e: e.chips) for g in generations]
-
-
-def _chips_of(resources: Resources) -> tuple[int, float, str] | None:
-    """Chips that share the state, memory of each in GB, name; None if they are not known, as for CPUs."""
-    if resources.tpu is not None:
-        found = slice_type(resources.tpu.kind)  # the state is spread over a slice, and each slice has a copy
-        return found.chips, found.memory_gb, found.kind
-    kind = None if resources.gpu is None or resources.gpu.kind is None else find_gpu_type(resources.gpu.kind)
-    if resources.gpu is None or kind is None or kind.memory_gb is None:
-        return None
-    return resources.gpu.count, kind.memory_gb, f"{resources.gpu.count} {kind.kind}"
 
 
 def _projections(model: Any) -> int:
@@ -136,13 +103,3 @@ def _activations_of_a_token(model: Any, experts_used: int) -> int:
     width, heads = model.hidden_dim, model.num_heads + 2 * model.num_kv_heads
     within = 4 * width + int(shape.head_dim) * (heads + model.num_heads) + 3 * experts_used * model.intermediate_dim
     return model.num_layers * width + within
-
-
-def _bytes_of(precision: str) -> tuple[int, int]:
-    """Of a parameter, and of a number that is computed, in a policy of jmp."""
-    parts = dict(part.split("=") for part in precision.split(",")) if "=" in precision else {}
-    names = (
-        (parts.get("p") or parts.get("params"), parts.get("c") or parts.get("compute")) if parts else (precision,) * 2
-    )
-    stored, computed = (2 if (name is not None and "16" in name) or name == "half" else 4 for name in names)
-    return stored, computed

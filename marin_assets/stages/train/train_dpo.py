@@ -18,15 +18,12 @@ from typing import Any
 
 from marin_assets.stages.train.adaptation import check_adaptation, check_start
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
-from marin_assets.stages.train.errors import InputError, TrainError
 from marin_assets.stages.train.finished import FinishedRun, result_of
 from marin_assets.stages.train.formats import chat_format, check_preferences
 from marin_assets.stages.train.inputs import check_tokenizer
 from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
 from marin_assets.stages.train.resumable import run_resumably
 from marin_assets.stages.train.specs.model import Shape
-from marin_assets.stages.train.specs.start import FromHuggingFace
-from marin_assets.stages.train.specs.trackers import check_trackers
 from marin_assets.stages.train.train_lm import check_shape, shape_in
 from marin_assets.stages.train.vocabulary import require_rows
 
@@ -42,8 +39,10 @@ def train_dpo(config: TrainDpoConfig) -> dict[str, Any]:
     loss_curve, model_path, plots, resumed_from_step; on other hosts than the first, nothing. Raises TrainError for an
     invalid config, InputError for a cache that does not match.
     """
+    config.check_fields()
     shape = shape_in(config)
-    _check(config, shape)
+    check_shape(config, shape)
+    _check_files(config, shape)
     from marin_assets.stages.train.levanter_run.dpo import run_levanter_dpo  # jax and Levanter take 3 s to import
     from marin_resources.storage.mirror import local_path_of  # 0.4 s to import
 
@@ -60,29 +59,7 @@ def train_dpo(config: TrainDpoConfig) -> dict[str, Any]:
     return {} if run is None else _result(config, name, run)
 
 
-def _check(config: TrainDpoConfig, shape: Shape) -> None:
-    check_shape(config, shape)
-    check_trackers(config.trackers)
-    if len(config.components) != 1:
-        raise InputError(
-            f"components names {sorted(config.components)}, expected one cache of preferences. Tokenize all "
-            "preferences into one."
-        )
-    if config.train_weights is not None or config.chat is not None:
-        raise InputError(
-            "train_weights and chat are of train_lm, and DPO trains on one cache of pairs. Leave them None."
-        )
-    if not isinstance(config.start, FromHuggingFace):
-        raise TrainError(
-            f"start is {config.start!r}, and DPO begins with the model of a Hugging Face folder. Pass "
-            "start=FromHuggingFace(path=…)."
-        )
-    if config.loop is not None and (config.loop.train_seq_len or config.loop.z_loss_weight):
-        raise TrainError("loop has train_seq_len or z_loss_weight, which are of train_lm. Leave them None for DPO.")
-    if config.lora is not None and config.reference is not None:
-        raise TrainError("With lora the reference is the model below the factors. Pass reference=None, or no lora.")
-    if not config.beta > 0:
-        raise TrainError(f"beta is {config.beta!r}, expected a number above 0, such as 0.1.")
+def _check_files(config: TrainDpoConfig, shape: Shape) -> None:
     [(name, path)] = config.components.items()
     check_preferences(name, path, shape.max_seq_len, config.train_batch_size)
     check_tokenizer(name, path, config.tokenizer_path)

@@ -33,19 +33,17 @@ from marin_assets.stages.train.inputs import check_inputs, expand_snapshots
 from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
 from marin_assets.stages.train.mixture_inputs import at_paths, caches_in, checked_mixture, mixture_table
 from marin_assets.stages.train.resumable import run_resumably
-from marin_assets.stages.train.specs.levanter_fields import check_paths
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.specs.model import (
     HuggingFaceModel,
-    ModelSpec,
     Shape,
-    check_model,
+    check_heads,
     sequence_length,
     shape_of,
 )
-from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec, check_loop, check_optimizer, sequences_in
+from marin_assets.stages.train.specs.optimizer import is_averaged, sequences_in, validation_loss_of
+from marin_assets.stages.train.specs.settings import MIN_HEAD_DIM
 from marin_assets.stages.train.specs.start import FromHuggingFace
-from marin_assets.stages.train.specs.trackers import check_trackers
 from marin_assets.stages.train.vocabulary import require_rows
 from marin_resources.imports import collection_paused
 
@@ -63,26 +61,23 @@ __all__ = [
     "train_lm",
 ]
 
-MIN_HEAD_DIM = 32
-"""vLLM's attention on CPUs supports no smaller dimension (vLLM 0.32), so it could not serve a smaller model."""
-
 
 def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     """Train, or resume training from the last checkpoint, and export.
 
     Returns steps, parameters, head_dim, tokens_seen, tokens_per_second (median over the steps), loss_start and loss_end
-    (validation loss of the first and the trained model, nats a token, on the same batches), loss_ratio (end /
-    start), train_loss_end (mean of the last 10 steps), loss_curve (means of the training loss over 40 equal parts of
-    the steps) and the same of CURVES, model_path, plots, links (of the trackers), flops (of the whole training, by
-    Levanter's count of the model), mfu (median share of the devices' peak, where that is known), the numbers of
-    `health_of`, resumed_from_step (the own checkpoint's step, or None), with a start started_from (path, step,
-    optimizer_state); on other hosts than the first, nothing. Raises TrainError for an invalid shape or tracker, a start
-    that does not fit, a loss that is not finite, or if the step requests a TPU or GPU and jax finds none; InputError
-    for caches that do not match.
+    (validation loss of the first and the exported model, nats a token, on the same batches), loss_ratio (end /
+    start), with an average of the weights loss_end_unaveraged, train_loss_end (mean of the last 10 steps), loss_curve
+    (means of the training loss over 40 equal parts of the steps), validation_curve and the same of CURVES, model_path,
+    plots, links (of the trackers), flops (of the whole training, by Levanter's count of the model), mfu (median share
+    of the devices' peak, where that is known), the numbers of `health_of`, resumed_from_step (the own checkpoint's
+    step, or None), with a start started_from (path, step, optimizer_state); on other hosts than the first, nothing.
+    Raises TrainError for an invalid config, a start that does not fit, a loss that is not finite, or if the step
+    requests a TPU or GPU and jax finds none; InputError for caches that do not match.
     """
+    config.check_fields()
     shape = shape_in(config)
     check_shape(config, shape)
-    check_trackers(config.trackers)
     length = sequence_length(config, shape)
     if config.mixture is not None:
         config = replace(config, mixture=checked_mixture(config, config.mixture, length))
@@ -101,7 +96,13 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     if config.mixture is not None:
         config = replace(config, mixture=at_paths(config.mixture, local_path_of))
     chats = chat_format(caches_in(config))
-    run = run_resumably(config, run_levanter, family=shape.family, chat_template=chats.template if chats else None)
+    run = run_resumably(
+        config,
+        run_levanter,
+        family=shape.family,
+        chat_template=chats.template if chats else None,
+        validation_loss=validation_loss_of(config.loop),
+    )
     return {} if run is None else _result(config, shape, run)
 
 
@@ -111,53 +112,22 @@ def shape_in(config: TrainLmConfig) -> Shape:
 
 
 def check_shape(config: TrainLmConfig, shape: Shape) -> None:
-    """Raise TrainError for an invalid shape of the model, too few steps, or exports that are no steps apart."""
-    if isinstance(config.model, ModelSpec):
-        check_model(config.model)
-    if shape.num_heads % shape.num_kv_heads:
-        raise TrainError(
-            f"num_heads is {shape.num_heads} and num_kv_heads {shape.num_kv_heads}, "
-            "expected num_kv_heads to divide num_heads. Change one of them."
-        )
-    smallest = MIN_HEAD_DIM if isinstance(config.model, LlamaSpec) else 1
-    if shape.head_dim % 1 or shape.head_dim < smallest:
-        raise TrainError(
-            f"hidden_dim={shape.hidden_dim} with num_heads={shape.num_heads} gives a head dimension of "
-            f"{shape.head_dim:g}, expected a whole number of at least {smallest} so that vLLM "
-            "can serve the model. Use fewer heads or a larger hidden_dim."
-        )
-    if isinstance(config.optimizer, NamedOptimizerSpec):
-        check_optimizer(config.optimizer)
-    if config.loop is not None:
-        check_loop(config.loop)
-    check_paths(config.levanter or {})
+    """Raise TrainError for a shape that cannot be trained, or is shorter than the sequences. That of a folder is known
+    only now."""
+    check_heads(shape, smallest_head=MIN_HEAD_DIM if isinstance(config.model, LlamaSpec) else 1)
     if sequence_length(config, shape) > shape.max_seq_len:
         raise TrainError(
             f"train_seq_len is {sequence_length(config, shape)}, and the model takes at most {shape.max_seq_len} "
             "tokens. Lower it, or raise the model's max_seq_len."
         )
-    if config.num_train_steps < 2:
-        raise TrainError(
-            f"num_train_steps is {config.num_train_steps}, expected at least 2, or Levanter exports no model."
-        )
-    for name in ("keep_last_checkpoints", "keep_checkpoints_every"):
-        if (kept := getattr(config, name)) is not None and kept < 1:
-            raise TrainError(f"{name} is {kept}, expected a number of at least 1, or None.")
-    if config.keep_checkpoints_every is not None and config.keep_last_checkpoints is None:
-        raise TrainError(
-            f"keep_checkpoints_every is {config.keep_checkpoints_every} and keep_last_checkpoints None, so all are "
-            "kept. Pass keep_last_checkpoints=1 or more."
-        )
-    if config.steps_per_hf_export is not None and config.steps_per_hf_export < 1:
-        raise TrainError(
-            f"steps_per_hf_export is {config.steps_per_hf_export}, expected a number of steps of at least 1, or None."
-        )
 
 
 def _result(config: TrainLmConfig, shape: Shape, run: FinishedRun) -> dict[str, Any]:
     last = run.first_step + config.num_train_steps
-    validation = {row["step"]: row["eval/loss"] for row in run.rows if "eval/loss" in row}
-    start, end = validation[UNTRAINED_STEP], validation.get(last - 1)  # None: it was not finite, with stop_on_nan=False
+    rows = {row["step"]: row for row in run.rows if "eval/loss" in row}
+    first, trained = rows[UNTRAINED_STEP], rows.get(last - 1, {})  # empty: it was not finite, with stop_on_nan=False
+    start = first.get(run.validation_loss, first["eval/loss"])  # an earlier release evaluated the weights alone
+    end = trained.get(run.validation_loss)
     sequences = sequences_in(config.train_batch_size, config.loop, run.first_step, last)
     length = sequence_length(config, shape)
     return {
@@ -169,6 +139,7 @@ def _result(config: TrainLmConfig, shape: Shape, run: FinishedRun) -> dict[str, 
         "loss_start": start,
         "loss_end": end,
         "loss_ratio": None if end is None else end / start,
+        **({"loss_end_unaveraged": trained.get("eval/loss")} if is_averaged(config.loop) else {}),
         **result_of(run),
         **({} if config.mixture is None else {"mixture": mixture_table(config, config.mixture, length)}),
     }

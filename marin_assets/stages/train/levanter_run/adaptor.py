@@ -37,8 +37,8 @@ class ExportAndEvaluate(NoAdaptorConfig):
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
         if self.resumed_at is None:
-            evaluate_first(self.config, trainer, tokenizer, trainer.first_model)
-            trainer.first_model = None
+            evaluate_first(self.config, trainer, tokenizer, trainer.first_model, trainer.first_average)
+            trainer.first_model = trainer.first_average = None
 
         def save(info: Any, path: str) -> None:
             converter.save_pretrained(info.eval_model, path, generation_config=export.generation_config)
@@ -119,8 +119,11 @@ class StepReports:
         return True
 
 
-def evaluate_first(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any, model: Any) -> None:
-    """Log the validation loss of the model before the first step: Levanter's hooks begin at step 2."""
+def evaluate_first(
+    config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any, model: Any, average: Any = None
+) -> None:
+    """Log the validation loss of the model before the first step, and that of the average of its weights, if there is
+    one: Levanter's hooks begin at step 2."""
     settings = trainer.config
     batches = settings.max_eval_batches
     evaluate = levanter.eval.cb_tagged_lm_evaluate(
@@ -132,5 +135,5 @@ def evaluate_first(config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any,
         batches and batches * settings.eval_batch_size,
         mp=trainer.mp,
     )
-    state = SimpleNamespace(model_averaging=None)
-    evaluate(SimpleNamespace(step=UNTRAINED_STEP, model=model, state=state))
+    state = SimpleNamespace(model_averaging=average)
+    evaluate(SimpleNamespace(step=UNTRAINED_STEP, model=model, eval_model=average, state=state))

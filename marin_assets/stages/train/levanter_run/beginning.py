@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class BeginningTrainer(Trainer):
     """Levanter's trainer, whose first state is that of a starting point.
 
-    It keeps the first model for its evaluation.
+    It keeps the first model for its evaluation, and the average of its weights that an earlier run has left.
     """
 
     model_config: Any
@@ -45,6 +45,8 @@ class BeginningTrainer(Trainer):
     folder: str
     """For temporary files."""
     first_model: Any = None
+    first_average: Any = None
+    """None without an average of the weights."""
 
     def initial_state(
         self,
@@ -77,7 +79,9 @@ class BeginningTrainer(Trainer):
             mapping = self.parameter_axis_mapping
             make = named_jit(begin, axis_resources=mapping, out_axis_resources=mapping, donate_args=(True, False))
             state = make(self._load(start, eqx.filter_eval_shape(build)), training_key)
-        self.first_model = None if self.is_resumed else state.model
+        if not self.is_resumed:
+            self.first_model = state.model
+            self.first_average = None if state.model_averaging is None else state.eval_model
         return state
 
     def _load(self, start: StartingPoint, shapes: Any) -> Any:

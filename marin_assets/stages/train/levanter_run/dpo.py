@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 from levanter.adaptor import AdaptorConfig
 from levanter.data.text import DatasetComponent, PreferenceChatLmDatasetFormat, PreferenceLmDataConfig
 from levanter.dpo import ReferenceEvalCacheConfig
@@ -15,6 +16,7 @@ from marin_assets.stages.train.formats import rows_in
 from marin_assets.stages.train.levanter_run.adaptor import add_hooks
 from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.lora import TrainFactors, policy_of
+from marin_assets.stages.train.levanter_run.memory import require_room_on_devices
 from marin_assets.stages.train.levanter_run.run import run_main
 from marin_assets.stages.train.levanter_run.start import local_start
 from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts
@@ -31,12 +33,22 @@ def run_levanter_dpo(
     log_dir: str,
     resumed_at: int | None,
     start: StartingPoint | None,
+    validation_loss: str,
 ) -> ParameterCounts:
     """Train and export. Returns the numbers of parameters. `resumed_at` is the step of the last checkpoint, or None."""
     levanter_config = build_dpo_config(config, tokenizer=tokenizer, log_dir=log_dir)
+    require_room_on_devices(config, levanter_config.model, tokenizer, jax.devices())
     adaptor = TrainFactors if config.lora else TrainPolicy
     levanter_config.adapter = adaptor(levanter_config, config, resumed_at=resumed_at, main_evaluates=True)
-    return run_main(train_dpo.main, levanter_config, config, metrics, resumed_at=resumed_at, initial_evaluation_at=0)
+    return run_main(
+        train_dpo.main,
+        levanter_config,
+        config,
+        metrics,
+        resumed_at=resumed_at,
+        initial_evaluation_at=0,
+        validation_loss=validation_loss,
+    )
 
 
 def build_dpo_config(config: TrainDpoConfig, *, tokenizer: str, log_dir: str) -> train_dpo.TrainDpoConfig:

@@ -57,7 +57,9 @@ class TrainFactors(LoraAdaptorConfig):
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
         if self.resumed_at is None and not self.main_evaluates:
-            evaluate_first(self.config, trainer, tokenizer, first_model(self.config, trainer, converter))
+            first = first_model(self.config, trainer, converter)
+            averaged = first if trainer.config.model_averaging else None
+            evaluate_first(self.config, trainer, tokenizer, first, averaged)
 
         def save(info: Any, path: str) -> None:
             merged = merge_lora_modules(policy_of(info.eval_model))

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import fsspec
+import jax
 from levanter.main import train_lm
 
 from marin_assets.stages.train.config import TrainLmConfig
@@ -17,6 +18,7 @@ from marin_assets.stages.train.levanter_run.beginning import beginning_with
 from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.console import logging_preserved
 from marin_assets.stages.train.levanter_run.lora import TrainFactors
+from marin_assets.stages.train.levanter_run.memory import require_room_on_devices
 from marin_assets.stages.train.levanter_run.models import require_same_model
 from marin_assets.stages.train.levanter_run.schedule import begin_schedule_at
 from marin_assets.stages.train.levanter_run.start import local_start
@@ -37,12 +39,14 @@ def run_levanter(
     log_dir: str,
     resumed_at: int | None,
     start: StartingPoint | None = None,
+    validation_loss: str,
 ) -> ParameterCounts:
     """Train and export. Returns the numbers of parameters. `resumed_at` is the step of the last checkpoint, or None.
 
     `config.num_train_steps` counts those of the starting point too, if its optimizer goes on.
     """
     levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
+    require_room_on_devices(config, levanter_config.model, tokenizer, jax.devices())
     if start is not None:
         require_same_model(start, levanter_config.model)
         begin_schedule_at(levanter_config.optimizer, start.first_step)
@@ -63,7 +67,15 @@ def run_levanter(
         )
     first_step = 0 if start is None else start.first_step
     with beginning:
-        return run_main(train_lm.main, levanter_config, config, metrics, resumed_at=resumed_at, first_step=first_step)
+        return run_main(
+            train_lm.main,
+            levanter_config,
+            config,
+            metrics,
+            resumed_at=resumed_at,
+            first_step=first_step,
+            validation_loss=validation_loss,
+        )
 
 
 def run_main(
@@ -75,6 +87,7 @@ def run_main(
     resumed_at: int | None,
     first_step: int = 0,
     initial_evaluation_at: int | None = None,
+    validation_loss: str,
 ) -> ParameterCounts:
     """Run a `main` of Levanter's with our tracker and checkpointer, and wait for the last checkpoint.
 
@@ -89,6 +102,7 @@ def run_main(
         progress,
         finished=resumed_at == config.num_train_steps - 1,
         initial_evaluation_at=initial_evaluation_at,
+        validation_loss=validation_loss,
         of_step=mixture_metrics(config.mixture),
     )
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)

@@ -23,7 +23,6 @@ from marin_resources.progress import report_numbers
 
 SHOWN = {
     "train/loss": "loss",
-    "eval/loss": "validation_loss",
     "grad/norm/total": "gradient_norm",
     "optim/learning_rate": "learning_rate",
     "throughput/tokens_per_second": "tokens_per_second",
@@ -47,11 +46,14 @@ class MetricsTracker(Tracker):
         *,
         finished: bool,
         initial_evaluation_at: int | None = None,
+        validation_loss: str = "eval/loss",
         of_step: Callable[[int], Mapping[str, float]] = lambda step: {},
     ) -> None:
-        """`of_step` gives further metrics of a step, which are written with its loss."""
+        """`of_step` gives further metrics of a step, which are written with its loss. `validation_loss`: the metric of
+        the model that is exported."""
         self.metrics, self.progress, self.finished, self.of_step = metrics, progress, finished, of_step
         self.initial_evaluation_at = initial_evaluation_at
+        self.shown = {**SHOWN, validation_loss: "validation_loss"}
         self.parameters = self.trained_parameters = 0
         self.latest: dict[str, float] = {}
         self.row_of: int | None = None
@@ -72,7 +74,9 @@ class MetricsTracker(Tracker):
             kept |= self.of_step(int(step))
         self.row_of = step
         self.metrics.add(int(step), kept)
-        shown = {SHOWN.get(name, name): value for name, value in kept.items() if name.startswith(tuple(SHOWN))}
+        shown = {
+            self.shown.get(name, name): value for name, value in kept.items() if name.startswith(tuple(self.shown))
+        }
         self.latest = {**self.latest, **shown}  # a new one: another thread may be reading the last
         report_numbers(self.latest, of=self.progress.steps)
         if "train/loss" in kept:

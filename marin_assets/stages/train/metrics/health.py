@@ -40,14 +40,17 @@ def checks_of(expectations: Iterable[Expectation]) -> tuple[Expectation, ...]:
     return (*(each for each in TRAINING_CHECKS if each.name not in names), *own)
 
 
-def health_of(rows: Sequence[Row]) -> dict[str, float | int]:
-    """Return the numbers of TRAINING_CHECKS. Shares are between 0 and 1; of a training without times, 0."""
+def health_of(rows: Sequence[Row], validation: str = "eval/") -> dict[str, float | int]:
+    """Return the numbers of TRAINING_CHECKS. Shares are between 0 and 1; of a training without times, 0.
+
+    `validation`: how the metrics of the validation sets begin, for the model that is exported.
+    """
     losses = [row["train/loss"] for row in rows if "train/loss" in row]
     return {
         "nonfinite_losses": sum(f"{NOT_FINITE}train/loss" in row for row in rows),
         "loss_spikes": count_spikes(losses),
         "loading_share": _loading_share(rows),
-        "validation_rise": max((_rise(values) for values in _validations(rows).values()), default=0.0),
+        "validation_rise": max((_rise(values) for values in _validations(rows, validation).values()), default=0.0),
         "steps_without_loss": sum(loss == 0.0 for loss in losses),
     }
 
@@ -80,12 +83,12 @@ def _loading_share(rows: Iterable[Row]) -> float:
     return round(loading / (loading + training), 4) if loading + training else 0.0
 
 
-def _validations(rows: Iterable[Row]) -> dict[str, list[float]]:
+def _validations(rows: Iterable[Row], beginning: str) -> dict[str, list[float]]:
     """The losses of each validation set, in order."""
     found: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():
-            if name.startswith("eval/") and name.endswith("/loss"):
+            if name.startswith(beginning) and name.endswith("/loss"):
                 found.setdefault(name, []).append(value)
     return found
 

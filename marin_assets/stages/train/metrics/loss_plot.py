@@ -9,7 +9,10 @@ import io
 from collections.abc import Sequence
 
 from marin_assets.stages.train.metrics.metrics import Row
+from marin_assets.stages.train.specs.optimizer import AVERAGE
 from marin_resources.storage.files import write_bytes
+
+IN_NATS = ("eval/loss", f"eval/{AVERAGE}/loss")
 
 
 def plot_losses(rows: Sequence[Row], path: str, *, validation_loss: str = "eval/loss") -> None:
@@ -22,7 +25,7 @@ def plot_losses(rows: Sequence[Row], path: str, *, validation_loss: str = "eval/
     axes = figure.add_subplot()
     axes.plot(*series(rows, "train/loss"), color="0.7", linewidth=1, label="train")
     axes.plot(*series(rows, validation_loss), color="tab:blue", marker="o", markersize=4, label="validation")
-    axes.set(xlabel="step", ylabel="loss (nats a token)" if validation_loss == "eval/loss" else "loss")
+    axes.set(xlabel="step", ylabel="loss (nats a token)" if validation_loss in IN_NATS else "loss")
     axes.grid(alpha=0.3)
     axes.legend()
     buffer = io.BytesIO()

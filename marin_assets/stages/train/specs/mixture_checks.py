@@ -26,6 +26,7 @@ from marin_assets.stages.train.specs.mixture import (
     sequences_before,
     sequences_in_a_block,
 )
+from marin_assets.stages.train.specs.optimizer import LoopSpec
 
 
 def check_mixture(mixture: Mixture, *, steps: int, batch_size: int, sequence_length: int | None) -> None:
@@ -41,6 +42,20 @@ def check_mixture(mixture: Mixture, *, steps: int, batch_size: int, sequence_len
             raise InputError(
                 f"The subset of {name!r} has tokens={part.tokens}, expected at least one sequence of {sequence_length}."
             )
+
+
+def check_mixture_in(mixture: Mixture, *, loop: LoopSpec | None, optimizer_goes_on: bool) -> None:
+    """Raise InputError for what does not go with a mixture in one training: its steps are counted otherwise."""
+    if loop is not None and loop.batch_schedule is not None:
+        raise InputError(
+            f"The config has a mixture and batch_schedule={loop.batch_schedule!r}, expected one of them: phases and "
+            "blocks of a mixture are counted with one train_batch_size. Leave the schedule out."
+        )
+    if optimizer_goes_on and len(phases_of(mixture.weights)) > 1:
+        raise InputError(
+            "The mixture has phases, and the training goes on with the optimizer's state of another one, from whose "
+            "first step they would be counted. Give the mixture one set of weights."
+        )
 
 
 def check_recipe(mixture: Mixture) -> None:

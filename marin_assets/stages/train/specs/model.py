@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
+from marin_assets.stages.train.specs.bounds import require_above_0, require_at_least
 from marin_assets.step.values import unwrap_versioned_value, versioned
 
 FAMILIES: Mapping[str, str] = {
@@ -29,6 +30,19 @@ MIXTURES_OF_EXPERTS = ("mixtral", "qwen3_moe")
 OWN_HEAD_DIM = ("qwen3", "qwen3_moe")
 """Families whose export keeps a head dimension other than hidden_dim / num_heads."""
 ROPES = ("default", "llama3")
+SMALLEST: Mapping[str, int] = {
+    "max_seq_len": 2,
+    "hidden_dim": 1,
+    "intermediate_dim": 1,
+    "num_layers": 1,
+    "num_heads": 1,
+    "num_kv_heads": 1,
+    "head_dim": 1,
+    "num_experts": 1,
+    "num_experts_per_tok": 1,
+    "vocab_size": 1,
+}
+"""Field of a shape -> its smallest value. A sequence of one token has nothing to predict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +83,36 @@ class HuggingFaceModel:
     max_seq_len: int | None = versioned(None)
     """Tokens of a training sequence; None: the longest that the folder's model takes."""
     gradient_checkpointing: bool = True
+
+
+def check_dimensions(model: Any) -> None:
+    """Raise TrainError for a number of a shape that is too small. `model`: any spec, whose values have their types."""
+    for name, least in SMALLEST.items():
+        require_at_least(name, getattr(model, name, None), least)
+    require_above_0("rope_theta", getattr(model, "rope_theta", None))
+    experts, used = getattr(model, "num_experts", None), getattr(model, "num_experts_per_tok", None)
+    if experts is not None and used is not None and used > experts:
+        raise TrainError(f"num_experts_per_tok is {used} and num_experts {experts}, expected at most as many.")
+
+
+def check_heads(shape: Shape, *, smallest_head: int) -> None:
+    """Raise TrainError for heads that do not divide the model."""
+    if shape.num_heads % shape.num_kv_heads:
+        raise TrainError(
+            f"num_heads is {shape.num_heads} and num_kv_heads {shape.num_kv_heads}, "
+            "expected num_kv_heads to divide num_heads. Change one of them."
+        )
+    if shape.head_dim % 1 or shape.head_dim < smallest_head:
+        raise TrainError(
+            f"hidden_dim={shape.hidden_dim} with num_heads={shape.num_heads} gives a head dimension of "
+            f"{shape.head_dim:g}, expected a whole number of at least {smallest_head} so that vLLM "
+            "can serve the model. Use fewer heads or a larger hidden_dim."
+        )
+    if shape.head_dim % 2:
+        raise TrainError(
+            f"The model has a head dimension of {shape.head_dim:g}, expected an even number: rotary embeddings turn "
+            "pairs. Change hidden_dim or num_heads."
+        )
 
 
 def check_model(model: ModelSpec) -> None:

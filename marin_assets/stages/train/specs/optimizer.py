@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
+from marin_assets.stages.train.specs.bounds import require_above_0, require_at_least, require_seed, require_share
+from marin_assets.stages.train.specs.optimizer_fields import require_known_fields
 from marin_assets.step.values import versioned
 
 KINDS = (
@@ -31,6 +34,8 @@ BROKEN: Mapping[str, str] = {
     "soap": "its first step does not end on a CPU",
 }
 SCHEDULES = ("constant", "cosine", "linear", "inv", "inv_sqrt")
+AVERAGE = "ema"
+"""Levanter's name of the averaged weights in metrics: "eval/ema/loss", beside "eval/loss" of the weights themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +66,13 @@ class NamedOptimizerSpec:
     epsilon: float | None = versioned(None)
     max_grad_norm: float | None = versioned(None)
     """Gradients are clipped to this norm."""
-    skip_bad_steps: bool | None = versioned(None)
+    skip_bad_steps: bool | int | None = versioned(None)
     """Leave out the update of a step whose loss or gradient is far above those before. Of adam alone."""
     fields: dict[str, Any] = field(default_factory=lambda: versioned({}))
     """Further fields of the kind, by Levanter's names."""
+
+
+OWN_FIELDS = frozenset(each.name for each in fields(NamedOptimizerSpec)) - {"kind", "fields"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,30 +95,59 @@ class LoopSpec:
     """None: as many as in training."""
 
 
-def check_optimizer(spec: NamedOptimizerSpec) -> None:
-    """Raise TrainError for a kind or a schedule that does not work."""
-    if spec.kind in BROKEN:
-        why = BROKEN[spec.kind]
-        raise TrainError(f"The optimizer {spec.kind!r} cannot be used: {why}. Use one of {', '.join(KINDS)}.")
-    if spec.kind not in KINDS:
-        raise TrainError(f"The optimizer is {spec.kind!r}, expected one of {', '.join(KINDS)}.")
+def check_optimizer(spec: Any) -> None:
+    """Raise TrainError for a kind, a number or a schedule that does not work. `spec`: an OptimizerSpec or a
+    NamedOptimizerSpec, whose values have their types."""
+    if isinstance(spec, NamedOptimizerSpec):
+        _check_named(spec)
     if spec.lr_schedule is not None and spec.lr_schedule not in SCHEDULES:
         raise TrainError(f"lr_schedule is {spec.lr_schedule!r}, expected one of {', '.join(SCHEDULES)}.")
     for name in ("warmup", "decay", "rewarmup"):
-        value = getattr(spec, name)
-        if value is not None and (value < 0 or (isinstance(value, int) and value == 1)):
+        value = getattr(spec, name, None)
+        is_neither = value is not None and (value < 0 or (value > 1 and value % 1))
+        if is_neither or (isinstance(value, int) and value == 1):
             raise TrainError(
                 f"{name} is {value!r}, expected a share from 0.0 to 1.0, or steps from 2 on. Levanter reads 1 "
                 "as the whole run: write 1.0 if you mean that."
             )
+    require_above_0("learning_rate", spec.learning_rate)
+    require_at_least("weight_decay", spec.weight_decay, 0)
+    require_share("min_lr_ratio", spec.min_lr_ratio)
+
+
+def _check_named(spec: NamedOptimizerSpec) -> None:
+    if spec.kind in BROKEN:
+        why = BROKEN[spec.kind]
+        raise TrainError(f"The optimizer {spec.kind!r} cannot be used: {why}. Use one of {', '.join(KINDS)}.")
+    if spec.kind not in KINDS:
+        near = difflib.get_close_matches(spec.kind, KINDS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise TrainError(f"The optimizer is {spec.kind!r}, expected one of {', '.join(KINDS)}.{hint}")
     if spec.cycles is not None and spec.cycle_length is not None:
         raise TrainError(
             f"The optimizer has cycles={spec.cycles!r} and cycle_length={spec.cycle_length!r}. Set one of them."
         )
+    require_share("beta1", spec.beta1, with_1=False)
+    require_share("beta2", spec.beta2, with_1=False)
+    require_above_0("epsilon", spec.epsilon)
+    require_at_least("max_grad_norm", spec.max_grad_norm, 0)
+    given = {name for name in ("skip_bad_steps",) if getattr(spec, name) is not None}
+    require_known_fields(spec.kind, [*given, *spec.fields])
+    for name in spec.fields:
+        if name in OWN_FIELDS and getattr(spec, name) is not None:
+            raise TrainError(
+                f"The optimizer has {name}={getattr(spec, name)!r} and fields={{{name!r}: {spec.fields[name]!r}}}, "
+                "expected one of them. Leave it out of the fields."
+            )
 
 
 def check_loop(spec: LoopSpec) -> None:
-    """Raise TrainError for a schedule of batches that is none, or an average without memory."""
+    """Raise TrainError for a schedule of batches that is none, an average without memory, or a number out of bounds."""
+    require_at_least("train_seq_len", spec.train_seq_len, 2, or_none=True)
+    require_at_least("z_loss_weight", spec.z_loss_weight, 0, or_none=True)
+    require_seed("data_seed", spec.data_seed)
+    for name in ("per_device_parallelism", "per_device_eval_parallelism"):
+        require_at_least(name, getattr(spec, name), 1, or_none=True)
     stages = spec.batch_schedule
     if stages is not None:
         starts = [start for start, _ in stages]
@@ -121,6 +158,16 @@ def check_loop(spec: LoopSpec) -> None:
             )
     if spec.ema_beta is not None and not 0 <= spec.ema_beta < 1:
         raise TrainError(f"ema_beta is {spec.ema_beta!r}, expected a number from 0 to below 1, such as 0.995.")
+
+
+def is_averaged(loop: LoopSpec | None) -> bool:
+    """Whether the exported model is an average of the weights."""
+    return loop is not None and loop.ema_beta is not None
+
+
+def validation_loss_of(loop: LoopSpec | None) -> str:
+    """The metric that is the validation loss of the exported model."""
+    return f"eval/{AVERAGE}/loss" if is_averaged(loop) else "eval/loss"
 
 
 def sequences_in(batch_size: int, loop: LoopSpec | None, first_step: int, end_step: int) -> int:

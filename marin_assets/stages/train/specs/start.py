@@ -33,3 +33,8 @@ class FromHuggingFace:
 
 
 Start = FromCheckpoint | FromHuggingFace
+
+
+def continues_optimizer(start: Start | None) -> bool:
+    """Whether the optimizer's state and the place in the data go on."""
+    return isinstance(start, FromCheckpoint) and start.optimizer_state

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from model_hub import ModelHub, model_hub
 
+from marin_assets.stages.publish.model_card import model_card
 from marin_assets.stages.publish.upload_model import UploadError, UploadModelConfig, upload_model
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.output.record import write_record
@@ -19,7 +20,7 @@ FILES = {
     "tokenizer.json": b"{}",
     "model.safetensors": bytes(range(256)) * 100,
 }
-RECORD = {
+RECORD: dict[str, Any] = {
     "name": "checkpoints/nano",
     "identity": "abcdef123456",
     "version": {"config": {"seed": 7}},
@@ -98,3 +99,15 @@ def test_what_cannot_be_uploaded_is_a_sentence(
     with pytest.raises(UploadError, match=r"HF_TOKEN is not set, expected a token of the hub that may write"):
         upload(training, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_card_says_whose_loss_it_has_if_the_weights_were_averaged() -> None:
+    averaged = {**RECORD, "version": {"config": {"loop.ema_beta": 0.99}}}
+    assert "| validation loss of the weights that were averaged, nats a token | 6.4 |" in card_of(averaged)
+    now = {**averaged, "result": {**RECORD["result"], "loss_end_unaveraged": 6.2}}
+    for record in (now, RECORD):
+        assert "| validation loss, nats a token | 6.4 |" in card_of(record)
+
+
+def card_of(record: dict[str, Any]) -> str:
+    return model_card(record, license=None, description=None)

@@ -90,3 +90,28 @@ def test_a_mistake_is_one_sentence(fields: Any, sentence: str, runs: dict[str, s
 def test_no_run_is_the_best_if_all_diverged(runs: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(ReportError, match="None of the 1 runs has a finite 'loss_end'"):
         compared({"lr=4": runs["lr=4"]}, tmp_path / "out")
+
+
+def averaged_run(folder: Path, *, weights: float, average: float, result: dict[str, Any]) -> str:
+    """The output of a training whose exported model is an average of the weights."""
+    folder.mkdir()
+    rows = [{"step": 9, "eval/loss": weights, "eval/ema/loss": average, "eval/prose/loss": weights}]
+    rows[0]["eval/ema/prose/loss"] = average
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    version = {"config": {"loop.ema_beta": 0.99}}
+    (folder / ".executor_info").write_text(json.dumps({"name": folder.name, "result": result, "version": version}))
+    return str(folder)
+
+
+def test_runs_with_an_average_are_compared_by_the_model_that_they_export(tmp_path: Path) -> None:
+    now = {"loss_end": 7.233, "loss_end_unaveraged": 7.107}
+    before = {"loss_end": 6.9}  # of an earlier release: that of the weights
+    runs = {
+        "now": averaged_run(tmp_path / "now", weights=7.107, average=7.233, result=now),
+        "before": averaged_run(tmp_path / "before", weights=6.9, average=7.4, result=before),
+    }
+    result = compared(runs, tmp_path / "out", further=("eval/prose/loss", "eval/ema/loss"), keep=())
+    assert result["values"] == {
+        "now": {"loss_end": 7.233, "eval/prose/loss": 7.233, "eval/ema/loss": 7.233},
+        "before": {"loss_end": 7.4, "eval/prose/loss": 7.4, "eval/ema/loss": 7.4},
+    }

@@ -65,3 +65,11 @@ def test_a_spike_is_judged_by_the_losses_before_it_alone() -> None:
     assert count_spikes([*noise, 3.8]) == 1
     assert count_spikes([3.8, *noise]) == 0
     assert count_spikes([*[100.0] * 60, *[3.0] * 1100, 3.1]) == 1  # the high losses are out of the window
+
+
+def test_the_rise_is_that_of_the_model_that_is_exported() -> None:
+    rows = falling()
+    for row, (weights, average) in zip(rows[::50], [(5.0, 6.0), (4.0, 5.0), (3.5, 4.0), (4.2, 3.9)], strict=True):
+        row.update({"eval/loss": weights, "eval/ema/loss": average, "eval/law/loss": weights, "eval/ema/law/loss": 5.0})
+    assert health_of(rows)["validation_rise"] == pytest.approx(0.2)
+    assert health_of(rows, validation="eval/ema/")["validation_rise"] == 0.0

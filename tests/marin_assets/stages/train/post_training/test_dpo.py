@@ -12,6 +12,7 @@ from nano_training import kill_at, losses_of, nano_config, weights_of
 from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.specs.lora import LoraSpec
+from marin_assets.stages.train.specs.optimizer import LoopSpec
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.train_dpo import train_dpo
 
@@ -98,3 +99,13 @@ def test_factors_learn_it_too_with_the_model_below_as_reference(
     assert result["accuracy_end"] > 0.7
     assert result["trained_parameters"] < result["parameters"] / 5
     assert {"hf", "peft"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_an_average_of_factors_begins_as_the_reference_too(
+    inputs: Any, caches: Any, tuned: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    loop = LoopSpec(ema_beta=0.8)
+    config = dpo_config(inputs, caches, tuned[0], tmp_path, lora=LoraSpec(), learning_rate=2e-3, loop=loop)
+    result = train_dpo(config)
+    assert result["loss_start"] == pytest.approx(math.log(2), abs=1e-6)
+    assert result["loss_end"] < math.log(2) - 0.05

@@ -184,14 +184,12 @@ def test_the_learning_rate_warms_up_stays_and_decays(inputs: Any, tmp_path: Path
 
 
 @pytest.mark.long
-def test_each_kind_of_optimizer_is_made_and_an_unknown_field_is_refused(inputs: Any, tmp_path: Path) -> None:
+def test_each_kind_of_optimizer_is_made(inputs: Any, tmp_path: Path) -> None:
     for kind in KINDS:
         optimizer = NamedOptimizerSpec(kind=kind, max_grad_norm=0.5, beta2=0.9)
         built = levanter_config_of(inputs, tmp_path, optimizer=optimizer)
         assert (built.optimizer.max_grad_norm, built.optimizer.beta2) == (0.5, 0.9)
         built.optimizer.build(10)
-    with pytest.raises(TrainError, match="'lion' has no field 'skip_bad_steps'"):
-        levanter_config_of(inputs, tmp_path, optimizer=NamedOptimizerSpec(kind="lion", skip_bad_steps=True))
 
 
 @pytest.mark.long

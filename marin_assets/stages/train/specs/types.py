@@ -1,0 +1,86 @@
+"""Check that each field of a config, and of the specs in it, has a value of its type. Paths may be placeholders."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from marin_assets.stages.train.errors import TrainError
+from marin_assets.step.values import MirroredValue, Placeholder, StepMarker, VersionedValue, map_leaves
+
+C = TypeVar("C")
+NAMES = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a text", type(None): "None"}
+LEFT_OUT = ("mixture", "resources")
+"""Fields with checks of their own."""
+
+
+def without_versions(config: C) -> C:
+    """The config without versioned(). Placeholders for paths stay."""
+
+    def unwrap(leaf: Any) -> Any:
+        return map_leaves(leaf.value, unwrap) if isinstance(leaf, VersionedValue) else leaf
+
+    found: C = map_leaves(config, unwrap)
+    return found
+
+
+def check_types(spec: Any, at: str = "") -> None:
+    """Raise TrainError for a value of another type, in a config or a spec without versioned()."""
+    kind: Any = type(spec)
+    hints = _hints_of(kind)
+    for field in dataclasses.fields(spec):
+        if field.name in LEFT_OUT:
+            continue
+        value, hint = getattr(spec, field.name), hints[field.name]
+        if not _fits(value, hint):
+            raise TrainError(f"{at}{field.name} is {value!r}, expected {_described(hint)}.")
+        parts = value if isinstance(value, tuple | list) else (value,)
+        for part in parts:
+            if dataclasses.is_dataclass(part) and not isinstance(part, Placeholder | StepMarker):
+                check_types(part, f"{at}{field.name}.")
+
+
+@cache
+def _hints_of(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, one) for one in arguments)
+    if origin is tuple:  # JSON has lists
+        if not isinstance(value, tuple | list):
+            return False
+        kinds = (arguments[0],) * len(value) if arguments[-1] is Ellipsis else arguments
+        return len(kinds) == len(value) and all(map(_fits, value, kinds))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(
+            _fits(key, arguments[0]) and _fits(item, arguments[1]) for key, item in value.items()
+        )
+    if hint is str:
+        return isinstance(value, str | Placeholder | MirroredValue)
+    if hint in (int, float):
+        is_number = isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
+        return is_number and math.isfinite(value)
+    return isinstance(value, hint)
+
+
+def _described(hint: Any) -> str:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        *first, last = [_described(one) for one in arguments]
+        return f"{', '.join(first)} or {last}"
+    if origin is tuple:
+        if arguments[-1] is Ellipsis:
+            return f"a tuple, each of whose items is {_described(arguments[0])}"
+        return f"({', '.join(map(_described, arguments))})"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"a dict from {_described(arguments[0])} to {_described(arguments[1])}"
+    return str(NAMES.get(hint) or getattr(hint, "__name__", hint))
