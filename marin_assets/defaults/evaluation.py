@@ -62,6 +62,7 @@ def default_eval(
         ),
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),
+        resumable=True,
         expectations=expectations,
     )
 
@@ -90,6 +91,7 @@ def default_checkpoint_evals(
         config=_lm_eval(model, evals, held_out, include_path, max_eval_instances),
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),
+        resumable=True,
         partitions=partitions,
     )
 

@@ -5,7 +5,8 @@ In:  the folder of a Hugging Face export (config.json, model.safetensors, tokeni
 Out: `results.json`, as lm-eval's own command writes it; `scores.csv`, a row for each metric of each task;
      `samples.jsonl`, the model's answer to each question; `samples.html`, to read them; `plots/scores.png`.
 
-Model, tasks and data are copied to a temporary folder, because the libraries read local files only.
+Model, tasks and data are copied to a temporary folder, because the libraries read local files only. Answers are saved
+every minute below `.marin/unfinished`, until all are there: a killed evaluation resumes after them, with equal scores.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from marin_assets.inference.engine import Engine, check_engine
+from marin_assets.inference.journal import FOLDER as UNFINISHED
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.inference.server import ModelServer
 from marin_assets.inference.tokenizer import ModelTokenizer
-from marin_assets.stages.evaluate.harness import run_tasks
+from marin_assets.stages.evaluate.harness import cut_by_task, run_tasks
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, check_tasks
 from marin_assets.stages.evaluate.sample_page import page_of_samples
 from marin_assets.stages.evaluate.scores import as_csv, bars_of, draw_scores, headline, sample_row, scores_of, table_of
 from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks
-from marin_resources.storage.files import exists, write_bytes
+from marin_resources.ray_tpu.shards.file_shards import folder_state
+from marin_resources.storage.files import exists, remove_folder, write_bytes
 from marin_resources.storage.paths import join
 
 KINDS = ("lm-eval", "jax")
@@ -37,9 +40,10 @@ __all__ = ["EvaluationError", "HarnessOptions", "LmEvalConfig", "evaluate_with_l
 def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     """Evaluate a model with lm-eval.
 
-    Returns the scores by task, and those of the held-out tasks also at the top level. Raises EvaluationError for an
-    unknown task, a task twice, or a folder without a model, MirrorError for a task whose data the mirror lacks,
-    EngineError for an engine that this machine does not have.
+    Returns the scores by task, and those of the held-out tasks also at the top level; cut_contexts: the questions whose
+    context was longer than the window. Raises EvaluationError for an unknown task, a task twice, one that cannot run on
+    this model, or a folder without a model, MirrorError for a task whose data the mirror lacks, EngineError for an
+    engine that this machine does not have.
     """
     from lm_eval.utils import handle_non_serializable
 
@@ -58,8 +62,10 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
                 "example 'hf' below a training step's output."
             )
         with model_of(config, copy_to_local(config.model_path, f"{folder}/model")) as lm:
+            lm.kept_answers = kept_answers(config)
             results = run_tasks(config, manager, lm)
     samples = results.pop("samples")
+    cut = cut_by_task(samples, lm)
     scores = scores_of({**results, "samples": samples})
     rows = [{"task": task, **sample_row(row)} for task, of in sorted(samples.items()) for row in of]
     own = json.dumps(results, indent=2, default=handle_non_serializable, ensure_ascii=False)
@@ -70,7 +76,27 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     plots = ["plots/scores.png"] if (bars := bars_of(scores)) else []
     for plot in plots:
         write_bytes(join(config.output_path, plot), draw_scores(bars))
-    return {**headline(scores), "tasks": len(scores), "scores": scores, "plots": plots}
+    with suppress(FileNotFoundError):
+        remove_folder(join(config.output_path, UNFINISHED))
+    return {
+        **headline(scores),
+        "tasks": len(scores),
+        "cut_contexts": sum(cut.values()),
+        **({"cut_contexts_by_task": cut} if cut else {}),
+        "scores": scores,
+        "plots": plots,
+    }
+
+
+def kept_answers(config: LmEvalConfig) -> Any:
+    """Where the answers of this model on this engine are kept until the evaluation ends."""
+    from marin_assets.stages.evaluate.models.kept_answers import SAVE_EVERY_S, KeptAnswers
+
+    return KeptAnswers(
+        config.output_path,
+        made_by=f"{folder_state(config.model_path).stamp} {config.engine!r}",
+        save_every_s=SAVE_EVERY_S if config.save_every_s is None else config.save_every_s,
+    )
 
 
 @contextmanager

@@ -58,6 +58,8 @@ class LmEvalConfig:
     """What computes: our JAX model in this process if None; `inference/engine.py` has torch and vLLM."""
     options: HarnessOptions | None = None
     """Of lm-eval; its defaults if None."""
+    save_every_s: float | None = None
+    """How often the answers are saved, for an attempt that resumes; 60 s if None."""
 
 
 def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:

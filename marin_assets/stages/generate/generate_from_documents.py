@@ -26,8 +26,8 @@ from marin_assets.documents import Document, DocumentFiles, document_files, outp
 from marin_assets.documents.shards import SUFFIX
 from marin_assets.inference.decoder import Completion, Prompt
 from marin_assets.inference.engine import Engine, check_engine
-from marin_assets.stages.generate.journal import FOLDER as JOURNALS
-from marin_assets.stages.generate.journal import Journal
+from marin_assets.inference.journal import FOLDER as JOURNALS
+from marin_assets.inference.journal import Journal
 from marin_assets.stages.generate.template import Template, TemplateError
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.progress import report_step

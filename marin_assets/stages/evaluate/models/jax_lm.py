@@ -23,6 +23,7 @@ from marin_assets.inference.jax_model import (
 )
 from marin_assets.inference.shared_rows import SharedRow, share_rows
 from marin_assets.inference.tokenizer import ModelTokenizer
+from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers
 from marin_assets.stages.evaluate.models.progress import LoggedProgress
 from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
@@ -49,16 +50,17 @@ class JaxLM(TokenLM):
         self._score = bound(_score, self._model)
         self._decoder = Decoder(self._model, tokenizer, rows=self._rows, max_length=self._max_length)
 
-    def _score_rows(
-        self, rows: Sequence[Sequence[int]], counts: Sequence[int], keys: Sequence[Any]
-    ) -> list[tuple[float, bool]]:
+    def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
         import numpy as np
 
         for ids in rows:
             require_known(ids, self._model)
-        answers: list[tuple[float, bool]] = [(0.0, True)] * len(rows)
         shared = share_rows(rows, counts, self._bucket)
         for batch, length, scored in self._batches(shared, "log-likelihoods"):
+            # Batches are those of all rows, and are kept whole: a resumed evaluation has the same shapes, and so the
+            # same last digits.
+            if all(i in answers.rows for row in batch for i in row.members):
+                continue
             tokens = np.zeros((self._rows, length), np.int32)
             positions, targets = np.zeros((2, self._rows, scored), np.int32)
             for place, row in enumerate(batch):
@@ -70,21 +72,20 @@ class JaxLM(TokenLM):
             with mesh_for(self._model):
                 arrays = self._score(*self._put(tokens, positions, targets))
             logprobs, greedy = (np.asarray(array) for array in arrays)
+            found = []
             for place, row in enumerate(batch):
                 for i, at in _places(row, counts):
                     total = float(logprobs[place, at].astype(np.float64).sum())
-                    answers[i] = (total, bool(greedy[place, at].all()))
-                    if keys[i] is not None:
-                        self.cache_hook.add_partial("loglikelihood", keys[i], answers[i])
-        return answers
+                    found.append({"place": i, ANSWER: (total, bool(greedy[place, at].all()))})
+            answers.add(*found)
 
-    def _complete(self, prompts: Sequence[Prompt]) -> list[str]:
-        texts, progress = [""] * len(prompts), LoggedProgress("generations", len(prompts))
-        longest_first = sorted(range(len(prompts)), key=lambda i: -len(prompts[i].ids))
-        for place, completion in self._decoder.run(prompts[i] for i in longest_first):
-            texts[longest_first[place]] = completion.text
+    def _complete(self, prompts: Sequence[Prompt], answers: Answers) -> None:
+        left = [i for i in range(len(prompts)) if i not in answers.rows]
+        progress = LoggedProgress("generations", len(left))
+        longest_first = sorted(left, key=lambda i: -len(prompts[i].ids))
+        for number, completion in self._decoder.run(prompts[i] for i in longest_first):
+            answers.add({"place": longest_first[number], ANSWER: completion.text})
             progress.advance(1)
-        return texts
 
     def _batches(self, rows: Sequence[SharedRow], what: str) -> Iterator[tuple[list[SharedRow], int, int]]:
         """Yield (rows, the inputs and the targets to pad to) of each batch, longest first. Log the rate and the time

@@ -13,6 +13,7 @@ from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.generator import body_of
 from marin_assets.inference.server import ModelServer
 from marin_assets.inference.tokenizer import ModelTokenizer
+from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers
 from marin_assets.stages.evaluate.models.progress import LoggedProgress
 from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
@@ -31,34 +32,32 @@ class ServerLM(TokenLM):
         super().__init__(tokenizer, min(max_length or window, window - ECHOED))
         self._server = server
 
-    def _score_rows(
-        self, rows: Sequence[Sequence[int]], counts: Sequence[int], keys: Sequence[Any]
-    ) -> list[tuple[float, bool]]:
-        answers: list[tuple[float, bool]] = [(0.0, True)] * len(rows)
-        progress = LoggedProgress("log-likelihoods", len(rows))
+    def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
+        left = [i for i in range(len(rows)) if i not in answers.rows]
+        progress = LoggedProgress("log-likelihoods", len(left))
 
-        def take(i: int, answer: dict[str, Any]) -> None:
-            answers[i] = _likelihood(answer["choices"][0]["logprobs"], len(rows[i]), counts[i])
-            if keys[i] is not None:
-                self.cache_hook.add_partial("loglikelihood", keys[i], answers[i])
+        def take(number: int, answer: dict[str, Any]) -> None:
+            i = left[number]
+            likelihood = _likelihood(answer["choices"][0]["logprobs"], len(rows[i]), counts[i])
+            answers.add({"place": i, ANSWER: likelihood})
             progress.advance(1)
 
         scoring = {"max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True, "return_tokens_as_token_ids": True}
-        bodies = ({"prompt": list(row), **scoring} for row in rows)
+        bodies = ({"prompt": list(rows[i]), **scoring} for i in left)
         self._server.map("/v1/completions", bodies, take)
-        return answers
 
-    def _complete(self, prompts: Sequence[Prompt]) -> list[str]:
-        texts, progress = [""] * len(prompts), LoggedProgress("generations", len(prompts))
+    def _complete(self, prompts: Sequence[Prompt], answers: Answers) -> None:
+        left = [i for i in range(len(prompts)) if i not in answers.rows]
+        progress = LoggedProgress("generations", len(left))
 
-        def take(i: int, answer: dict[str, Any]) -> None:
-            texts[i] = answer["choices"][0]["text"]
-            for stop in prompts[i].stops:
-                texts[i] = texts[i].split(stop)[0]
+        def take(number: int, answer: dict[str, Any]) -> None:
+            text = answer["choices"][0]["text"]
+            for stop in prompts[left[number]].stops:
+                text = text.split(stop)[0]
+            answers.add({"place": left[number], ANSWER: text})
             progress.advance(1)
 
-        self._server.map("/v1/completions", map(body_of, prompts), take)
-        return texts
+        self._server.map("/v1/completions", (body_of(prompts[i]) for i in left), take)
 
 
 def _likelihood(logprobs: dict[str, Any], length: int, count: int) -> tuple[float, bool]:

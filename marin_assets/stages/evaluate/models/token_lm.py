@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.jax_model import ModelError
 from marin_assets.inference.tokenizer import ModelTokenizer
+from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers, KeptAnswers
 
 DEFAULT_GENERATED_TOKENS = 256
 """lm-eval's default; at most half a window is generated."""
@@ -34,19 +36,42 @@ class TokenLM(TemplateLM):
         self._has_chats = False
         self._marked: dict[str, str] = {}
         """Conversation -> the same with marks, of those in which special tokens are written."""
+        self.kept_answers = KeptAnswers()
+        """Where the answers are kept until all are there."""
+        self._cut: set[tuple[str, ...]] = set()
+        """Arguments of requests whose contexts were truncated."""
 
     @abstractmethod
-    def _score_rows(
-        self, rows: Sequence[Sequence[int]], counts: Sequence[int], keys: Sequence[Any]
-    ) -> list[tuple[float, bool]]:
-        """For each row of ids, the log-likelihood of its last `count` in nats, and whether they are the likeliest.
-
-        Each answer goes to the cache under its key, if that is not None.
+    def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
+        """For each row of ids that has no answer, add the log-likelihood of its last `count` in nats, and whether they
+        are the likeliest.
         """
 
     @abstractmethod
-    def _complete(self, prompts: Sequence[Prompt]) -> list[str]:
-        """The greedy continuation of each prompt."""
+    def _complete(self, prompts: Sequence[Prompt], answers: Answers) -> None:
+        """For each prompt that has no answer, add its greedy continuation."""
+
+    def check(self, request: Instance) -> None:
+        """Raise ModelError for a request that cannot be answered. The model is not asked."""
+        if request.request_type == "generate_until":
+            self._limits(request.args[1])
+        elif request.request_type == "loglikelihood":
+            self._check_continuation(*request.args)
+        elif request.request_type != "loglikelihood_rolling":
+            raise ModelError(f"A task has requests of type {request.request_type!r}, which no model here answers.")
+
+    def _check_continuation(self, context: str, continuation: str) -> None:
+        spaces = len(context) - len(context.rstrip())  # lm-eval moves them to the continuation
+        if len(continuation.encode()) + spaces < self._max_length:  # a token has at least one byte
+            return
+        if context:
+            self._fit(*self._encode_pair(context, continuation))
+        else:
+            self._fit([], self.tok_encode(continuation, add_special_tokens=False))
+
+    def is_cut(self, arguments: Sequence[Any]) -> bool:
+        """Whether the context of an answered request was longer than the window, and truncated."""
+        return tuple(map(str, arguments)) in self._cut
 
     @property
     def eot_token_id(self) -> int | None:
@@ -118,7 +143,15 @@ class TokenLM(TemplateLM):
     ) -> list[tuple[float, bool]]:
         """Return, for each (key, context, continuation), its log-likelihood in nats and whether it is greedy."""
         rows = [self._fit(context, continuation) for _, context, continuation in requests]
-        return self._score_rows(rows, [len(one[2]) for one in requests], [one[0] for one in requests])
+        counts = [len(continuation) for *_, continuation in requests]
+        for (key, context, continuation), row in zip(requests, rows, strict=True):
+            if key is not None and len(row) < len(context) + len(continuation):
+                self._cut.add(key)
+        named = (array("q", [count, *row]).tobytes() for count, row in zip(counts, rows, strict=True))
+        with self.kept_answers.of("log-likelihoods", named) as answers:
+            self._score_rows(rows, counts, answers)
+        found = (answers.rows[i][ANSWER] for i in range(len(rows)))
+        return [(total, is_greedy) for total, is_greedy in found]
 
     def _fit(self, context: list[int], continuation: list[int]) -> list[int]:
         """Concatenate context and continuation, truncated on the left to `max_length` inputs and the last target."""
@@ -141,19 +174,26 @@ class TokenLM(TemplateLM):
         totals = [0.0] * len(requests)
         for owner, (logprob, _) in zip(owners, self._loglikelihood_tokens(windows), strict=True):
             totals[owner] += logprob
-        for request, total in zip(requests, totals, strict=True):
-            self.cache_hook.add_partial("loglikelihood_rolling", request.args, total)
         return totals
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Return greedy continuations, each truncated at its first stop text."""
-        texts = self._complete([self._prompt(*request.args) for request in requests])
-        for request, text in zip(requests, texts, strict=True):
-            self.cache_hook.add_partial("generate_until", request.args, text)
-        return texts
+        prompts = [self._prompt(*request.args) for request in requests]
+        with self.kept_answers.of("generations", (repr(prompt).encode() for prompt in prompts)) as answers:
+            self._complete(prompts, answers)
+        return [answers.rows[i][ANSWER] for i in range(len(prompts))]
 
     def _prompt(self, context: str, settings: dict[str, Any]) -> Prompt:
         """Return the context's token ids, truncated to fit, the stop texts, and the most tokens to generate."""
+        count, stops = self._limits(settings)
+        ids = self.tok_encode(context)
+        room = self._max_length - count
+        if len(ids) > room:
+            self._cut.add((context, str(settings)))
+        return Prompt(ids=tuple(ids[-room:]), max_tokens=count, stops=stops)
+
+    def _limits(self, settings: dict[str, Any]) -> tuple[int, tuple[str, ...]]:
+        """Return the most tokens to generate, and the stop texts. Raises ModelError for what cannot be generated."""
         normalized: dict[str, Any] = dict(normalize_gen_kwargs(settings, self.max_gen_toks))
         if normalized["do_sample"] and normalized["temperature"] > 0:
             raise ModelError(
@@ -165,5 +205,4 @@ class TokenLM(TemplateLM):
                 f"A task generates {count} tokens, expected fewer than the window of {self._max_length}. "
                 "Lower max_gen_toks."
             )
-        ids = self.tok_encode(context)[-(self._max_length - count) :]
-        return Prompt(ids=tuple(ids), max_tokens=count, stops=tuple(stop for stop in normalized["until"] if stop))
+        return count, tuple(stop for stop in normalized["until"] if stop)

@@ -17,8 +17,8 @@ from running import wait_until
 
 from marin_assets.documents import Document, read_documents, shard_name, write_documents
 from marin_assets.inference.engine import JAX
+from marin_assets.inference.journal import FOLDER
 from marin_assets.stages.generate.generate_from_documents import GenerateConfig, generate_from_documents
-from marin_assets.stages.generate.journal import FOLDER
 from marin_assets.stages.generate.template import Template, TemplateError
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import names_below, read_bytes

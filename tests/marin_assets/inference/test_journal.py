@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from marin_assets.stages.generate.journal import FOLDER, Journal
+from marin_assets.inference.journal import FOLDER, Journal
 from marin_resources.storage.files import names_in
 from marin_resources.storage.paths import join
 

@@ -1,4 +1,4 @@
-"""Completions of a shard that is not finished, so that a killed step goes on where it was.
+"""Answers to a list that is not finished, such as a shard's, so that a killed step resumes after them.
 
 Objects of a bucket cannot be appended to, so a journal is parts: each is written at once, whole.
 """
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Journal:
-    """The completions of one shard, by the place of their document in it."""
+    """The answers to one list, such as the documents of a shard, by their places in it."""
 
     def __init__(self, output_path: str, shard: str, *, save_every_s: float) -> None:
         """Read what an earlier attempt has saved of the shard."""
@@ -36,10 +36,10 @@ class Journal:
         for part in self._parts:
             self._read(join(self._folder, part))
 
-    def add(self, row: Row) -> None:
-        """Add a completion, with its "place". It is saved with others, or by `save`."""
-        self._take([row])
-        self._unsaved.append(row)
+    def add(self, *rows: Row) -> None:
+        """Add answers, each with its "place". They are saved in one part with others, or by `save`."""
+        self._take(rows)
+        self._unsaved += rows
         if time.monotonic() - self._saved_at > self._save_every_s:
             self.save()
 
@@ -59,11 +59,11 @@ class Journal:
             remove(join(self._folder, part))
 
     def _read(self, path: str) -> None:
-        """Take the completions of a part. Those of a damaged part are computed again."""
+        """Take the answers of a part. Those of a damaged part are computed again."""
         try:
             self._take([json.loads(line) for line in read_bytes(path).splitlines()])
         except (ValueError, KeyError, TypeError) as error:
-            log.warning("%r is damaged (%s: %s): its completions are computed again", path, type(error).__name__, error)
+            log.warning("%r is damaged (%s: %s): its answers are computed again", path, type(error).__name__, error)
 
     def _take(self, rows: Iterable[Row]) -> None:
         self.rows |= {row["place"]: row for row in rows}
