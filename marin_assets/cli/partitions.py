@@ -4,7 +4,8 @@
 
     marin partitions tokenized/web --state failed --keys | xargs -I K marin materialize tokenized/web --partition K
 
-`--register` adds the keys that have outputs to Dagster's dynamic set: after a loss of its database, for example.
+`--register` adds the keys that the store has to Dagster's dynamic set: after a loss of its database, for example. Those
+of partitions that failed are among them, so that a backfill computes them.
 
 Exit code 0, also if partitions failed or are missing; 1 if a control file is damaged.
 """
@@ -44,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--state", action="append", choices=[state.value for state in State], help="only partitions in this state"
     )
     parser.add_argument("--keys", action="store_true", help="print keys alone, one a line")
-    parser.add_argument("--register", action="store_true", help="add keys that have outputs to Dagster's dynamic set")
+    parser.add_argument("--register", action="store_true", help="add the store's keys to Dagster's dynamic set")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     [node] = chosen
     states = partition_states(node, store, known_keys_of(node))
     if options.register:
-        _register(node, [each.key for each in states if each.state is State.COMPLETE])
+        _register(node, [each.key for each in states if each.state is not State.MISSING])
     shown = [each for each in states if not options.state or each.state in options.state]
     if options.json:
         rows = [dataclasses.asdict(each) for each in shown]
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(each.state is State.BLOCKED for each in states) else 0
 
 
-def _register(node: Node, complete: Sequence[str]) -> None:
+def _register(node: Node, begun: Sequence[str]) -> None:
     partitions = node.step.partitions
     sets = partitions.dimensions.values() if isinstance(partitions, ProductPartitions) else [partitions]
     if not any(isinstance(each, DynamicPartitions) for each in sets):
@@ -84,8 +85,8 @@ def _register(node: Node, complete: Sequence[str]) -> None:
             f"Step {node.name!r} has the partitions {partitions!r}, whose keys are in the code: there is nothing to "
             "register. Leave out --register."
         )
-    if not add_keys_of(PartitionRun(nodes=(node,), keys=tuple(complete))):
-        print_stderr(f"Dagster knows the keys of all {len(complete)} complete partitions already")
+    if not add_keys_of(PartitionRun(nodes=(node,), keys=tuple(begun))):
+        print_stderr(f"Dagster knows the keys of all {len(begun)} partitions that the store has already")
 
 
 def _print_table(shown: Sequence[PartitionState]) -> None:

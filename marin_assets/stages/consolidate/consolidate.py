@@ -35,6 +35,7 @@ from marin_assets.documents.tokens import token_counter
 from marin_assets.stages.consolidate.applied import Applied, ConsolidateError, check_applied
 from marin_assets.stages.consolidate.cuts import union, without
 from marin_assets.stages.consolidate.join import AttributeRows, attribute_files
+from marin_assets.stages.consolidate.lost_clusters import clusters_of, count_clusters
 from marin_assets.stages.consolidate.rejected_page import render_rejected
 from marin_assets.stages.consolidate.samples import RejectedSample
 from marin_assets.stages.consolidate.waterfall import REJECT, units_of, waterfall_of
@@ -90,8 +91,10 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
 
     Returns documents, kept, rejected, each rejected_<attribute>/<reason>, documents_cut, characters_cut, bytes_in,
     bytes_kept, bytes_rejected, bytes_cut, with a tokenizer the same for tokens, each missing_<attribute>, kept_share,
-    documents_unaccounted and bytes_unaccounted, which are 0, and by_reason: "<attribute>/<reason>" -> documents, bytes
-    and tokens. Raises ConsolidateError if an attribute does not belong to the documents; for a row, as a ShardError.
+    documents_unaccounted and bytes_unaccounted, which are 0, by_reason: "<attribute>/<reason>" -> documents, bytes and
+    tokens, and of attributes that judge duplicates each clusters_without_copy_<attribute>, clusters whose kept copy
+    another attribute rejects, and clusters_contradicted_<attribute>, those where it does so as a duplicate. Raises
+    ConsolidateError if an attribute does not belong to the documents; for a row, as a ShardError.
     """
     attributes = tuple(config.attributes)
     check_applied(attributes)
@@ -107,7 +110,8 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
     write_json(join(config.output_path, "waterfall.json"), waterfall)
     write_json(join(config.output_path, "rejected.json"), rejected)
     write_bytes(join(config.output_path, "rejected.html"), render_rejected(waterfall, rejected).encode())
-    return {**_result(counts, waterfall), **documents.counts}
+    clusters = clusters_of(counts, [applied.name for applied in attributes])
+    return {**_result(counts, waterfall), **clusters, **documents.counts}
 
 
 def _shards(config: ConsolidateConfig, documents: DocumentFiles, attributes: tuple[Applied, ...]) -> list[FileShard]:
@@ -174,6 +178,7 @@ def _kept(
         _count(document, decision, measure, counts)
         if decision.rejected_by:
             samples.add(decision.rejected_by, document, decision.verdict)
+            count_clusters(verdicts, counts)
         elif decision.cuts:
             yield dataclasses.replace(document, text=decision.cuts[-1][1])
         else:

@@ -110,11 +110,12 @@ def test_keys_that_are_in_the_store_come_back_into_a_lost_instance(
     make: Callable[..., None], marin: Marin, dagster_home: Path
 ) -> None:
     make("parts/drops", "2026-01", "a b/c")
+    make("parts/drops", "2026-02", fails=True)
     code, _, err = marin("partitions", "parts/drops", "--register")
-    assert (code, err) == (0, "new in the set 'drops': 2026-01, a b/c\n")
-    assert keys_in_dagster() == ["2026-01", "a b/c"]
+    assert (code, err) == (0, "new in the set 'drops': 2026-01, 2026-02, a b/c\n")
+    assert keys_in_dagster() == ["2026-01", "2026-02", "a b/c"]
     code, _, err = marin("partitions", "parts/drops", "--register")
-    assert err == "Dagster knows the keys of all 2 complete partitions already\n"
+    assert err == "Dagster knows the keys of all 3 partitions that the store has already\n"
 
 
 def test_a_set_in_the_code_has_nothing_to_register(graph: Graph, marin: Marin) -> None:

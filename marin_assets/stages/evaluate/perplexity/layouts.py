@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -51,8 +52,9 @@ def text_files(path: str) -> list[str]:
     return [file.path for file in document_files(path).shards]
 
 
-def read_texts(file: str, layout: Layout, *, root: str) -> Iterator[Text]:
-    """Yield the texts of one file, in order. `root` is the set's folder. An empty text is passed over.
+def read_texts(file: str, layout: Layout, *, root: str, empty: Counter[str] | None = None) -> Iterator[Text]:
+    """Yield the texts of one file, in order. `root` is the set's folder. `empty` counts the texts "", by domain, which
+    are passed over.
 
     Raises TextError for a row without a text, DocumentError for a damaged file.
     """
@@ -65,10 +67,11 @@ def read_texts(file: str, layout: Layout, *, root: str) -> Iterator[Text]:
                 f"Row {number} of {file!r} has no text in {' or '.join(map(repr, layout.text))}; it has "
                 f"{', '.join(map(repr, sorted(row)))}. Choose another layout of {', '.join(LAYOUTS)}."
             )
+        domain = _domain(row, layout, file, root)
         if text:
-            yield Text(
-                str(row.get("id", f"{posixpath.basename(file)}:{number}")), _domain(row, layout, file, root), text
-            )
+            yield Text(str(row.get("id", f"{posixpath.basename(file)}:{number}")), domain, text)
+        elif empty is not None:
+            empty[domain] += 1
 
 
 def _domain(row: Mapping[str, Any], layout: Layout, file: str, root: str) -> str:

@@ -15,6 +15,7 @@ import logging
 import math
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice, tee
@@ -61,8 +62,9 @@ def measure_perplexity(config: MeasurePerplexityConfig) -> dict[str, Any]:
     """Score every token of every text.
 
     Returns bits_per_byte (the mean over the sets), sets (by set: texts, bytes, tokens, bits_per_byte with its _stderr,
-    perplexity), domains (by set and domain: bits_per_byte), texts, tokens, bytes, files and plots. Raises TextError for
-    an unknown layout, a set without texts or a row without one, ModelError for a model that cannot be loaded.
+    perplexity), domains (by set and domain: bits_per_byte), texts, texts_without_tokens (such as "", which are in no
+    other number), tokens, bytes, files and plots. Raises TextError for an unknown layout, a set without texts or a row
+    without one, ModelError for a model that cannot be loaded.
     """
     _check(config)
     files = {name: text_files(path) for name, path in config.sets.items()}
@@ -73,6 +75,8 @@ def measure_perplexity(config: MeasurePerplexityConfig) -> dict[str, Any]:
         for done, (name, i) in enumerate(left):
             score_file(config, name, i, files[name][i], scorer, f"file {done + 1} of {len(left)}, of {name!r}")
     by_domain = {name: _sums_of(config, name, len(of)) for name, of in files.items()}
+    without_tokens = sum(sums.without_tokens for of in by_domain.values() for sums in of.values())
+    by_domain = {name: {domain: sums for domain, sums in of.items() if sums.texts} for name, of in by_domain.items()}
     for name, found in by_domain.items():
         if not found:
             raise TextError(
@@ -89,6 +93,7 @@ def measure_perplexity(config: MeasurePerplexityConfig) -> dict[str, Any]:
             name: {domain: numbers["bits_per_byte"] for domain, numbers in of.items()} for name, of in domains.items()
         },
         **{key: sum(int(numbers[key]) for numbers in sets.values()) for key in ("texts", "tokens", "bytes")},
+        "texts_without_tokens": without_tokens,
         "files": sum(map(len, files.values())),
         "plots": [PLOT],
     }
@@ -108,7 +113,8 @@ def score_file(
 ) -> dict[str, Sums]:
     """Score one file. Its tokens are written first, its sums last: with them, the file is finished."""
     layout = LAYOUTS[config.layouts.get(name, "documents")]
-    texts = islice(read_texts(file, layout, root=config.sets[name]), config.max_texts)
+    empty = Counter[str]()
+    texts = islice(read_texts(file, layout, root=config.sets[name], empty=empty), config.max_texts)
     sums: dict[str, Sums] = {}
     rows = _rows(texts, scorer, sums, what)
     if config.tokens:
@@ -116,6 +122,8 @@ def score_file(
     else:
         for _ in rows:
             pass
+    for domain, count in empty.items():
+        sums.setdefault(domain, Sums()).without_tokens += count
     write_json(_sums_path(config, name, number), {domain: asdict(one) for domain, one in sums.items()})
     return sums
 
@@ -127,8 +135,11 @@ def _rows(texts: Iterator[Text], scorer: Any, sums: dict[str, Sums], what: str) 
     tokens = 0
     for text, losses in zip(kept, scorer.losses(one.text for one in read), strict=True):
         count, nats = len(losses.ids), float(losses.nats.astype("float64").sum())
+        of_domain = sums.setdefault(text.domain, Sums())
         if count:
-            sums.setdefault(text.domain, Sums()).add(bytes_=len(text.text.encode()), tokens=count, nats=nats)
+            of_domain.add(bytes_=len(text.text.encode()), tokens=count, nats=nats)
+        else:
+            of_domain.without_tokens += 1
         tokens += count
         if (now := time.monotonic()) - logged_at > LOG_EVERY_S:
             logged_at = now

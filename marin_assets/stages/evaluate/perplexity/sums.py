@@ -21,6 +21,8 @@ class Sums:
     bytes2: int = 0
     nats_by_bytes: float = 0.0
     """Sums of squares and of products, for the error of a ratio."""
+    without_tokens: int = 0
+    """Further texts, such as "", which have nothing to predict."""
 
     def add(self, *, bytes_: int, tokens: int, nats: float) -> None:
         self.texts += 1

@@ -111,6 +111,28 @@ def test_domains_are_those_of_paloma_and_add_up(model_path: str, paloma: str, tm
 
 
 @pytest.mark.long
+def test_texts_without_tokens_are_counted(model_path: str, tmp_path: Path) -> None:
+    rows = [Document(id=f"{i}", text=text) for i, text in enumerate(["It is so.", "", "It was so.", ""])]
+    write_documents(str(tmp_path / "texts/a.jsonl"), rows)
+    write_documents(str(tmp_path / "texts/b.jsonl"), rows[1:2])
+    result = measured(model_path, tmp_path / "out", sets={"help": str(tmp_path / "texts")})
+    assert (result["texts"], result["texts_without_tokens"]) == (2, 3)
+    assert result["sets"]["help"]["texts"] == 2
+    sums = tmp_path / "out/sums/help/00000.json"
+    stored = json.loads(sums.read_text())
+    of_an_earlier_version = {
+        domain: {name: value for name, value in fields.items() if name != "without_tokens"}
+        for domain, fields in stored.items()
+    }
+    sums.write_text(json.dumps(of_an_earlier_version))
+    again = measured(model_path, tmp_path / "out", sets={"help": str(tmp_path / "texts")})
+    assert again == {**result, "texts_without_tokens": 1}
+    write_documents(str(tmp_path / "none/a.jsonl"), rows[1:2])
+    with pytest.raises(TextError, match=r"The set 'none' at .* has no text"):
+        measured(model_path, tmp_path / "empty", sets={"none": str(tmp_path / "none")})
+
+
+@pytest.mark.long
 def test_batches_and_windows_change_nothing_and_something(model_path: str, paloma: str, tmp_path: Path) -> None:
     sets = {"paloma": paloma}
     one, other, shorter = (
