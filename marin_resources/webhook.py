@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import urllib.error
 import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
+from marin_resources.http_request import FAILURES, OtherOriginError, TooSlowError, answer_to, is_same_origin, origin_of
+
 WEBHOOK = "MARIN_WEBHOOK_URL"
 """The variable with the address of the deployment's webhook."""
 TIMEOUT_S = 10.0
-
-
-NO_ANSWER = (OSError, http.client.HTTPException, ValueError)
+"""Of a whole answer; Dagster gives a tick 60 s, in which several messages are sent."""
 
 
 class WebhookError(Exception):
@@ -28,11 +27,12 @@ def post(url: str, body: dict[str, Any]) -> None:
         url, json.dumps(body).encode(), {"Content-Type": "application/json", "User-Agent": "marin"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S):
-            return
+        answer_to(request, TIMEOUT_S)
     except urllib.error.HTTPError as error:
         raise WebhookError(f"The webhook at {host!r} answered {error.code}. The message is sent again later.") from None
-    except NO_ANSWER as error:
+    except OtherOriginError as error:
+        raise WebhookError(f"{_redirects(host, error.origin)} The message is sent again later.") from None
+    except FAILURES as error:
         raise WebhookError(
             f"The webhook at {host!r} did not answer ({_reason(error)}). The message is sent again later."
         ) from None
@@ -42,14 +42,16 @@ def require_answer(url: str) -> str:
     """The host of a webhook that answers a request without a message; any status is an answer. Raises WebhookError."""
     host = host_of(url)
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=TIMEOUT_S):
-            return host
-    except urllib.error.HTTPError:
-        return host
-    except NO_ANSWER as error:
+        found = answer_to(urllib.request.Request(url, method="HEAD"), TIMEOUT_S).url
+    except urllib.error.HTTPError as error:
+        found = error.url
+    except FAILURES as error:
         raise WebhookError(
             f"The webhook at {host!r} does not answer ({_reason(error)}). Correct the variable."
         ) from None
+    if not is_same_origin(url, found):
+        raise WebhookError(_redirects(host, origin_of(found)))
+    return host
 
 
 def host_of(url: str) -> str:
@@ -60,5 +62,14 @@ def host_of(url: str) -> str:
     return host
 
 
+def _redirects(host: str, origin: str) -> str:
+    return (
+        f"The webhook at {host!r} redirects to {origin!r}, where no message is sent. Set the variable to its address "
+        "there."
+    )
+
+
 def _reason(error: Exception) -> str:
-    return str(error.reason) if isinstance(error, urllib.error.URLError) else type(error).__name__
+    if isinstance(error, urllib.error.URLError):
+        return str(error.reason)
+    return str(error) if isinstance(error, TooSlowError) else type(error).__name__

@@ -10,7 +10,6 @@ The Hub is asked at HF_ENDPOINT, with HF_TOKEN if that is set. Sources: https://
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import os
 import re
@@ -20,8 +19,13 @@ from dataclasses import dataclass
 from email.message import Message
 from urllib.parse import quote, urlsplit
 
+from marin_resources.http_request import FAILURES, answer_to
+
 HUB = "https://huggingface.co"
 TIMEOUT_S = 20.0
+"""Of a whole answer; Dagster gives a tick 60 s."""
+MOST_BYTES = 20_000_000
+"""Of an answer of the Hub, which lists the files of a dataset."""
 _DATASET = re.compile(r"hf://datasets/(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<branch>[^\s]+))?")
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -67,11 +71,11 @@ def _commit(source: str, name: str, branch: str) -> Revision:
     url = f"{endpoint}/api/datasets/{name}/revision/{quote(branch, safe='')}"
     _, body = _ask("GET", url, headers, source)
     try:
-        commit = str(json.loads(body)["sha"])
-    except (ValueError, KeyError, TypeError):
-        raise RevisionError(
-            f"The answer for {source!r} has no commit: {body[:80]!r}. The next tick asks again."
-        ) from None
+        commit = json.loads(body)["sha"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        commit = None
+    if not isinstance(commit, str) or not _PLAIN.fullmatch(commit):
+        raise RevisionError(f"The answer for {source!r} has no commit: {body[:80]!r}. The next tick asks again.")
     return Revision(commit, f"commit {commit[:12]}")
 
 
@@ -93,16 +97,16 @@ def _ask(method: str, url: str, headers: dict[str, str], source: str) -> tuple[M
     """The headers and the body of the answer."""
     request = urllib.request.Request(url, headers={"User-Agent": "marin", **headers}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-            return answer.headers, answer.read() if method == "GET" else b""
+        answer = answer_to(request, TIMEOUT_S, MOST_BYTES if method == "GET" else 0)
+        return answer.headers, answer.body
     except urllib.error.HTTPError as error:
         denied = " Set HF_TOKEN if the dataset is private or gated." if error.code in (401, 403, 404) else ""
         raise RevisionError(
             f"The server answered {error.code} for {source!r}.{denied if _DATASET.fullmatch(source) else ''} The next "
             "tick asks again."
         ) from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        what = str(error.reason) if isinstance(error, urllib.error.URLError) else type(error).__name__
+    except FAILURES as error:
+        what = str(error.reason) if isinstance(error, urllib.error.URLError) else str(error) or type(error).__name__
         raise RevisionError(f"The server of {source!r} did not answer ({what}). The next tick asks again.") from None
 
 

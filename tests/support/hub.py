@@ -19,15 +19,22 @@ class Hub:
         self.headers = {"ETag": '"abc-12"'}
         self.status = 200
         self.tokens: list[str | None] = []
+        self.moved_to = ""
+        """Another hub, to which this one redirects."""
+        self.body: bytes | None = None
+        """In place of the answer."""
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 hub.tokens.append(self.headers["Authorization"])
                 branch = self.path.removeprefix("/api/datasets/allenai/c4/revision/").replace("%2F", "/")
-                self.send_response(hub.status if branch in hub.commits else 404)
+                self.send_response(307 if hub.moved_to else hub.status if branch in hub.commits else 404)
+                if hub.moved_to:
+                    self.send_header("Location", f"{hub.moved_to}{self.path}")
                 self.end_headers()
-                self.wfile.write(json.dumps({"id": "allenai/c4", "sha": hub.commits.get(branch)}).encode())
+                found = json.dumps({"id": "allenai/c4", "sha": hub.commits.get(branch)}).encode()
+                self.wfile.write(found if hub.body is None else hub.body)
 
             def do_HEAD(self) -> None:
                 self.send_response(hub.status)

@@ -17,15 +17,23 @@ class Webhook:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.status = 200
+        self.moved_to = ""
+        """Where a redirect points, if the status is that of one; a path is where it is from then on."""
         hook = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if hook.status == 200:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "{}")
+                if hook.status == 200 and "text" in body:
                     hook.texts.append(body["text"])
                 self.send_response(hook.status)
+                if hook.moved_to:
+                    self.send_header("Location", hook.moved_to)
+                    if hook.moved_to.startswith("/"):
+                        hook.status, hook.moved_to = 200, ""
                 self.end_headers()
+
+            do_HEAD = do_POST
 
             def log_message(self, *args: object) -> None: ...
 
