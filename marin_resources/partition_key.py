@@ -66,6 +66,34 @@ def require_distinct(keys: Iterable[str], what: str) -> None:
             )
 
 
+class FoldersOfKeys:
+    """Which key has which folder, where case does not matter. Keys that were there before keep theirs."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._there = frozenset(known)
+        self._folders = {_folder(key): key for key in sorted(self._there)}
+
+    def require_free(self, key: str, what: str) -> None:
+        """Take the folder of a new key. Raises PartitionKeyError, which names the set with `what`, if another key has
+        it, and for a key that no partition can have."""
+        if key in self._there:
+            return
+        other = self._folders.setdefault(segment_of(key).lower(), key)
+        if other != key:
+            raise PartitionKeyError(
+                f"The partition key {key!r} is new in {what}, and {other!r} is one folder with it where case does not "
+                f"matter, as on macOS. Use {other!r}, or rename the key."
+            )
+
+
+def _folder(key: str) -> str:
+    """The folder of a key, where case does not matter; a key that no partition can have has none of its own."""
+    try:
+        return segment_of(key).lower()
+    except PartitionKeyError:
+        return ""
+
+
 def key_of_revision(drop: str, revision: int) -> str:
     """Return the partition key of a drop's revision: of the first one, the drop's name."""
     return drop if revision == 1 else f"{drop}@{revision}"

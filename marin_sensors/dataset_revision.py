@@ -75,6 +75,8 @@ def dataset_revision(
             known, found = _Known.parse(context.cursor), revision_of(source)
         except RevisionError as error:
             return dg.SkipReason(str(error))
+        if keys and (wrong := run_requests.refused(context, partitions, found.key)):
+            return dg.SkipReason(wrong)
         known, is_new = known.after(found)
         sentence = f"{source} has a new revision: {found.phrase}."
         messages = []

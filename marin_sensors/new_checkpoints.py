@@ -84,7 +84,9 @@ def new_checkpoints(
             output = output_of_asset(context.repository_def.asset_graph, trained)
             memory = Memory(store.prefix, f"{name}-{output.version}")
             cursor = _cursor(context.cursor, output)
-            tick = look(_watch(join(store.data_path(output), EXPORTS), at_most), memory, cursor, time.time())
+            watch = _watch(join(store.data_path(output), EXPORTS), at_most)
+            known = context.instance.get_dynamic_partitions(partitions)
+            tick = look(watch, memory, cursor, time.time(), known)
         except (*run_requests.REPORTED, PatternError, dg.Failure) as error:
             return dg.SkipReason(str(error))
         run_requests.log(context, tick)

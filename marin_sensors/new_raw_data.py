@@ -111,7 +111,8 @@ def new_raw_data(
         is_busy = runs == "together" and in_progress(context.instance, SENSOR, name)
         now = replace(watch, waits="the run of earlier ones is in progress") if is_busy else watch
         try:
-            tick = look(now, memory, Cursor.parse(context.cursor), time.time())
+            known = context.instance.get_dynamic_partitions(partitions)
+            tick = look(now, memory, Cursor.parse(context.cursor), time.time(), known)
         except run_requests.REPORTED as error:
             return dg.SkipReason(str(error))
         run_requests.log(context, tick)

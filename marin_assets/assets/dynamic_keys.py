@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from marin_assets.step.partitions.products import ProductPartitions
-from marin_assets.step.partitions.sets import DynamicPartitions, Partitions
+from marin_assets.plan.partition_runs import new_keys
 from marin_resources.orchestrator.databases import open_instance
-from marin_resources.partition_key import require_distinct
 from marin_resources.settings import ensure_dagster_home
 
 
@@ -18,26 +16,26 @@ def known_keys(name: str) -> Sequence[str]:
         return instance.get_dynamic_partitions(name)
 
 
-def add_keys(partitions: Partitions | None, keys: Iterable[str]) -> dict[str, list[str]]:
-    """Add the keys that the dynamic sets within `partitions` lack, and return them by the name of the set.
+def add_keys(wanted: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Add to each dynamic set the keys that it lacks, in this order, and return those by the name of the set.
 
-    Raises PartitionKeyError for a key whose folder another key has.
+    Raises PartitionKeyError for a new key whose folder another key has; then none is added.
     """
-    wanted = list(keys)
-    if isinstance(partitions, ProductPartitions):
-        parts = [partitions.split(key) for key in wanted]
-        found: dict[str, list[str]] = {}
-        for name, dimension in partitions.dimensions.items():
-            found |= add_keys(dimension, dict.fromkeys(part[name] for part in parts))
-        return found
-    if not isinstance(partitions, DynamicPartitions) or not wanted:
+    if not any(wanted.values()):
         return {}
     ensure_dagster_home()
     with open_instance() as instance:
-        known = instance.get_dynamic_partitions(partitions.name)
-        there = frozenset(known)
-        new = [key for key in wanted if key not in there]
-        require_distinct([*known, *new], f"The set {partitions.name!r}")
-        if new:
-            instance.add_dynamic_partitions(partitions.name, new)
-    return {partitions.name: new} if new else {}
+        new = {name: new_keys(name, keys, instance.get_dynamic_partitions(name)) for name, keys in wanted.items()}
+        for name, keys in new.items():
+            if keys:
+                instance.add_dynamic_partitions(name, keys)
+    return {name: keys for name, keys in new.items() if keys}
+
+
+def remove_keys(wanted: Mapping[str, Iterable[str]]) -> None:
+    """Remove keys from dynamic sets. Their outputs and their history stay."""
+    ensure_dagster_home()
+    with open_instance() as instance:
+        for name, keys in wanted.items():
+            for key in keys:
+                instance.delete_dynamic_partition(name, key)

@@ -13,7 +13,13 @@ from collections.abc import Sequence
 
 from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of, require_words
 from marin_assets.cli.output import print_line, print_stderr
-from marin_assets.cli.partition_options import add_keys_of, add_partition_options, chosen_keys, known_keys_of
+from marin_assets.cli.partition_options import (
+    add_keys_of,
+    add_partition_options,
+    chosen_keys,
+    known_keys_of,
+    lines_of_new_keys,
+)
 from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.partition_states import partition_states
@@ -54,13 +60,16 @@ def run(options: argparse.Namespace) -> int:
     more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
     counted = f"{len(keys)} partition{'s' * (len(keys) != 1)}"
     print_line(f"{counted} of {node.name}: {', '.join(keys[:SHOWN_KEYS])}{more}".rstrip(": "))
+    asked = PartitionRun(nodes=(node,), keys=tuple(keys))
     if options.dry_run or not keys:
+        for line in lines_of_new_keys([asked]):
+            print_line(line)
         return 0
     # late, for its weight: Dagster takes a second
     from marin_assets.assets.backfill import request_backfill
 
     graph = build_graph([each.step for each in nodes])
-    add_keys_of(PartitionRun(nodes=(node,), keys=tuple(keys)))
+    add_keys_of(asked)
     backfill, served = request_backfill(graph, {graph[node.step]: keys})
     print_line(f"backfill: {backfill}")
     if not served:

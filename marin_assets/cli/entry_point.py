@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from marin_assets.assets.run_origin import LocationJob
 from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
-from marin_assets.cli.partition_options import add_partition_options, chosen_runs
+from marin_assets.cli.partition_options import add_partition_options, chosen_runs, lines_of_new_keys
 from marin_assets.plan.experiments_folder import experiment_of_script
 from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.plan.script import hand_over
@@ -167,7 +167,7 @@ def plan_or_materialize(
         write_record(job)
     planned = prepare_plan(graph, store, [node for run in runs for node in run.outputs()])
     if options.dry_run:
-        for line in lines_of(planned, one_by_one=True):
+        for line in (*lines_of_new_keys(runs), *lines_of(planned, one_by_one=True)):
             print(line)
         return exit_code_of(planned)
     return carry_out(job, planned, options)

@@ -69,7 +69,6 @@ def _launch_backfill(chosen: Chosen, wanted: Mapping[Node, list[str]]) -> tuple[
     from marin_assets.assets.backfill import request_backfill  # late, as above
     from marin_assets.assets.launch import launched_by
 
-    for run in chosen.runs:
-        add_keys_of(run)
+    add_keys_of(*chosen.runs)
     backfill, served = request_backfill(chosen.graph, wanted, launched_by())
     return f"backfill: {backfill}", served

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 
 from marin_assets.cli.output import print_stderr
-from marin_assets.plan.partition_runs import PartitionRun, runs_of
+from marin_assets.plan.partition_runs import PartitionRun, keys_of_sets, new_keys, runs_of
 from marin_assets.step.graph import Node
 from marin_assets.step.partitions.sets import RANGE, Partitions
 from marin_assets.step.values import ConfigError
@@ -29,14 +29,58 @@ def chosen_runs(nodes: Sequence[Node], keys: Sequence[str], key_range: str | Non
             option = "--partition" if keys else "--partition-range"
             raise ConfigError(f"None of the selected steps has partitions. Leave out {option}.")
         return runs_of(nodes, lambda node: (), lambda partitions: ())
-    now = datetime.now(UTC)
-    keys_now = cache(lambda partitions: partitions.keys_now(now, _known_keys))
-    runs = runs_of(nodes, lambda node: chosen_keys(node, keys, key_range, keys_now(_set_of(node))), keys_now)
+    now, known = datetime.now(UTC), cache(_known_keys)
+    keys_now = cache(lambda partitions: partitions.keys_now(now, known))
+    asked: dict[Partitions, Node] = {}
+
+    def keys_of(node: Node) -> Sequence[str]:
+        asked[_set_of(node)] = node
+        return chosen_keys(node, keys, key_range, keys_now(_set_of(node)))
+
+    runs = runs_of(nodes, keys_of, keys_now)
+    new = _new_keys(keys_of_sets(runs), known)
+    if new:
+        _require_one_set(dict(reversed(asked.items())), keys, new)
+        grown = cache(lambda partitions: partitions.keys_now(now, lambda name: [*known(name), *new.get(name, ())]))
+        runs = runs_of(nodes, keys_of, grown)  # new keys follow the known ones, as they will in Dagster
     made = {node for run in runs for node in run.nodes}
     for node in nodes:
         if node not in made:
             print_stderr(f"{node.name}: {node.step.partitions} has no key yet, so there is nothing to make")
     return runs
+
+
+def lines_of_new_keys(runs: Sequence[PartitionRun]) -> list[str]:
+    """A line for each dynamic set to which the runs would add keys."""
+    return [_line_of_new(name, keys) for name, keys in _new_keys(keys_of_sets(runs), _known_keys).items()]
+
+
+def _new_keys(wanted: Mapping[str, Sequence[str]], known: Callable[[str], Sequence[str]]) -> dict[str, list[str]]:
+    """The keys that dynamic sets lack, by the name of the set. Raises ConfigError for one that a set cannot have."""
+    try:
+        found = {name: new_keys(name, keys, known(name)) for name, keys in wanted.items()}
+    except PartitionKeyError as error:
+        raise ConfigError(str(error)) from None
+    return {name: keys for name, keys in found.items() if keys}
+
+
+def _require_one_set(asked: Mapping[Partitions, Node], keys: Sequence[str], new: Mapping[str, Sequence[str]]) -> None:
+    """Refuse to add a chosen key to several sets, of which one may be meant. Raises ConfigError."""
+    if len(asked) < 2:
+        return
+    for key in keys:
+        for partitions, node in asked.items():
+            own = keys_of_sets([PartitionRun(nodes=(node,), keys=(key,))])
+            if any(not frozenset(new.get(name, ())).isdisjoint(some) for name, some in own.items()):
+                sets = " and ".join(f"{each} of {of.name!r}" for each, of in asked.items())
+                raise ConfigError(
+                    f"--partition {key!r} is new in {partitions}, and the selected steps have several sets: {sets}. "
+                    "Select the steps of one of them."
+                )
+
+
+def _line_of_new(name: str, keys: Sequence[str]) -> str:
+    return f"new in the set {name!r}: {', '.join(keys)}"
 
 
 def chosen_keys(node: Node, keys: Sequence[str], key_range: str | None, known: Sequence[str]) -> Sequence[str]:
@@ -55,22 +99,23 @@ def known_keys_of(node: Node) -> Sequence[str]:
     return _set_of(node).keys_now(datetime.now(UTC), _known_keys)
 
 
-def add_keys_of(run: PartitionRun) -> bool:
-    """Make the keys of the run known to Dagster, which refuses unknown keys of a dynamic set. Raises ConfigError.
+def add_keys_of(*runs: PartitionRun) -> bool:
+    """Make the keys of the runs known to Dagster, which refuses unknown keys of a dynamic set. Raises ConfigError.
 
-    Return whether one of them is new.
+    All at once, before the first run: the range of a run has neighbouring keys. Return whether one of them is new.
     """
-    if not run.keys:
+    wanted = keys_of_sets(runs)
+    if not wanted:
         return False
     # late, for its weight: Dagster takes a second
     from marin_assets.assets.dynamic_keys import add_keys
 
     try:
-        added = add_keys(run.nodes[0].step.partitions, run.keys)
+        added = add_keys(wanted)
     except PartitionKeyError as error:
         raise ConfigError(str(error)) from None
     for name, new in added.items():
-        print_stderr(f"new in the set {name!r}: {', '.join(new)}")
+        print_stderr(_line_of_new(name, new))
     return bool(added)
 
 

@@ -4,6 +4,7 @@
 
     marin partitions tokenized/web --state failed --keys | xargs -I K marin materialize tokenized/web --partition K
 
+`--remove KEY` removes a key, such as one that was typed wrong, from Dagster's dynamic set. Its outputs stay.
 `--register` adds the keys that the store has to Dagster's dynamic set: after a loss of its database, for example. Those
 of partitions that failed are among them, so that a backfill computes them.
 
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
@@ -45,7 +47,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--state", action="append", choices=[state.value for state in State], help="only partitions in this state"
     )
     parser.add_argument("--keys", action="store_true", help="print keys alone, one a line")
-    parser.add_argument("--register", action="store_true", help="add the store's keys to Dagster's dynamic set")
+    dynamic = parser.add_mutually_exclusive_group()
+    dynamic.add_argument("--register", action="store_true", help="add the store's keys to Dagster's dynamic set")
+    dynamic.add_argument(
+        "--remove", action="append", default=[], metavar="KEY", help="remove this key from Dagster's dynamic set"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -58,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
         names = ", ".join(repr(node.name) for node in chosen) or "none"
         raise ConfigError(f"marin partitions takes one step with partitions, and got {names}. Give the name of one.")
     [node] = chosen
+    if options.remove:
+        _remove(node, options.remove)
     states = partition_states(node, store, known_keys_of(node))
     if options.register:
         _register(node, [each.key for each in states if each.state is not State.MISSING])
@@ -77,14 +85,45 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(each.state is State.BLOCKED for each in states) else 0
 
 
-def _register(node: Node, begun: Sequence[str]) -> None:
+def _dynamic_sets(node: Node, option: str) -> list[str]:
+    """The names of the dynamic sets of the node. Raises ConfigError for none."""
     partitions = node.step.partitions
     sets = partitions.dimensions.values() if isinstance(partitions, ProductPartitions) else [partitions]
-    if not any(isinstance(each, DynamicPartitions) for each in sets):
+    found = [each.name for each in sets if isinstance(each, DynamicPartitions)]
+    if not found:
         raise ConfigError(
             f"Step {node.name!r} has the partitions {partitions!r}, whose keys are in the code: there is nothing to "
-            "register. Leave out --register."
+            f"{option}. Leave out --{option}."
         )
+    return found
+
+
+def _remove(node: Node, keys: Sequence[str]) -> None:
+    # late, for its weight: Dagster takes a second
+    from marin_assets.assets.dynamic_keys import known_keys, remove_keys
+
+    known = {name: known_keys(name) for name in _dynamic_sets(node, "remove")}
+    removed = [(_set_with(key, known), key) for key in dict.fromkeys(keys)]
+    for name, key in removed:
+        remove_keys({name: [key]})
+        print_stderr(f"removed from the set {name!r}: {key}")
+
+
+def _set_with(key: str, known: Mapping[str, Sequence[str]]) -> str:
+    """The dynamic set that has the key. Raises ConfigError for none, and for several."""
+    found = [name for name, keys in known.items() if key in keys]
+    if len(found) == 1:
+        return found[0]
+    sets = " and ".join(map(repr, known))
+    if found:
+        raise ConfigError(f"The key {key!r} is in the sets {sets}. Remove it with a step that has one of them.")
+    close = difflib.get_close_matches(key, [each for keys in known.values() for each in keys], n=1)
+    meant = f"Did you mean {close[0]!r}?" if close else "`marin partitions STEP --keys` prints those that are there."
+    raise ConfigError(f"The set {sets} has no key {key!r}. {meant}")
+
+
+def _register(node: Node, begun: Sequence[str]) -> None:
+    _dynamic_sets(node, "register")
     if not add_keys_of(PartitionRun(nodes=(node,), keys=tuple(begun))):
         print_stderr(f"Dagster knows the keys of all {len(begun)} partitions that the store has already")
 

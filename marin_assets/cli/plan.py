@@ -16,6 +16,7 @@ import json
 from marin_assets.cli.entry_point import exit_code_of
 from marin_assets.cli.options import prefix_of
 from marin_assets.cli.output import print_line, print_stderr
+from marin_assets.cli.partition_options import lines_of_new_keys
 from marin_assets.cli.plan_options import add_plan_options, choose, request_of
 from marin_assets.plan.prepare import EXACT_UP_TO, prepare_plan
 from marin_assets.plan.saved import save_plan
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_line(json.dumps(plan, indent=2))
     else:
-        for line in lines_of(planned, one_by_one=options.all):
+        for line in (*lines_of_new_keys(chosen.runs), *lines_of(planned, one_by_one=options.all)):
             print_line(line)
     for what, path in (("plan", options.save), ("page", options.html)):
         if path:

@@ -22,6 +22,7 @@ from marin_assets.cli.inline import run_inline
 from marin_assets.cli.launched import launch
 from marin_assets.cli.options import OptionError, prefix_of, require_words
 from marin_assets.cli.output import print_line, print_stderr
+from marin_assets.cli.partition_options import lines_of_new_keys
 from marin_assets.cli.plan_options import Chosen, add_plan_options, choose, request_of, use_request
 from marin_assets.cli.run_plan import Job, carry_out, write_record
 from marin_assets.plan.plan import Action, Planned
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if saved is not None:
         require_unchanged(saved, planned, chosen.graph, store, options.plan)
     if options.dry_run:
-        for line in lines_of(planned):
+        for line in (*lines_of_new_keys(chosen.runs), *lines_of(planned)):
             print_line(line)
         return exit_code_of(planned)
     if blocked := [item for item in planned if item.action is Action.BLOCKED]:

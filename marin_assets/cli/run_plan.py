@@ -74,8 +74,8 @@ def _run_all(job: Job, runs: Sequence[PartitionRun], reused: int, options: argpa
     with collection_paused():
         from marin_assets.assets.run import run_graph  # late, for its weight: Dagster takes a second
 
+    add_keys_of(*runs)
     for run in runs:
-        add_keys_of(run)
         ended = run_graph(
             job.name,
             job.graph,

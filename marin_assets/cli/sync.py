@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from marin_assets.cli.options import FailedError, OptionError, add_prefix, add_selection, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.plan.code_location import select_nodes
+from marin_assets.plan.partition_runs import PartitionRun, keys_of_sets
 from marin_assets.step.graph import Node
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
@@ -90,13 +91,9 @@ def _sync(instance: dg.DagsterInstance, found: Differences, store: Store) -> Non
 def _add_keys(unknown: Sequence[Node]) -> None:
     from marin_assets.assets.dynamic_keys import add_keys  # late, as above
 
-    by_step: dict[str, list[Node]] = {}
-    for node in unknown:
-        if node.key is not None:
-            by_step.setdefault(node.name, []).append(node)
-    for nodes in by_step.values():
-        for name, new in add_keys(nodes[0].step.partitions, [str(node.key) for node in nodes]).items():
-            print_stderr(f"new in the set {name!r}: {len(new)} key{'s' * (len(new) != 1)}")
+    runs = [PartitionRun(nodes=(node,), keys=(node.key,)) for node in unknown if node.key is not None]
+    for name, new in add_keys(keys_of_sets(runs)).items():
+        print_stderr(f"new in the set {name!r}: {len(new)} key{'s' * (len(new) != 1)}")
 
 
 def _rebuild(store: Store, options: argparse.Namespace) -> int:

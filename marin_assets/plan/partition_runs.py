@@ -7,12 +7,13 @@ Out: runs, inputs before readers. A step that others read is made at the keys th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from marin_assets.step.graph import Node
 from marin_assets.step.partitions.products import SEPARATOR, ProductPartitions
-from marin_assets.step.partitions.sets import Partitions
+from marin_assets.step.partitions.sets import DynamicPartitions, Partitions
+from marin_resources.partition_key import FoldersOfKeys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,37 @@ def runs_of(
         for some in _ranges(keys[together[0]], partitions, keys_now(partitions), limit):
             runs.append(PartitionRun(nodes=tuple(together), keys=some))
     return runs
+
+
+def keys_of_sets(runs: Iterable[PartitionRun]) -> dict[str, list[str]]:
+    """The keys of the runs by dynamic set, each sorted."""
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        for name, keys in _by_set(run.nodes[0].step.partitions, run.keys).items():
+            found.setdefault(name, set()).update(keys)
+    return {name: sorted(keys) for name, keys in found.items()}
+
+
+def new_keys(name: str, keys: Iterable[str], known: Sequence[str]) -> list[str]:
+    """The keys that the dynamic set of this name lacks. Raises PartitionKeyError for one that it cannot have."""
+    there, folders = frozenset(known), FoldersOfKeys(known)
+    new = [key for key in keys if key not in there]
+    for key in new:
+        folders.require_free(key, f"the set {name!r}")
+    return new
+
+
+def _by_set(partitions: Partitions | None, keys: Sequence[str]) -> dict[str, set[str]]:
+    """The keys of the dynamic sets that keys of this set consist of."""
+    if isinstance(partitions, DynamicPartitions):
+        return {partitions.name: set(keys)}
+    found: dict[str, set[str]] = {}
+    if isinstance(partitions, ProductPartitions):
+        parts = [partitions.split(key) for key in keys]
+        for dimension, own in partitions.dimensions.items():
+            for name, some in _by_set(own, [part[dimension] for part in parts]).items():
+                found.setdefault(name, set()).update(some)
+    return found
 
 
 def _needed(nodes: Sequence[Node], asked: Callable[[Node], Sequence[str]]) -> dict[Node, frozenset[str]]:

@@ -21,6 +21,7 @@ from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, create_engine, event
 
+from marin_resources.orchestrator.checked_keys import KeysChecked
 from marin_resources.orchestrator.databases import OPTIONAL_BASE_DIR, ensure_database, is_complete
 from marin_resources.orchestrator.event_batches import StoredInBatches
 from marin_resources.orchestrator.marked_failures import FailuresWhenMarked
@@ -30,7 +31,9 @@ KEPT = 8
 """Open databases: one for each run, and the index. A web server reads more runs than this, one after the other."""
 
 
-class KeptSqliteEventLogStorage(StoredInBatches, PartitionsWiped, FailuresWhenMarked, SqliteEventLogStorage):
+class KeptSqliteEventLogStorage(
+    StoredInBatches, PartitionsWiped, KeysChecked, FailuresWhenMarked, SqliteEventLogStorage
+):
     """`event_log_storage` of a dagster.yaml. Without `base_dir`, where Dagster has it: DAGSTER_HOME/history/runs."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:

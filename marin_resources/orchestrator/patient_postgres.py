@@ -32,6 +32,7 @@ from dagster_postgres.utils import create_pg_engine, get_token_provider_from_con
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from marin_resources.orchestrator.checked_keys import KeysChecked
 from marin_resources.orchestrator.event_batches import StoredInBatches
 from marin_resources.orchestrator.marked_failures import FailuresWhenMarked
 from marin_resources.orchestrator.patience import patience_s
@@ -91,7 +92,9 @@ class PatientRunStorage(_Patient, PostgresRunStorage):  # type: ignore[misc]
         _when_it_is_back(lambda: super(PatientRunStorage, self).handle_run_event(run_id, event, update_timestamp))
 
 
-class PatientEventLogStorage(FailuresWhenMarked, _Patient, StoredInBatches, PartitionsWiped, PostgresEventLogStorage):  # type: ignore[misc]
+class PatientEventLogStorage(  # type: ignore[misc]
+    FailuresWhenMarked, _Patient, StoredInBatches, PartitionsWiped, KeysChecked, PostgresEventLogStorage
+):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.enable()
         self._asset_columns: set[str] = set()

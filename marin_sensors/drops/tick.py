@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from marin_resources.partition_key import PartitionKeyError, key_of_revision, revision_of, segment_of
+from marin_resources.partition_key import FoldersOfKeys, PartitionKeyError, key_of_revision, revision_of, segment_of
 from marin_resources.storage.files import read_bytes
 from marin_sensors.drops.checksums import Checksums
 from marin_sensors.drops.completeness import Completeness
@@ -106,8 +106,11 @@ class Tick:
     summary: str = ""
 
 
-def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
-    """Look at the place once. Raises ListingError, and ControlFileError for a state that cannot be read."""
+def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float, keys: Sequence[str] = ()) -> Tick:
+    """Look at the place once. `keys`: those that the set of partitions has.
+
+    Raises ListingError, and ControlFileError for a state that cannot be read.
+    """
     state = memory.read(cursor.state)
     listing = Listing(watch.pattern)
     names = _listed(lambda: listing.names, watch)
@@ -116,6 +119,7 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
     arriving: dict[str, str] = {}
     last_new = state.last_new
     ends_s = time.monotonic() + watch.budget_s
+    folders = FoldersOfKeys(keys)
 
     def contents(name: str) -> Contents:
         return Contents(
@@ -135,6 +139,11 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float) -> Tick:
                 arriving[name] = watch.waits or f"the tick takes {watch.at_most} at most"
                 return  # nothing is noted, so the next tick decides the same
             key = key_of_revision(name, finding.revision)
+            try:
+                folders.require_free(key, "the set of partitions")
+            except PartitionKeyError as error:
+                tick.refused.append(f"The {watch.noun} {name!r} is not taken. {error}")
+                return  # likewise
             memory.note_taken(key, seen.stamps)
             files.forget(seen)
             tick.taken.append(Taken(drop=name, key=key, files=len(seen.stamps), bytes=seen.bytes))

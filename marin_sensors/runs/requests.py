@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from marin_resources.partition_key import FoldersOfKeys, PartitionKeyError
 from marin_sensors.drops.tick import ListingError, Tick
 from marin_sensors.looks import errors as look_errors
 
@@ -32,6 +33,15 @@ def misfit(context: dg.SensorEvaluationContext, keys: Sequence[dg.AssetKey], par
                 f"The sensor adds partitions to the set {partitions!r}, and its asset {key.to_user_string()!r} has "
                 f"other partitions. Give its step partitions=dynamic({partitions!r})."
             )
+    return ""
+
+
+def refused(context: dg.SensorEvaluationContext, partitions: str, key: str) -> str:
+    """Why the set cannot have the key, in one sentence; empty if it can."""
+    try:
+        FoldersOfKeys(context.instance.get_dynamic_partitions(partitions)).require_free(key, f"the set {partitions!r}")
+    except PartitionKeyError as error:
+        return str(error)
     return ""
 
 

@@ -130,6 +130,48 @@ def test_the_token_goes_to_the_hub_alone(hub: Hub, monkeypatch: pytest.MonkeyPat
     assert hub.tokens == [None, "Bearer s3cr3t"]
 
 
+def test_the_token_does_not_follow_a_redirect_to_another_host(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "s3cr3t")
+    with hub_on_loopback() as other:
+        hub.moved_to = other.url
+        tick = Ticking("hf://datasets/allenai/c4")
+        assert tick() == []
+        assert "is at commit 5e1b3c" in tick.said
+        assert (hub.tokens, other.tokens) == (["Bearer s3cr3t"], [None])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"sha": null}',
+        b'{"sha": ""}',
+        b'{"sha": 12}',
+        b'{"sha": ["a"]}',
+        b'{"sha": "../x"}',
+        b"[]",
+        b"null",
+        b"{",
+        b"",
+    ],
+)
+def test_an_answer_without_a_commit_is_no_key(hub: Hub, answer: bytes) -> None:
+    tick = Ticking("hf://datasets/allenai/c4", partitions="c4_commits", assets=["c4/raw"])
+    hub.body = answer
+    assert tick() == []
+    assert tick.said.startswith("The answer for 'hf://datasets/allenai/c4' has no commit: b'")
+    hub.body = None
+    assert [request.partition_key for request in tick()] == ["5e1b3c" + "0" * 34]
+
+
+def test_an_etag_that_differs_from_a_key_in_case_alone_is_a_sentence(hub: Hub) -> None:
+    hub.headers = {"ETag": '"AbC"'}
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("c4_commits", ["abc"])
+        sensor = dataset_revision("c4", f"{hub.url}/dump.gz", partitions="c4_commits", assets=["c4/raw"])
+        found: Any = sensor(dg.build_sensor_context(instance=instance, definitions=dg.Definitions(assets=[raw])))
+    assert "'AbC' is new in the set 'c4_commits', and 'abc' is one folder with it" in found.skip_message
+
+
 def test_a_sensor_that_spends_nothing_runs_and_one_that_does_waits_to_be_switched_on() -> None:
     announces = dataset_revision("c4", "hf://datasets/allenai/c4")
     requests = dataset_revision("c4", "hf://datasets/allenai/c4", partitions="c4_commits", assets=["c4/raw"])

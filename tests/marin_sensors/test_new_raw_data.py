@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,12 @@ class Ticking:
         asked = [str(request.partition_key) for request in result.run_requests]
         added = [key for request in result.dynamic_partitions_requests or () for key in request.partition_keys]
         assert asked == added
+        self.add(*added)
         return asked
+
+    def add(self, *keys: str) -> None:
+        """Add keys to the set, as Dagster does it for a tick."""
+        self._instance.add_dynamic_partitions("drops", keys)
 
     def look(self) -> Any:
         context = dg.build_sensor_context(
@@ -94,7 +99,8 @@ def place(disk_or_gcs_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def ticking(place: str, clock: Clock) -> Iterator[Callable[..., Ticking]]:
     with dg.DagsterInstance.ephemeral() as instance:
 
-        def make(pattern: str = "{drop}/*.gz", **options: Any) -> Ticking:
+        def make(pattern: str = "{drop}/*.gz", keys: Sequence[str] = (), **options: Any) -> Ticking:
+            instance.add_dynamic_partitions("drops", keys)
             sensor = new_raw_data("watch", join(place, pattern), partitions="drops", assets=["drops/raw"], **options)
             return Ticking(sensor, instance)
 
@@ -302,6 +308,21 @@ def test_a_name_that_cannot_be_a_key_is_said_and_holds_nothing_up(ticking: Calla
     assert tick() == ["good"]
     assert tick() == []
     assert "The drop 'a...b' has '...'" in tick.said
+
+
+def test_a_drop_that_differs_in_case_alone_is_not_taken_and_holds_nothing_up(
+    ticking: Callable[..., Ticking], place: str
+) -> None:
+    tick = ticking(complete=Settled(0), keys=["older"])
+    drop(place, "Case/1.gz", "case/1.gz", "Older/1.gz", "other/1.gz")
+    assert tick() == ["Case", "other"]
+    assert [sentence.partition(", and")[0] for sentence in tick.warned] == [
+        "The drop 'Older' is not taken. The partition key 'Older' is new in the set of partitions",
+        "The drop 'case' is not taken. The partition key 'case' is new in the set of partitions",
+    ]
+    assert tick() == []
+    tick.add("older", "Older")
+    assert tick() == ["Older"], "a set that has both already works"
 
 
 @pytest.mark.parametrize(

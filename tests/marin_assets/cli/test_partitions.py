@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.partitions.context import partition_loading_context
 from partition_steps import part
 from running import ROOT
 
 import marin_assets.experiments
-from marin_assets import static, versioned
+from marin_assets import ConfigError, dynamic, output_path_of, product, static, versioned
+from marin_assets.assets.partitions import definition_of
 from marin_assets.assets.run import run_graph
+from marin_assets.cli.partition_options import add_keys_of, chosen_runs, lines_of_new_keys
 from marin_assets.plan.experiments_folder import load_experiments
-from marin_assets.step.graph import Graph, build_graph
+from marin_assets.plan.partition_runs import PartitionRun
+from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.partitions.sets import Partitions
 from marin_resources.storage.output.store import Store
 
 Marin = Callable[..., tuple[int, str, str]]
@@ -243,3 +250,120 @@ def test_a_step_is_forced_at_the_partitions_of_the_plan(graph: Graph, make: Call
     assert out.splitlines()[-1].startswith("3 to run")
     code, out, _ = marin("plan", "parts/fixed", "--force", "parts/fixed", "--partition", "b")
     assert out.splitlines()[-1].startswith("1 to run")
+
+
+def node_of(partitions: Partitions, name: str = "drops", **fields: Any) -> Node:
+    step = part(name, partitions, Path("/nowhere"), **fields)
+    return build_graph([step])[step]
+
+
+def made_by_dagster(runs: Sequence[PartitionRun]) -> list[tuple[str, ...]]:
+    """The keys that Dagster makes of each run, whose keys are a range to it."""
+    with dg.DagsterInstance.get() as instance, partition_loading_context(dynamic_partitions_store=instance):
+        return [
+            tuple(map(str, definition.get_partition_keys_in_range(dg.PartitionKeyRange(run.keys[0], run.keys[-1]))))
+            for run in runs
+            if (definition := definition_of(run.nodes[0].step.partitions)) is not None
+        ]
+
+
+@pytest.mark.parametrize("known", [[], ["k05", "zz"]])
+def test_30_new_keys_are_one_run(dagster_home: Path, known: list[str]) -> None:
+    with dg.DagsterInstance.get() as instance:
+        instance.add_dynamic_partitions("drops", known)
+    keys = [f"k{number:02}" for number in range(30)]
+    runs = chosen_runs([node_of(dynamic("drops"))], [*reversed(keys), "k07"], None)
+    assert lines_of_new_keys(runs) == [f"new in the set 'drops': {', '.join(k for k in keys if k not in known)}"]
+    assert keys_in_dagster() == known, "nothing is added by a look"
+    assert len(runs) == (2 if known else 1)
+    assert sorted(key for run in runs for key in run.keys) == keys
+    add_keys_of(*runs)
+    assert made_by_dagster(runs) == [run.keys for run in runs]
+    few = chosen_runs([node_of(dynamic("drops"), per_run=10)], [f"n{number:02}" for number in range(30)], None)
+    assert [len(run.keys) for run in few] == [10, 10, 10]
+
+
+def test_new_keys_of_a_product_are_a_run_for_each_key_of_the_first_set(dagster_home: Path) -> None:
+    sets = product(drop=dynamic("drops"), lang=static("en", "de", "fr"))
+    runs = chosen_runs([node_of(sets)], ["b|en", "a|en", "a|de", "b|fr"], None)
+    assert [run.keys for run in runs] == [("a|en", "a|de"), ("b|en",), ("b|fr",)]
+    add_keys_of(*runs)
+    assert keys_in_dagster() == ["a", "b"]
+    assert made_by_dagster(runs) == [run.keys for run in runs]
+
+
+def test_a_new_key_is_added_to_one_set_alone(dagster_home: Path) -> None:
+    raw = part("raw", dynamic("drops"), Path("/nowhere"))
+    models = part("models", dynamic("snapshots"), Path("/nowhere"))
+    graph = build_graph([raw, models])
+    with pytest.raises(ConfigError, match="the selected steps have several sets") as refused:
+        chosen_runs(list(graph), ["2026-01"], None)
+    assert "--partition '2026-01' is new in dynamic('drops')" in str(refused.value)
+    assert "dynamic('drops') of 'parts/raw' and dynamic('snapshots') of 'parts/models'" in str(refused.value)
+    assert str(refused.value).endswith("Select the steps of one of them.")
+    assert [run.keys for run in chosen_runs([graph[raw]], ["2026-01"], None)] == [("2026-01",)]
+    with dg.DagsterInstance.get() as instance:
+        instance.add_dynamic_partitions("drops", ["2026-01"])
+    with pytest.raises(ConfigError, match=re.escape("is new in dynamic('snapshots')")):
+        chosen_runs(list(graph), ["2026-01"], None)
+    with dg.DagsterInstance.get() as instance:
+        instance.add_dynamic_partitions("snapshots", ["2026-01"])
+    assert len(chosen_runs(list(graph), ["2026-01"], None)) == 2
+
+
+def test_a_key_of_an_input_that_the_config_names_may_be_new_in_another_set(dagster_home: Path) -> None:
+    raw = part("raw", dynamic("drops"), Path("/nowhere"))
+    models = part("models", dynamic("snapshots"), Path("/nowhere"), reads=output_path_of(raw, partition="2026-01"))
+    runs = chosen_runs(list(build_graph([models])), ["february"], None)
+    assert [(run.nodes[0].name, run.keys) for run in runs] == [
+        ("parts/raw", ("2026-01",)),
+        ("parts/models", ("february",)),
+    ]
+
+
+def test_a_key_that_differs_in_case_alone_is_refused_and_a_set_that_has_both_works(dagster_home: Path) -> None:
+    node = node_of(dynamic("drops"))
+    with dg.DagsterInstance.get() as instance:
+        instance.add_dynamic_partitions("drops", ["case"])
+    with pytest.raises(ConfigError, match="'Case' is new in the set 'drops', and 'case' is one folder with it"):
+        chosen_runs([node], ["Case"], None)
+    with pytest.raises(ConfigError, match="'New' is one folder with it"):
+        chosen_runs([node], ["New", "new"], None)
+    with dg.DagsterInstance.get() as instance:
+        instance.add_dynamic_partitions("drops", ["Case"])
+    assert [run.keys for run in chosen_runs([node], ["Case"], None)] == [("Case",)]
+    assert [run.keys for run in chosen_runs([node], [], None)] == [("case", "Case")]
+    assert add_keys_of(*chosen_runs([node], ["other"], None))
+    assert keys_in_dagster() == ["case", "Case", "other"]
+
+
+def test_a_dry_run_says_which_key_is_new_and_adds_none(graph: Graph, marin: Marin, dagster_home: Path) -> None:
+    for words in (
+        ("materialize", "parts/drops", "--partition", "2026-1", "--dry-run"),
+        ("run", "parts/drops", "--partition", "2026-1", "--dry-run"),
+        ("plan", "parts/drops", "--partition", "2026-1"),
+        ("backfill", "parts/drops", "--partition", "2026-1", "--dry-run"),
+    ):
+        code, out, _ = marin(*words)
+        assert code == 0
+        assert "new in the set 'drops': 2026-1\n" in out, words
+    assert keys_in_dagster() == []
+
+
+def test_a_key_that_was_typed_wrong_is_removed(
+    graph: Graph, make: Callable[..., None], marin: Marin, dagster_home: Path
+) -> None:
+    with dg.DagsterInstance.get() as instance:
+        instance.add_dynamic_partitions("drops", ["2026-01", "2026-1", "2026-02"])
+    make("parts/drops", "2026-02")
+    code, out, err = marin("partitions", "parts/drops", "--remove", "2026-1", "--remove", "2026-02")
+    assert (code, err) == (0, "removed from the set 'drops': 2026-1\nremoved from the set 'drops': 2026-02\n")
+    assert [line.split()[:2] for line in out.splitlines()][:-1] == [["missing", "2026-01"], ["complete", "2026-02"]]
+    assert keys_in_dagster() == ["2026-01"]
+    code, _, err = marin("partitions", "parts/drops", "--remove", "2026-1")
+    assert (code, keys_in_dagster()) == (2, ["2026-01"])
+    assert "The set 'drops' has no key '2026-1'. Did you mean '2026-01'?" in err
+    code, _, err = marin("partitions", "parts/fixed", "--remove", "a")
+    assert code == 2
+    assert "whose keys are in the code: there is nothing to remove. Leave out --remove." in err
+    assert marin("partitions", "parts/drops", "--remove", "a", "--register")[0] == 2
