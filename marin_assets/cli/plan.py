@@ -5,7 +5,8 @@
 For every output: run, reuse, wait or blocked, with its reason to the field, the size of what is reused, and what the
 rest is expected to take. A plan of many steps is shown by groups; --all shows each step.
 
-Exit code 0, whatever is to be done; 1 if a control file is damaged, or a step lacks something that it requires.
+Exit code 0, whatever is to be done; 1 if a control file is damaged, adopted data are gone, `--verify` finds something,
+or a step lacks something that it requires.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from marin_assets.cli.options import prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import lines_of_new_keys
 from marin_assets.cli.plan_options import add_plan_options, choose, request_of
+from marin_assets.plan.lost_data import verified
 from marin_assets.plan.prepare import EXACT_UP_TO, prepare_plan
 from marin_assets.plan.saved import save_plan
 from marin_assets.plan.shown.as_json import plan_as_json
@@ -35,7 +37,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write a page with the plan as a coloured DAG")
     parser.add_argument("--save", metavar="FILE", help="write the plan, for `marin run --plan FILE`")
     parser.add_argument(
-        "--verify", action="store_true", help="read the files of each output, also of a large plan, not its marker"
+        "--verify",
+        action="store_true",
+        help="read the control files of each output, also of a large plan, and compare its data files by name and size",
     )
 
 
@@ -54,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
         rerun_failed=options.force_run_failed,
         exact_up_to=len(chosen.graph) + 2 * len(outputs) if options.verify else EXACT_UP_TO,
     )
+    planned = verified(planned, store) if options.verify else planned
     plan = plan_as_json(planned, store.prefix)
     if options.save:
         save_plan(options.save, plan, request_of(options), planned, chosen.graph, store)

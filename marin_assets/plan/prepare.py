@@ -14,6 +14,7 @@ from dataclasses import replace
 from marin_assets.plan.estimates import estimates
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.known_partitions import known_partitions
+from marin_assets.plan.lost_data import with_lost_data
 from marin_assets.plan.node_drift import DriftNow
 from marin_assets.plan.plan import Action, Kind, Planned, plan, refuse
 from marin_assets.plan.reasons.causes import Causes, describe_causes
@@ -69,7 +70,8 @@ def plan_with_drift(
     exact_up_to: int = EXACT_UP_TO,
 ) -> list[Planned]:
     """The plan of `nodes`, from one look at what they are and read, with the drift of reused outputs."""
-    observed = with_collected(store.prefix, _look(graph, store, nodes, complete, exact_up_to))
+    looked = _look(graph, store, nodes, complete, exact_up_to)
+    observed = with_lost_data(store, with_collected(store.prefix, looked))
     damage = _damage_ahead(store, nodes, observed)
     drift_now = DriftNow(graph, store)
 

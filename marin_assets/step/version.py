@@ -60,6 +60,8 @@ class Inputs:
     """Each dependency with the partitions that are read of it; a step may be read in several ways."""
     partitions: Any = None
     """The mark of the step's own set of partitions."""
+    pseudo_places: frozenset[int] = frozenset()
+    """The numbers i of those DEP[i] in `fields` that are pseudo-dependencies."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ def read_inputs(step: Step) -> Inputs:
     dependencies: list[Step] = []
     pseudo: list[Step] = []
     reads: list[tuple[Step, Read]] = []
+    pseudo_places: set[int] = set()
     for place, leaf in _leaves(step.config, "", step):
         where = f"Step {step.name!r} config.{place}"
         if isinstance(leaf, VersionedValue):
@@ -100,6 +103,7 @@ def read_inputs(step: Step) -> Inputs:
             fields[place] = mark_of(leaf, step.partitions, where)
         elif isinstance(leaf, PartitionsFolder):
             fields[place] = f"DEP[{len(dependencies) + len(pseudo)}]@/"
+            pseudo_places.add(len(dependencies) + len(pseudo))
             pseudo.append(leaf.step)  # type: ignore[arg-type]
         elif isinstance(leaf, InputName) and leaf.step is None:
             fields[place] = leaf.name
@@ -110,11 +114,13 @@ def read_inputs(step: Step) -> Inputs:
             below = f"/{leaf.name}" if leaf.name else ""
             fields[place] = f"DEP[{len(dependencies) + len(pseudo)}]{read.mark}{below}"
             blocking = isinstance(leaf, InputPartitions) or leaf.block_on_step
+            if not blocking:
+                pseudo_places.add(len(dependencies) + len(pseudo))
             (dependencies if blocking else pseudo).append(source)
             if blocking:
                 reads.append((source, read))
     mark = None if step.partitions is None else step.partitions.mark
-    return Inputs(fields, tuple(dependencies), tuple(pseudo), tuple(reads), mark)
+    return Inputs(fields, tuple(dependencies), tuple(pseudo), tuple(reads), mark, frozenset(pseudo_places))
 
 
 def compute_version(name: str, inputs: Inputs, versions: Mapping[Step, Version]) -> Version:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.plan.reasons.differences import Dependency, name_of, path_of
+from marin_assets.plan.reasons.read_inputs import Dependency, name_of, path_of
 from marin_resources.storage.paths import join
 
 EVALUATES = ".stages.evaluate"

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.plan.reasons.differences import Dependency, Differences, differences, path_of
+from marin_assets.plan.reasons.differences import Differences, differences
+from marin_assets.plan.reasons.read_inputs import Dependency, path_of
 
 ReadVersion = Callable[[str], Mapping[str, Any] | None]
 """The whole version of "name-hash"; None if no record has it."""

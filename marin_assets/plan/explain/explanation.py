@@ -74,7 +74,9 @@ def explain(prefix: str, this: Materialization, known: Sequence[Materialization]
     before = before_of(this, known)
     marks = [] if this.removed else marks_of(this.path, this.attempt)
     was, now = (each.record.get("version") if each is not None else None for each in (before, this))
-    recipe = differences(was, now) if was and now else NOTHING
+    recipe = NOTHING
+    if before is not None and was and now:
+        recipe = differences(was, now, was_config=before.record.get("config"), now_config=this.record.get("config"))
     gone = _gone(marks, before, same=before is not None and was == now and bool(now))
     return Explanation(
         this=this,

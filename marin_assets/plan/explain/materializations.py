@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from marin_assets.plan.reasons.differences import path_of
+from marin_assets.plan.reasons.read_inputs import path_of
 from marin_resources.output import Status
 from marin_resources.partition_key import segment_of
 from marin_resources.storage.files import folders_in

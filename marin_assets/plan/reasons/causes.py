@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.plan.reasons.differences import Dependency, Differences, FieldChange, differences, path_of
+from marin_assets.plan.reasons.differences import Differences, FieldChange, differences
+from marin_assets.plan.reasons.read_inputs import Dependency, Waits, is_certain, name_of, path_of, waits_of
 from marin_assets.step.graph import Node
 from marin_resources.storage.done.marks import Mark
 from marin_resources.storage.index.complete import CompleteOutputs
@@ -52,7 +53,8 @@ class Causes:
     def __init__(self, complete: CompleteOutputs) -> None:
         self._complete = complete
         self._known: dict[tuple[str, Node], tuple[Cause, ...]] = {}
-        self._recorded: dict[str, Mapping[str, Any] | None] = {}
+        self._recorded: dict[str, Mapping[str, Any]] = {}
+        self._waits: dict[Node, Waits] = {}
 
     def of(self, nodes: Sequence[Node]) -> dict[Node, Why]:
         """Why each of these nodes has another version than before. A node without an earlier output is left out."""
@@ -68,7 +70,8 @@ class Causes:
         was = (record or {}).get("version")
         if not was:
             return Why(earlier=mark, own=(), inputs=(), causes=(Cause(step=node.name, change=None),))
-        changed = differences(was, node.version.as_dict())
+        self._recorded[path_of(was)] = record or {}
+        changed = self._differences(was, node)
         causes = self._causes(was, node)
         return Why(earlier=mark, own=changed.fields, inputs=tuple(each.name for each in changed.inputs), causes=causes)
 
@@ -85,7 +88,7 @@ class Causes:
             if version is None:
                 self._known[key] = (Cause(step=node.name, change=None),)
                 continue
-            changed = differences(version, node.version.as_dict())
+            changed = self._differences(version, node)
             above = _changed_inputs(changed, node)
             missing = [(each, other) for each, other in above if (path_of(each), other) not in self._known]
             if missing:
@@ -96,16 +99,25 @@ class Causes:
             self._known[key] = _first_of_each([*own, *theirs])
         return self._known[key]
 
+    def _differences(self, was: Mapping[str, Any], node: Node) -> Differences:
+        config = None if is_certain(was) else self._record(was).get("config")
+        if node not in self._waits:
+            self._waits[node] = waits_of(node.step)
+        return differences(was, node.version.as_dict(), was_config=config, now_waits=self._waits[node])
+
     def _version(self, dependency: Dependency) -> Mapping[str, Any] | None:
         """The whole version of an input; None if no record of it is left."""
-        if not isinstance(dependency, str):
-            return dependency
-        if dependency not in self._recorded:
-            name, _, version = dependency.rpartition("-")
+        return self._record(dependency).get("version") if isinstance(dependency, str) else dependency
+
+    def _record(self, dependency: Dependency) -> Mapping[str, Any]:
+        """The record of a version; empty if none is left."""
+        path = path_of(dependency)
+        if path not in self._recorded:
+            name, version = name_of(dependency), path[-6:]
             marks = [mark for mark in self._complete.by_name.get(name, ()) if mark.version == version]
             records = self._complete.records(marks[:1])
-            self._recorded[dependency] = next(iter(records.values()), {}).get("version")
-        return self._recorded[dependency]
+            self._recorded[path] = next(iter(records.values()), {})
+        return self._recorded[path]
 
 
 def _first_of_each(causes: Iterable[Cause]) -> tuple[Cause, ...]:

@@ -5,20 +5,26 @@ In:  two versions, as records hold them (see `step/version.py`).   Out: fields w
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-DEPENDENCY = re.compile(r"DEP\[(?P<place>\d+)\](?P<rest>.*)", re.DOTALL)
-"""A field of a version that is an input: its place among the inputs, then partitions and path below it."""
-ABSENT = "(absent)"
-SHOWN_CHARACTERS = 60
+from marin_assets.plan.reasons.read_inputs import (
+    Dependency,
+    ReadInput,
+    Waits,
+    fields_by_place,
+    inputs_read,
+    is_certain,
+    likely_waits,
+    name_of,
+    path_of,
+)
 
-Dependency = Mapping[str, Any] | str
-"""An input in a version: its whole version, or "name-hash" for one far above the raw data."""
+ABSENT = "(absent)"
+WAITED = "(inputs waited for)"
+SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,31 +60,88 @@ class Differences:
     """Of the same name on both sides; an input that is new or gone is a field that changed."""
 
 
-def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
-    """The differences between two versions of one step: fields by their names, inputs in the order of the config."""
-    before, after = _fields(was), _fields(now)
-    changed = (_compare(field, before, after) for field in sorted(before.keys() | after.keys()))
+def differences(
+    was: Mapping[str, Any],
+    now: Mapping[str, Any],
+    *,
+    was_config: Any = None,
+    now_config: Any = None,
+    now_waits: Waits | None = None,
+) -> Differences:
+    """The differences between two versions of one step: fields by their names, inputs in the order of the config.
+
+    `was_config`, `now_config`: the configs of their records. `now_waits`: as the step of the second one has them.
+    Versions that differ have at least one difference.
+    """
+    read_was, read_now = _read(was, now, was_config, now_config, now_waits)
+    before, after = _fields(was, read_was, read_now), _fields(now, read_now, read_was)
+    changed = [_compare(field, before, after) for field in sorted(before.keys() | after.keys())]
+    fields = tuple(each for each in (*changed, _waits_changed(read_was, read_now)) if each is not None)
     inputs_was, inputs_now = _inputs(was), _inputs(now)
-    return Differences(
-        fields=tuple(each for each in changed if each is not None),
-        inputs=tuple(
-            InputChange(name=name, was=inputs_was[name], now=inputs_now[name])
-            for name in inputs_now
-            if name in inputs_was and path_of(inputs_was[name]) != path_of(inputs_now[name])
-        ),
+    inputs = tuple(
+        InputChange(name=name, was=inputs_was[name], now=inputs_now[name])
+        for name in inputs_now
+        if name in inputs_was and path_of(inputs_was[name]) != path_of(inputs_now[name])
     )
+    if not fields and not inputs and path_of(was) != path_of(now):
+        fields = (_other_order(was, now),)
+    return Differences(fields=fields, inputs=inputs)
 
 
-def path_of(dependency: Dependency) -> str:
-    """An input's "name-hash", which is its path below a prefix without an override."""
-    if isinstance(dependency, str):
-        return dependency
-    text = json.dumps(dependency, sort_keys=True)
-    return f"{dependency['name']}-{hashlib.md5(text.encode()).hexdigest()[:6]}"
+Reads = Mapping[str, ReadInput]
 
 
-def name_of(dependency: Dependency) -> str:
-    return dependency.rpartition("-")[0] if isinstance(dependency, str) else str(dependency["name"])
+def _read(
+    was: Mapping[str, Any], now: Mapping[str, Any], was_config: Any, now_config: Any, now_waits: Waits | None
+) -> tuple[Reads, Reads]:
+    """The inputs that the fields of both versions read."""
+    if now_waits is not None:
+        read_now = inputs_read(now, now_waits, is_sure=True)
+    else:
+        read_now = inputs_read(now, likely_waits(now, now_config))
+        if not is_certain(now):  # the other version says more of it
+            reads_was = inputs_read(was, likely_waits(was, was_config, read_now))
+            read_now = inputs_read(now, likely_waits(now, now_config, reads_was))
+    return inputs_read(was, likely_waits(was, was_config, read_now)), read_now
+
+
+def _waits_changed(was: Reads, now: Reads) -> FieldChange | None:
+    """The inputs of which more or fewer fields wait than before, where it is not known which fields do: only if fields
+    that stay must have changed."""
+    unsure = {each.name for each in (*was.values(), *now.values()) if not each.is_sure}
+    changed = [name for name in sorted(unsure) if _waiting(name, was, now).isdisjoint(_waiting(name, now, was))]
+    before, after = (
+        [each.name for each in read.values() if each.waits and each.name in changed] for read in (was, now)
+    )
+    return FieldChange(field=WAITED, was=sorted(before), now=sorted(after)) if changed else None
+
+
+def _waiting(name: str, reads: Reads, others: Reads) -> set[int]:
+    """How many of the fields that read the input in both versions may wait for it in the first one."""
+    fields = [field for field, each in reads.items() if each.name == name]
+    both = [field for field in fields if field in others and others[field].name == name]
+    total = sum(reads[field].waits for field in fields)
+    if all(reads[field].is_sure for field in fields):
+        return {sum(reads[field].waits for field in both)}
+    return set(range(max(0, total - len(fields) + len(both)), min(len(both), total) + 1))
+
+
+def _other_order(was: Mapping[str, Any], now: Mapping[str, Any]) -> FieldChange:
+    """Of versions with the same fields: a config that lists them in another order reads its inputs in another order."""
+    before, after = _order(was), _order(now)
+    if before != after:
+        return FieldChange(field="(order of inputs)", was=before, now=after)
+    # fields that read one step have exchanged which of them waits for it
+    return FieldChange(field=WAITED, was=_both_rows(was), now=_both_rows(now))
+
+
+def _both_rows(version: Mapping[str, Any]) -> dict[str, list[str]]:
+    rows = {"waited for": "dependencies", "not waited for": "pseudo_dependencies"}
+    return {kind: [name_of(each) for each in version.get(row) or ()] for kind, row in rows.items()}
+
+
+def _order(version: Mapping[str, Any]) -> list[str]:
+    return [field for fields in fields_by_place(version) for field, _ in fields]
 
 
 def _compare(field: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> FieldChange | None:
@@ -91,29 +154,15 @@ def _compare(field: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
     return FieldChange(field=field, was=before[field], now=after[field])
 
 
-def _fields(version: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(version: Mapping[str, Any], read: Reads, other: Reads) -> dict[str, Any]:
     """Field -> value; of an input its name and what is read of it, so that another version of it is no change here."""
-    fields = {name: _without_place(value, version) for name, value in (version.get("config") or {}).items()}
+    config = version.get("config") or {}
+    fields = {
+        field: read[field].describe(other.get(field)) if field in read else value for field, value in config.items()
+    }
     if "partitions" in version:
         fields["(partitions)"] = version["partitions"]
-    if version.get("pseudo_dependencies"):
-        fields["(inputs)"] = sorted(_inputs(version))
     return fields
-
-
-def _without_place(value: Any, version: Mapping[str, Any]) -> Any:
-    """A field of a version that is an input, with the input's name in place of its number.
-
-    Both kinds of inputs count in one row of numbers, and a version lists each kind by itself. So the name is known only
-    where all inputs are of the first kind.
-    """
-    found = DEPENDENCY.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        return value
-    dependencies, place = version.get("dependencies") or [], int(found["place"])
-    if version.get("pseudo_dependencies") or place >= len(dependencies):
-        return f"(input){found['rest']}"
-    return f"{name_of(dependencies[place])!r}{found['rest']}"
 
 
 def _inputs(version: Mapping[str, Any]) -> dict[str, Dependency]:

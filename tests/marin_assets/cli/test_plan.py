@@ -25,7 +25,7 @@ from marin_resources.drift.drift import Kind as DriftKind
 from marin_resources.output import Observed
 from marin_resources.settings import project_root
 from marin_resources.storage.collect.withdraw import Terms, withdraw
-from marin_resources.storage.files import remove, remove_folder
+from marin_resources.storage.files import remove, remove_folder, write_bytes
 from marin_resources.storage.paths import join
 
 Marin = Callable[..., tuple[int, str, str]]
@@ -127,6 +127,24 @@ def test_an_output_without_one_of_its_files_fails_its_check(made: Location, mari
     code, _, err = marin("run", made.name, "toy/tokens")
     assert code == 1
     assert "Check 'complete'" in err
+
+
+def test_a_verified_plan_names_a_file_that_is_missing_or_of_another_size(made: Location, marin: Marin) -> None:
+    path = made.path("toy/tokens")
+    assert marin("plan", made.name, "toy/tokens", "--verify") == marin("plan", made.name, "toy/tokens")
+    write_bytes(join(path, "value.txt"), b"12345")
+    code, out, _ = marin("plan", made.name, "toy/tokens", "--verify")
+    said = "complete; its files are not as its manifest says: resized 'value.txt': expected 1 bytes, found 5 bytes"
+    assert (code, said in out, "1 to reuse" in out) == (1, True, True), out
+    remove(join(path, "value.txt"))
+    remove(join(path, "train/ledger.json"))
+    code, out, _ = marin("plan", made.name, "toy/tokens", "--verify", "--json")
+    [output] = json.loads(out)["outputs"]
+    assert (code, output["action"], output["kind"]) == (1, "reuse", "damaged")
+    assert output["damage"] == (
+        "its files are not as its manifest says: missing 'train/ledger.json': expected 2 bytes, found nothing and 1 "
+        "more, which `marin verify` lists"
+    )
 
 
 def test_a_saved_plan_is_refused_when_the_world_has_changed(

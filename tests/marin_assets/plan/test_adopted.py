@@ -284,3 +284,20 @@ def test_after_an_undo_no_plan_says_that_a_folder_was_removed(world: World, mine
     shutil.rmtree(world.store.locate(data.output))
     [item] = prepare_plan(world.graph, world.store, [data], **how)
     assert (item.action, item.reason) == (Action.RUN, "it was complete, and its folder was removed")
+
+
+@pytest.mark.parametrize("how", [{}, {"exact_up_to": 0}])
+def test_an_adopted_output_whose_data_are_gone_blocks_what_reads_it(
+    world: World, mine: str, how: dict[str, int]
+) -> None:
+    data, stats = world.graph
+    world.adopt(data, mine)
+    shutil.rmtree(mine)
+    gone, reader = prepare_plan(world.graph, world.store, [data, stats], **how)
+    assert (gone.action, reader.action) == (Action.BLOCKED, Action.BLOCKED)
+    assert gone.damage == (
+        f"'hello/data' is adopted from {mine!r}, and its data are gone from there. Restore them, or undo the adoption: "
+        "marin adopt hello/data --undo"
+    )
+    [alone] = prepare_plan(world.graph, world.store, [stats], **how)
+    assert (alone.action, alone.reason) == (Action.BLOCKED, f"needs 'hello/data': {gone.damage}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.plan.reasons.differences import InputChange, differences, path_of
+from marin_assets.plan.reasons.differences import InputChange, differences
+from marin_assets.plan.reasons.read_inputs import path_of
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import output_path_of, versioned
@@ -83,7 +84,9 @@ def test_non_blocking_inputs_are_compared_by_name() -> None:
         return step("x", 1, step("raw/a"), output_path_of(step(name, value)).nonblocking())
 
     assert changed_inputs(x(1, "raw/b"), x(2, "raw/b")) == ["raw/b"]
-    assert described(x(1, "raw/b"), x(1, "raw/c")) == ['(inputs): ["raw/a", "raw/b"] -> ["raw/a", "raw/c"]']
+    assert described(x(1, "raw/b"), x(1, "raw/c")) == [
+        "inputs.[1]: 'raw/b' (not waited for) -> 'raw/c' (not waited for)"
+    ]
 
 
 def test_inputs_far_above_the_raw_data_are_compared_by_their_paths() -> None:
