@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import posixpath
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +18,10 @@ from marin_resources.storage.files import exists, remove_folder
 from marin_resources.storage.paths import join
 
 FOLDER = "wandb"
-INIT_TIMEOUT_S = 60
+INIT_TIMEOUT_S, FINISH_TIMEOUT_S = 60, 600
+NOT_IN_AN_ID = re.compile(r"[:;,#?/']")
+"""A step of a sweep over two fields has a comma in its name."""
+MOST_OF_AN_ID = 128
 
 log = logging.getLogger(__name__)
 
@@ -48,14 +52,14 @@ class WandbLog:
 
 
 def run_id(output_path: str) -> str:
-    """The id of an output's run, the same for each of its attempts."""
+    """The id of an output's run, the same for each of its attempts, in letters that W&B takes."""
     digest = hashlib.sha256(output_path.encode()).hexdigest()[:8]
-    return f"{posixpath.basename(output_path.rstrip('/'))}-{digest}"
+    name = NOT_IN_AN_ID.sub("_", posixpath.basename(output_path.rstrip("/"))).lstrip()
+    return f"{name[: MOST_OF_AN_ID - len(digest) - 1]}-{digest}"
 
 
 def _start(spec: Wandb, output_path: str, folder: str) -> Any:
     import wandb  # 1 s to import
-    from wandb.errors import Error
 
     def start(mode: Any) -> Any:
         return wandb.init(
@@ -67,7 +71,13 @@ def _start(spec: Wandb, output_path: str, folder: str) -> Any:
             resume="allow",
             mode=mode,
             dir=folder,
-            settings=wandb.Settings(silent=True, console="off", init_timeout=INIT_TIMEOUT_S),
+            settings=wandb.Settings(
+                silent=True,
+                console="off",
+                init_timeout=INIT_TIMEOUT_S,
+                finish_timeout=FINISH_TIMEOUT_S,  # by default it waits for ever for a service that has gone
+                finish_timeout_raises=True,
+            ),
         )
 
     if spec.mode == ONLINE and API_KEY not in os.environ:
@@ -75,7 +85,7 @@ def _start(spec: Wandb, output_path: str, folder: str) -> Any:
     elif spec.mode == ONLINE:
         try:
             return start(ONLINE)
-        except Error as error:  # a training must not wait for another's service
+        except Exception as error:  # of W&B, pydantic, requests, …: a training must not wait for another's service
             log.warning("W&B does not answer (%s), so the run is kept offline, below the output", error)
             wandb.teardown()  # or its service holds the id of the run
     return start(OFFLINE)

@@ -60,8 +60,8 @@ def _check_wandb(tracker: Wandb) -> None:
                 f"The {what} of Wandb is {name!r}, expected 1 to {MOST_OF_A_NAME} characters without any of "
                 f"{' '.join(sorted(NOT_IN_A_NAME))}."
             )
-    if tracker.name is not None and not 0 < len(tracker.name) <= MOST_OF_A_NAME:
-        raise TrainError(f"The name of Wandb is {tracker.name!r}, expected 1 to {MOST_OF_A_NAME} characters, or None.")
+    if tracker.name is not None and not tracker.name.strip():
+        raise TrainError(f"The name of Wandb is {tracker.name!r}, expected a text, or None.")
     for tag in tracker.tags:
         if not 0 < len(tag) <= MOST_OF_A_TAG:
             raise TrainError(f"The tags of Wandb have {tag!r}, expected 1 to {MOST_OF_A_TAG} characters each.")

@@ -169,7 +169,7 @@ OF_TRACKERS: list[tuple[Any, str]] = [
     ((Wandb(project="p" * 129),), "The project of Wandb is"),
     ((Wandb(project="p", entity="a b/c"),), "The entity of Wandb is 'a b/c'"),
     ((Wandb(project="p", mode="offlin"),), "mode 'online' or 'offline'"),
-    ((Wandb(project="p", name=""),), "The name of Wandb is ''"),
+    ((Wandb(project="p", name=""),), "The name of Wandb is '', expected a text"),
     ((Wandb(project="p", tags=("",)),), "The tags of Wandb have '', expected 1 to 64 characters each"),
     ((Wandb(project="p", tags=("x" * 65,)),), "The tags of Wandb have 'xxx"),
     ((Wandb(project="p", tags="nano"),), r"trackers\.tags is 'nano', expected a tuple, each of whose items is a text"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import struct
 from collections.abc import Iterator
@@ -10,11 +11,16 @@ from typing import Any
 
 import pytest
 
+from marin_assets.defaults import default_train, grid
+from marin_assets.stages.train.config import LlamaSpec, TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.metrics import wandb_run
-from marin_assets.stages.train.metrics.metrics import MetricsFile
+from marin_assets.stages.train.metrics import trackers, wandb_run
+from marin_assets.stages.train.metrics.metrics import MetricsFile, read_metrics
 from marin_assets.stages.train.metrics.trackers import open_trackers
+from marin_assets.stages.train.metrics.wandb_run import run_id
 from marin_assets.stages.train.specs.trackers import API_KEY, TensorBoard, Wandb, check_trackers, env_of
+from marin_assets.stages.train.train_lm import train_lm
+from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import list_files, read_bytes
 from marin_resources.storage.paths import join
 
@@ -78,6 +84,102 @@ def test_a_service_that_does_not_answer_keeps_no_training_from_its_work(
     log.close()
     assert "W&B does not answer" in caplog.text
     assert list(tmp_path.glob("nano-3/wandb/offline-run-*/*.wandb"))
+
+
+@pytest.mark.long
+def test_a_step_of_a_sweep_over_two_fields_has_a_run(inputs: Any, tmp_path: Path) -> None:
+    base = default_train(
+        "sweep",
+        {},
+        LlamaSpec(max_seq_len=32, hidden_dim=32, intermediate_dim=64, num_layers=1, num_heads=1),
+        TrainLmConfig(
+            components={},
+            tokenizer_path=inputs.tokenizer_path,
+            num_train_steps=3,
+            train_batch_size=4,
+            max_eval_batches=1,
+            trackers=(TensorBoard(), Wandb(project="nano", mode="offline", tags=("sweep",))),
+        ),
+    )
+    [(label, point)] = grid(base, {"optimizer.learning_rate": [0.003], "seed": [1]}).items()
+    assert label == "learning_rate=0.003,seed=1"
+    output = tmp_path / f"{point.step.name}-abc123"
+    given = {"components": inputs.components, "output_path": str(output)}
+    result = train_lm(unwrap_versioned_value(dataclasses.replace(point.step.config, **given)))
+    assert set(result["links"]) == {"tensorboard", "wandb"}
+    [file] = output.glob("wandb/offline-run-*/run-learning_rate=0.003_seed=1-abc123-*.wandb")
+    assert file.stat().st_size > 1000
+
+
+@pytest.mark.long
+def test_wandb_takes_the_id_of_any_output() -> None:
+    import wandb
+
+    names = ["a=1,b=2-abc123", "it's:a;b#c?d-abc123", "x" * 300, "nano-1", "a b-1"]
+    for name in names:
+        wandb.Settings(run_id=run_id(f"/p/checkpoints/{name}"))
+    ids = {run_id(f"/p/checkpoints/{name}") for name in [*names, "a=1_b=2-abc123", "x" * 299]}
+    assert len(ids) == len(names) + 2, "the digest is of the whole path"
+
+
+def test_the_id_of_a_run_is_as_before_where_wandb_took_it() -> None:
+    assert run_id("/p/checkpoints/lr=0.1-abc123") == "lr=0.1-abc123-0783a57e"
+
+
+class Careless:
+    """A tracker that fails at one of its calls."""
+
+    link = ("careless", "nowhere")
+
+    def __init__(self, fails_at: str) -> None:
+        self.fails_at, self.calls = fails_at, list[str]()
+        self.call("open")
+
+    def call(self, name: str) -> None:
+        self.calls.append(name)
+        if name == self.fails_at:
+            raise RuntimeError("the service is away")
+
+    def add(self, step: int, numbers: Any) -> None:
+        self.call("add")
+
+    def save(self) -> None:
+        self.call("save")
+
+    def close(self) -> None:
+        self.call("close")
+
+
+@pytest.mark.parametrize(
+    ("fails_at", "calls"),
+    [
+        ("open", []),
+        ("add", ["open", "add", "close"]),
+        ("save", ["open", "add", "save", "close"]),
+        ("close", ["open", "add", "save", "add", "save", "close"]),
+    ],
+)
+def test_no_error_of_a_tracker_ends_a_training(
+    fails_at: str, calls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: list[Careless] = []
+
+    def open_one(*_: Any) -> Careless:
+        made.append(tracker := Careless(fails_at))
+        return tracker
+
+    monkeypatch.setattr(trackers, "TensorBoardLog", open_one)
+    metrics = MetricsFile(f"{tmp_path}/metrics.jsonl")
+    metrics.followers += open_trackers([TensorBoard()], str(tmp_path), metrics.rows)
+    for step in range(2):
+        metrics.add(step, {"train/loss": 1.0})
+        if step == 0:
+            metrics.save()
+    metrics.close()
+    assert [call for tracker in made for call in tracker.calls] == calls
+    assert [row["step"] for row in read_metrics(f"{tmp_path}/metrics.jsonl")] == [0, 1]
+    [warning] = [record.getMessage() for record in caplog.records if "the tracker" in record.getMessage()]
+    assert "TensorBoard failed (RuntimeError: the service is away); the training goes on without it" in warning
 
 
 @pytest.mark.parametrize(
