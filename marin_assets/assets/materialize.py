@@ -19,7 +19,7 @@ from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, Kind, describe
 from marin_resources.orchestrator.log_positions import output_line
-from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
+from marin_resources.orchestrator.produce import FAILED_ATTEMPTS, Produced, ProduceError, RunCallbacks, produce
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
 from marin_resources.orchestrator.store_resource import StoreResource
@@ -94,7 +94,7 @@ async def produce_output(
     except asyncio.CancelledError:
         raise failure(f"Step {label!r} was stopped with its run. Materialize it again to go on.") from None
     except ProduceError as error:
-        raise failure(str(error), error.traceback) from None
+        raise failure(str(error), error.traceback, [error.log] if error.log else []) from None
     except REPORTED as error:
         raise failure(f"Step {label!r}: {error}" if repr(label) not in str(error) else str(error)) from None
     state.manifest_digests[node.output] = manifest_digest(produced.observed)
@@ -144,9 +144,16 @@ def warn_if_empty(context: dg.AssetExecutionContext, node: Node, observed: Obser
         )
 
 
-def failure(sentence: str, traceback: str = "") -> dg.Failure:
-    """A failure that Dagster shows as the sentence, with the function's traceback below it."""
-    metadata = {"traceback": dg.MetadataValue.md(f"```\n{traceback}\n```")} if traceback else {}
+def failure(sentence: str, traceback: str = "", logs: Sequence[str] = ()) -> dg.Failure:
+    """A failure that Dagster shows as the sentence, with the function's traceback below it.
+
+    `logs` are those of the attempts that failed.
+    """
+    metadata: dict[str, dg.MetadataValue] = {}
+    if traceback:
+        metadata["traceback"] = dg.MetadataValue.md(f"```\n{traceback}\n```")
+    if logs:
+        metadata[FAILED_ATTEMPTS] = dg.MetadataValue.json(list(logs))
     described = f"{sentence}\n\n{traceback}" if traceback else sentence
     return dg.Failure(described.strip(), metadata={"error": sentence, **metadata}, allow_retries=False)
 

@@ -32,7 +32,7 @@ from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
 from marin_resources.drift.drift import describe
 from marin_resources.orchestrator.partial_failure import marked_as_partial
-from marin_resources.orchestrator.produce import Produced
+from marin_resources.orchestrator.produce import FAILED_ATTEMPTS, Produced
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
 from marin_resources.orchestrator.store_resource import StoreResource
@@ -184,7 +184,8 @@ def _failure_of(node: Node, failures: Mapping[str, dg.Failure], count: int, comp
     shown = _shown(failures)
     first = next((trace for error in failures.values() if (trace := error.metadata.get("traceback"))), None)
     sentence = f"{len(failures)} of {count} partitions of {node.name!r} failed. " + " ".join(shown)
-    found = failure(sentence)
+    attempts = [log for error in failures.values() if (of := error.metadata.get(FAILED_ATTEMPTS)) for log in of.value]
+    found = failure(sentence, logs=attempts)
     rows = [{"partition": key, "error": _sentence(error)} for key, error in failures.items()]
     metadata = {**found.metadata, "failed": dg.MetadataValue.json(rows), **({"traceback": first} if first else {})}
     if complete:

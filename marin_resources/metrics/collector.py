@@ -99,7 +99,7 @@ class MarinCollector(Collector):
         return time.monotonic() - began_s
 
 
-OUTCOMES = ("computed", "reused", "failed")
+OUTCOMES = ("computed", "attached", "reused", "failed")
 STEP_PHASES = ("queue", "setup", "compute")
 KEPT = ("waited", "startup", "kept", "lost")
 ENDS = ("returned", "preempted")

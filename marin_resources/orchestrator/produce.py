@@ -41,6 +41,8 @@ BUCKET_POLL_S = 2.0
 """Each look at a bucket takes a few requests."""
 LOG_EVERY_S = 60.0
 SHOWN_INPUTS = 5
+FAILED_ATTEMPTS = "failed_attempts"
+"""In the metadata of a failure: the logs of the attempts that failed."""
 MAX_VANISHED = 3
 """How many times in a row the lease may be lost during the compute while no other writer is seen."""
 
@@ -48,9 +50,10 @@ MAX_VANISHED = 3
 class ProduceError(RuntimeError):
     """The output was not produced: a sentence that names the step, and the function's traceback if it raised."""
 
-    def __init__(self, sentence: str, traceback: str = "") -> None:
+    def __init__(self, sentence: str, traceback: str = "", log: str = "") -> None:
+        """`log` is that of the attempt that failed, by which all runs that waited for it know it."""
         super().__init__(sentence)
-        self.traceback = traceback
+        self.traceback, self.log = traceback, log
 
 
 class DetachedError(ProduceError):
@@ -164,7 +167,7 @@ async def produce(
             await asyncio.to_thread(_mark_stopped, store, current, outcome.error, callbacks.log)
         if outcome.end is End.FAILED:
             log = await asyncio.to_thread(_log_location, observed.path, attempt, handle)
-            raise ProduceError(_failed_sentence(name, outcome, log), outcome.traceback)
+            raise ProduceError(_failed_sentence(name, outcome, log), outcome.traceback, log)
         if outcome.end is End.NOT_BEGUN:  # on no budget: the step has not failed
             callbacks.log(f"{name}: {outcome.error}; submitting it again")
         if outcome.end is End.LOST:

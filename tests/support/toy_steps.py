@@ -59,6 +59,12 @@ def wait_at_gate(config: ToyConfig) -> dict[str, int]:
     return write_value(config)
 
 
+def fail_at_gate(config: ToyConfig) -> None:
+    """The same, and raise then."""
+    wait_at_gate(config)
+    raise ValueError(f"the value {config.value!r} is not liked")
+
+
 def wait_connected_at_gate(config: ToyConfig) -> dict[str, int]:
     """The same, connected to the cluster as a step is that maps shards; say that every second."""
     from marin_resources.ray_tpu.shards.connection import connect

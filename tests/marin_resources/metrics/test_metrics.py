@@ -83,6 +83,42 @@ def test_the_ledgers_of_slices_become_goodput_and_ends_of_tries(
     assert found['marin_step_seconds_total{phase="compute"}'] == 9.5
 
 
+def computed(log: str, **metadata: object) -> dict[str, object]:
+    """Metadata of what a run reports that has waited for an attempt."""
+    return {"reused": False, "log": dg.MetadataValue.path(log), "duration_s": 200.0, "compute_s": 200.0, **metadata}
+
+
+def test_an_output_that_several_runs_have_waited_for_is_computed_once(
+    instance: dg.DagsterInstance, prefix: Path
+) -> None:
+    first = MarinCollector(instance, str(prefix))
+    report(instance, **computed("/p/model-1/.marin/attempts/1.log"))
+    assert outcomes(values(first.collect()))["computed"] == 1
+    after_a_restart = MarinCollector(instance, str(prefix))
+    report(instance, **computed("/p/model-1/.marin/attempts/1.log") | {"reused": True})
+    report(instance, **computed("/p/model-1/.marin/attempts/1.log"))
+    report(instance, **computed("/p/model-1/.marin/attempts/1.log"))
+    for collector, count in ((first, 1), (after_a_restart, 0)):
+        found = values(collector.collect())
+        assert outcomes(found) == {"computed": count, "reused": 1, "failed": 0}
+        assert found['marin_steps_total{outcome="attached"}'] == 2
+        assert found['marin_step_seconds_total{phase="compute"}'] == 200 * count
+    report(instance, **computed("/p/model-1/.marin/attempts/2.log"))
+    report(instance, **computed("/p/model-1/.marin/attempts/1.log", duration_s=7.0))  # removed by hand, computed again
+    assert outcomes(values(first.collect()))["computed"] == 3
+
+
+def test_partitions_of_one_step_are_outputs_of_their_own(instance: dg.DagsterInstance, prefix: Path) -> None:
+    collector = MarinCollector(instance, str(prefix))
+    for key in ("a", "b", "a"):
+        metadata = computed(f"/p/model-1/{key}/.marin/attempts/1.log")
+        event = dg.AssetMaterialization("model", partition=key, metadata=metadata)  # type: ignore[arg-type]
+        instance.report_runless_asset_event(event)
+    found = values(collector.collect())
+    assert outcomes(found)["computed"] == 2
+    assert found['marin_steps_total{outcome="attached"}'] == 1
+
+
 def test_more_events_than_one_query_reads_are_counted(
     instance: dg.DagsterInstance, collector: MarinCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
