@@ -127,6 +127,7 @@ def _watch(path: str, at_most: int) -> Watch:
         at_most=at_most,
         recheck_s=RECHECK_S,
         budget_s=BUDGET_S,
+        expects_place=False,  # a training that has not begun has no folder
         noun="checkpoint",
     )
 

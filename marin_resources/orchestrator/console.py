@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 import dagster as dg
+from dagster._utils.error import SerializableErrorInfo
 
 from marin_resources.settings import SettingError
 
@@ -57,17 +58,22 @@ def failure_sentence(event: dg.DagsterEvent) -> str:
     data = event.step_failure_data
     if data.user_failure_data is not None and "error" in data.user_failure_data.metadata:
         return str(data.user_failure_data.metadata["error"].value)
-    error = data.error
-    while error is not None and error.cause is not None:
-        error = error.cause
+    if data.user_failure_data is not None and data.user_failure_data.description:
+        return data.user_failure_data.description.strip()
+    error = first_cause(data.error)
     return (error.message if error is not None else event.message or "").strip()
+
+
+def first_cause(error: SerializableErrorInfo | None) -> SerializableErrorInfo | None:
+    """What Dagster's own errors, of which the one of an op has the op's name alone, were raised from."""
+    while error is not None and error.cause is not None and str(error.cls_name).startswith("Dagster"):
+        error = error.cause
+    return error
 
 
 def run_failure(event: dg.DagsterEvent) -> str:
     """The error of a run that failed outside of its steps: the message of the first cause."""
-    error = event.job_failure_data.error
-    while error is not None and error.cause is not None:
-        error = error.cause
+    error = first_cause(event.job_failure_data.error)
     message = error.message if error is not None else event.message or ""
     name = f"{error.cls_name}: " if error is not None else ""  # "package.module.SomeError: the message"
     return (message.partition(name)[2] if name and name in message else message).strip()

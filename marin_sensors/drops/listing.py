@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 from marin_resources.storage.disk_listing import SpecialFileError, require_target
 from marin_resources.storage.files import StoredFile, names_in, stored_and_unusable_files
+from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import absolute, is_local
 from marin_sensors.drops.pattern import DropPattern
 from marin_sensors.drops.seen import Seen
@@ -26,6 +28,19 @@ class Listing:
             return sorted({*files, *unusable})
         found = (self._pattern.drop_of_folder(name) for name in names_in(self._pattern.base))
         return sorted({name for name in found if name is not None and not name.startswith(".")})
+
+    def absent(self) -> str:
+        """Why the place of the drops cannot have any, as a phrase; empty if it is a folder, or a bucket that exists."""
+        base = self._pattern.base
+        if is_local(base):
+            place = absolute(base)
+            return "" if os.path.isdir(place) else f"{place!r} is {'no folder' * os.path.exists(place) or 'not there'}"
+        fs, root = filesystem_of(base)
+        try:
+            fs.ls(root, detail=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return f"nothing is at {base!r}"
+        return ""
 
     def look(self, drop: str) -> Seen | None:
         """The drop as it is now; None if it has no file."""

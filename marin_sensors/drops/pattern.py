@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,6 +36,11 @@ class DropPattern:
             raise PatternError(
                 f"The place of drops is {self.path!r}, expected a path with {DROP} in it once, such as "
                 "'gs://crawls/{drop}/*.warc.gz'."
+            )
+        if self.path.startswith("~"):
+            raise PatternError(
+                f"The place of drops {self.path!r} begins with '~', which is not expanded. Give the absolute path: "
+                f"{os.path.expanduser(self.path)!r}."
             )
         if _TOKEN.search(self.base):
             raise PatternError(f"The place of drops {self.path!r} has a wildcard before {DROP}. Put it after {DROP}.")

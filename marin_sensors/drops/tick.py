@@ -49,6 +49,8 @@ class Watch:
     recheck_s: float
     budget_s: float
     """Seconds that a tick lists files."""
+    expects_place: bool = True
+    """Whether the place must be there before the first drop."""
     noun: str = "drop"
     """What people call a drop."""
     checksums: Checksums = field(default_factory=Checksums)
@@ -115,6 +117,11 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float, keys: Seque
     listing = Listing(watch.pattern)
     names = _listed(lambda: listing.names, watch)
     _require_not_all_gone(names, state.drops, watch)
+    if not names and watch.expects_place and (absent := _listed(listing.absent, watch)):
+        raise ListingError(
+            f"The place of the {watch.noun}s, {watch.pattern.path!r}, does not exist: {absent}. Correct the sensor's "
+            "path, or create it. The next tick looks again."
+        )
     drops, tick = dict(state.drops), Tick()
     arriving: dict[str, str] = {}
     last_new = state.last_new

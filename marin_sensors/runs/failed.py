@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from marin_resources.orchestrator.console import failure_sentence, first_cause, run_failure
+
 EVENTS = {
     dg.DagsterEventType.STEP_FAILURE,
     dg.DagsterEventType.RUN_FAILURE,
@@ -38,16 +40,15 @@ def read_failed_run(instance: dg.DagsterInstance, run_id: str) -> FailedRun:
                 planned.setdefault(event.step_key, set()).add(event.asset_key)
             continue
         if event.event_type is not dg.DagsterEventType.STEP_FAILURE:
-            sentence = sentence or event.message or ""
+            sentence = sentence or run_failure(event)
             continue
         steps.append(str(event.step_key))
         data = event.step_failure_data
         found = data.user_failure_data.metadata if data.user_failure_data else {}
         if len(steps) == 1:
-            error = found.get("error")
-            sentence = str(error.value) if error else (data.error.message if data.error else event.message or "")
-            trace = found.get("traceback")
-            log = str(trace.value).strip("`\n ").splitlines() if trace else []
+            sentence, trace, cause = failure_sentence(event), found.get("traceback"), first_cause(data.error)
+            lines = str(trace.value).strip("`\n ") if trace else "".join(cause.stack) if cause else ""
+            log = lines.splitlines()
     return FailedRun(
         steps=tuple(steps),
         assets=frozenset(key for step in steps for key in planned.get(step, ())),

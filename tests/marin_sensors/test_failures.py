@@ -82,6 +82,64 @@ def test_a_failed_run_is_told_once(tick: Callable[[], str], instance: dg.Dagster
     assert len(webhook.texts) == 1
 
 
+def test_a_plain_op_that_failed_is_told_with_its_cause(
+    tick: Callable[[], str], instance: dg.DagsterInstance, webhook: Webhook
+) -> None:
+    @dg.op
+    def count() -> None:
+        try:
+            {}["rows"]
+        except KeyError as error:
+            raise ValueError(f"the table has no rows, see {webhook.url}") from error
+
+    @dg.job
+    def plain() -> None:
+        count()
+
+    assert not plain.execute_in_process(instance=instance, raise_on_error=False).success
+    tick()
+    [text] = webhook.texts
+    assert text.startswith("*A run failed: count*\nValueError: the table has no rows, see ")
+    assert "test_failures.py" in text, "where it was raised"
+    assert "Error occurred while executing op" not in text
+    assert SECRET not in text
+
+
+def test_a_failure_without_our_metadata_is_told_with_its_sentence(
+    tick: Callable[[], str], instance: dg.DagsterInstance, webhook: Webhook
+) -> None:
+    @dg.op
+    def count() -> None:
+        raise dg.Failure("The table has no rows.", allow_retries=False)
+
+    @dg.job
+    def plain() -> None:
+        count()
+
+    plain.execute_in_process(instance=instance, raise_on_error=False)
+    tick()
+    assert webhook.texts[0].startswith("*A run failed: count*\nThe table has no rows.\n")
+
+
+def test_a_run_that_failed_outside_of_its_steps_is_told_with_its_cause(
+    tick: Callable[[], str], instance: dg.DagsterInstance, webhook: Webhook
+) -> None:
+    @dg.resource
+    def broken(_context: dg.InitResourceContext) -> None:
+        raise ValueError("the pool is empty")
+
+    @dg.op(required_resource_keys={"pool"})
+    def count() -> None: ...
+
+    @dg.job(resource_defs={"pool": broken})
+    def plain() -> None:
+        count()
+
+    plain.execute_in_process(instance=instance, raise_on_error=False)
+    tick()
+    assert "the pool is empty" in webhook.texts[0]
+
+
 def test_a_run_that_dagster_tries_again_is_not_told(
     tick: Callable[[], str], instance: dg.DagsterInstance, webhook: Webhook, clock: Clock
 ) -> None:

@@ -294,6 +294,24 @@ def test_a_place_that_is_empty_all_at_once_is_a_skipped_tick(
     assert tick() == []
 
 
+def test_a_place_that_is_not_there_is_said_to_be_so(ticking: Callable[..., Ticking], place: str) -> None:
+    for pattern in ("{drop}/*.gz", "{drop}.gz"):
+        tick = ticking(pattern, complete=Settled(0))
+        assert tick() == []
+        assert "does not exist: " in tick.said
+        assert place in tick.said
+        assert "Correct the sensor's path, or create it. The next tick looks again." in tick.said
+    drop(place, "notes.txt")
+    assert tick() == []
+    assert tick.said.startswith("0 drops at ")
+    if "://" not in place:
+        beside = ticking("notes.txt/{drop}/*.gz", complete=Settled(0))
+        assert beside() == []
+        assert "notes.txt' is no folder" in beside.said
+    drop(place, "x.gz")
+    assert tick() == ["x"]
+
+
 def test_at_most_so_many_are_taken_in_one_tick_and_none_is_forgotten(
     ticking: Callable[..., Ticking], place: str
 ) -> None:

@@ -41,6 +41,11 @@ def test_other_files_belong_to_no_drop(path: str, other: str) -> None:
     assert DropPattern(path).drop_of_file(other) is None
 
 
+def test_a_home_that_is_not_expanded_is_refused() -> None:
+    with pytest.raises(PatternError, match="begins with '~', which is not expanded"):
+        DropPattern("~/drops/{drop}/*.gz")
+
+
 @pytest.mark.parametrize("path", ["gs://crawls/*.gz", "", "a/{drop}/{drop}", "gs://*/{drop}/x", None, "a/{dorp}/x"])
 def test_a_place_without_drops_is_one_sentence(path: str) -> None:
     with pytest.raises(PatternError, match=r"The place of drops .* \{drop\}"):
