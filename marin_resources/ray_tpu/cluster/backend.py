@@ -156,6 +156,9 @@ class ClusterBackend:
         if handle.refusal is not None:
             return handle.refusal
         job_log = await self._job_log(handle, on_log)
+        if handle.output_path not in self._waits:
+            has_run = await asyncio.to_thread(job_notes.was_lost_before, handle.note)
+            self._waits[handle.output_path] = Wait(has_run=has_run)
         ended = await (self._wait_for_job if handle.note.carrier is None else self._wait_for_step)(handle, job_log)
         if self._positions is not None:
             await asyncio.to_thread(self._positions.forget, handle.id)
@@ -351,7 +354,7 @@ class ClusterBackend:
             start_timeout_s=self._settings.start_timeout_s,
             report=lambda phrase: self._report(f"{task.output.label}: it {phrase}"),
             reports=self._reports,
-            wait=self._waits.setdefault(handle.output_path, Wait()),
+            wait=self._waits[handle.output_path],
         )
 
     async def _list_jobs(self) -> list[JobInfo]:

@@ -16,21 +16,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from marin_resources.ray_tpu.cluster.settings import (
-    DEFAULT_START_TIMEOUT_S,
-    NODE_TYPES_VARIABLE,
-    START_TIMEOUT_VARIABLE,
-)
-from marin_resources.ray_tpu.cluster.settings_from_env import parse_node_types
 from marin_resources.ray_tpu.job.host import host_task
+from marin_resources.ray_tpu.job.host_wait import HostWait
+from marin_resources.ray_tpu.job.retry import retry_while_unavailable
 from marin_resources.ray_tpu.job.run_step import placement_of
-from marin_resources.ray_tpu.ray_options import UnmeetableError, alive_nodes, refuse_unmeetable
+from marin_resources.ray_tpu.ray_options import UnmeetableError
 from marin_resources.ray_tpu.shards.connection import connect, task_environment
 from marin_resources.ray_tpu.shards.job_allocation import RAY_OUTPUT_VARIABLES
 from marin_resources.ray_tpu.shards.worker_context import worker_context
 from marin_resources.ray_tpu.slices.bad_hosts import avoidable, bad_hosts, report_bad_host
 from marin_resources.ray_tpu.slices.bad_slices import report_bad_slice
-from marin_resources.ray_tpu.slices.bundles import group_of, task_options
+from marin_resources.ray_tpu.slices.bundles import task_options
 from marin_resources.ray_tpu.slices.growth import slice_count
 from marin_resources.ray_tpu.slices.place import place_of
 from marin_resources.ray_tpu.slices.reservation import Host, reserve
@@ -38,12 +34,10 @@ from marin_resources.ray_tpu.slices.run_hosts import Start
 from marin_resources.ray_tpu.slices.tries import Tries, TriesFailedError
 from marin_resources.ray_tpu.worker.run_task import ElsewhereHooks, ReportedError, run
 from marin_resources.storage.output.attempts import add_facts, earlier_tries
-from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.storage.output.job_notes import JobNote, was_lost_before
 from marin_resources.storage.output.ledger import facts_of
 from marin_resources.storage.upload.writer import Writer
 from marin_resources.wire.outcome import End, Outcome
-
-FIRST_LOG_S, LOG_EVERY_S = 5.0, 60.0
 
 
 def run_on_hosts(note: JobNote) -> Outcome:
@@ -116,10 +110,16 @@ class _Job:
 
     @contextmanager
     def reserve(self, dead: Collection[str] = ()) -> Iterator[tuple[Host, ...]]:
-        """Wait for the hosts, on none of the `dead` nodes. Raises UnmeetableError if there are none for long."""
-        resources, watch = self._task.resources, _Wait(self._note, self._ray)
-        nodes = [node for node in self._ray.nodes() if node["NodeID"] not in dead]
-        avoid = avoidable(resources, nodes, bad_hosts()) | frozenset(dead)
+        """Wait for the hosts, on none of the `dead` nodes. Raises UnmeetableError if the step has had none, and no
+        node can hold it for long."""
+        resources = self._task.resources
+        has_run = bool(self._own()) or retry_while_unavailable(lambda: was_lost_before(self._note))
+        watch = HostWait(self._task, self._ray, has_run=has_run)
+
+        def avoid() -> frozenset[str]:
+            nodes = [node for node in self._ray.nodes() if node["NodeID"] not in dead]
+            return avoidable(resources, nodes, bad_hosts()) | frozenset(dead)
+
         with reserve(self._ray, resources, avoid=avoid, on_wait=watch.check) as hosts:
             yield hosts
 
@@ -152,35 +152,3 @@ def _report(host: Host, error: str) -> None:
     report_bad_host(host.node_id, error)
     if host.slice_name is not None:
         report_bad_slice(host.slice_name, error)
-
-
-class _Wait:
-    """Says what a step waits for, and gives up when no node has had it for long."""
-
-    def __init__(self, note: JobNote, ray: Any) -> None:
-        self._task, self._ray = note.task, ray
-        self._node_types = parse_node_types(os.environ.get(NODE_TYPES_VARIABLE) or "[]", NODE_TYPES_VARIABLE)
-        self._timeout_s = float(os.environ.get(START_TIMEOUT_VARIABLE) or DEFAULT_START_TIMEOUT_S)
-        self._began_s = self._fit_s = time.monotonic()
-        self._next_log_s = self._began_s + FIRST_LOG_S
-
-    def check(self) -> None:
-        """Raise UnmeetableError if no node has what is requested, and none had for `start_timeout_s`."""
-        task, now_s = self._task, time.monotonic()
-        try:
-            nodes = [*alive_nodes(self._ray), *self._node_types]
-            refuse_unmeetable(f"Step {task.output.label!r}", task.resources, nodes)
-            self._fit_s = now_s
-        except UnmeetableError:
-            if now_s - self._fit_s >= self._timeout_s:
-                raise
-        if now_s >= self._next_log_s:
-            print(self._waiting(now_s - self._began_s), flush=True)
-            self._next_log_s = now_s + LOG_EVERY_S
-
-    def _waiting(self, waited_s: float) -> str:
-        """Return one line: what the step waits for, and how much of it the cluster has."""
-        total, free = self._ray.cluster_resources(), self._ray.available_resources()
-        names = list(group_of(self._task.resources).bundles[0])
-        has = ", ".join(f"{free.get(name, 0):g} of {total.get(name, 0):g} {name}" for name in names)
-        return f"waiting for {self._task.resources.describe()} for {waited_s:.0f} s; free in the cluster: {has}"

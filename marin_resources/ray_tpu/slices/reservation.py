@@ -27,6 +27,9 @@ FREE_S = 2.0
 """Ray places a group in milliseconds if its hosts are free. What is not there after this time is taken."""
 PAUSE_S = (1.0, 10.0)
 """How long they are then left to others."""
+AVOID_EVERY_S = 10.0
+"""How often a waiting step updates the hosts that it avoids: a bad host is taken after half an hour, or if it is the
+last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +65,16 @@ class Host:
 
 @contextmanager
 def reserve(
-    ray: Any, resources: Resources, *, avoid: Collection[str] = (), on_wait: Callable[[], None] = lambda: None
+    ray: Any,
+    resources: Resources,
+    *,
+    avoid: Callable[[], Collection[str]] = frozenset,
+    on_wait: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Host, ...]]:
     """Wait for all hosts of the step, on none of the nodes `avoid`; release them at the end of the block.
 
-    Of a step with `more_slices`: the most slices that are free now, or wait for the fewest.
+    `avoid` is called again while it waits. Of a step with `more_slices`: the most slices that are free now, or wait for
+    the fewest.
     `on_wait` is called twice a second while it waits, and may raise.
     """
     groups: list[Any] = []
@@ -77,31 +85,45 @@ def reserve(
         release(groups)
 
 
-def _acquire(resources: Resources, avoid: Collection[str], on_wait: Callable[[], None], groups: list[Any]) -> None:
+def _acquire(
+    resources: Resources, avoid: Callable[[], Collection[str]], on_wait: Callable[[], None], groups: list[Any]
+) -> None:
     """Request a group for each slice until all are there at once. `groups` always holds what is requested."""
-    wanted = group_of(resources, avoid)
     for count in sorted(resources.more_slices, reverse=True):
-        groups.extend(request(wanted, count))
+        groups.extend(request(group_of(resources, avoid()), count))
         if _all_there(groups, FREE_S):
             return
         release(groups)
-    while True:
-        groups.extend(request(wanted, resources.slices))
-        hold_s = random.uniform(*HOLD_S)
-        held_since_s: float | None = None
-        pauses = _growing_pauses()
-        while held_since_s is None or time.monotonic() - held_since_s < hold_s:
-            there = sum(map(is_there, groups))
-            if there == len(groups):
-                return
-            pause_s = next(pauses)
-            time.sleep(pause_s)
-            if pause_s == POLL_S:
-                on_wait()
-            if held_since_s is None and there:
-                held_since_s = time.monotonic()
+    while not _acquire_fewest(resources, avoid, on_wait, groups):
         release(groups)
-        _pause(random.uniform(*PAUSE_S), on_wait)
+
+
+def _acquire_fewest(
+    resources: Resources, avoid: Callable[[], Collection[str]], on_wait: Callable[[], None], groups: list[Any]
+) -> bool:
+    """Request the fewest slices. Return True when all are there; False if they are to be requested again, as only some
+    of them were there for long, or as other hosts are to be avoided now."""
+    avoided = frozenset(avoid())
+    groups.extend(request(group_of(resources, avoided), resources.slices))
+    hold_s, held_since_s, looked_s = random.uniform(*HOLD_S), None, time.monotonic()
+    pauses = _growing_pauses()
+    while held_since_s is None or time.monotonic() - held_since_s < hold_s:
+        there = sum(map(is_there, groups))
+        if there == len(groups):
+            return True
+        pause_s = next(pauses)
+        time.sleep(pause_s)
+        if pause_s == POLL_S:
+            on_wait()
+        if held_since_s is None and there:
+            held_since_s = time.monotonic()
+        if time.monotonic() - looked_s >= AVOID_EVERY_S:
+            looked_s = time.monotonic()
+            if frozenset(avoid()) != avoided:
+                return False
+    release(groups)
+    _pause(random.uniform(*PAUSE_S), on_wait)
+    return False
 
 
 def _pause(seconds: float, on_wait: Callable[[], None]) -> None:

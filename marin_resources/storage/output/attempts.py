@@ -77,6 +77,11 @@ def read_attempt(output_path: str, attempt: int) -> dict[str, Any]:
     return FORMAT.parse(found.data, path)
 
 
+def has_mark(output_path: str, attempt: int) -> bool:
+    """Whether exactly this attempt has claimed the output, and its mark is still there. Raises UnavailableError."""
+    return control.read(_mark(output_path, attempt)) is not None
+
+
 def failures_in_a_row(output_path: str, most: int) -> int:
     """How many of the newest attempts have failed, counted up to `most`. One that was stopped or lost is passed over.
 

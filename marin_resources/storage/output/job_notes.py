@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,10 +22,10 @@ from typing import Any
 from marin_resources.process import process_is_gone, this_process, user_name
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
-from marin_resources.storage.output.attempts import latest_attempt
+from marin_resources.storage.output.attempts import has_mark, latest_attempt
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
-from marin_resources.wire.outcome import Outcome
+from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
 FOLDER = ".marin/jobs"
@@ -35,6 +36,8 @@ FORMAT_VERSION = 2
 class JobNoteError(ControlFileError):
     """A note that cannot be used: one sentence with its path."""
 
+
+log = logging.getLogger(__name__)
 
 SUBMITTER = {"host": Required(str), "pid": Required(int), "process": Required(str), "user": str, "run_id": str}
 SHAPE = {
@@ -197,6 +200,25 @@ def newest_note_above_fence(output_path: str) -> JobNote | None:
     while (note := read_note(note_path(output_path, attempt))) is not None:
         attempt, newest = attempt + 1, note
     return newest
+
+
+def was_lost_before(note: JobNote) -> bool:
+    """Whether the attempt before it that began was lost, on the same cluster and with the same resources.
+
+    So this cluster has had what the step requests, and it was taken away. Raises UnavailableError.
+    """
+    path = note.task.path
+    for attempt in range(note.attempt - 1, 0, -1):
+        try:
+            earlier = read_note(note_path(path, attempt))
+        except ControlFileError as error:
+            log.warning("whether attempt %d was lost is not known: %s", attempt, error)
+            return False
+        if earlier is None or earlier.dashboard != note.dashboard or earlier.task.resources != note.task.resources:
+            return False
+        if has_mark(path, attempt):
+            return earlier.stop is None and (earlier.outcome is None or earlier.outcome.end is End.LOST)
+    return False
 
 
 def add_outcome(path: str, outcome: Outcome) -> JobNote:

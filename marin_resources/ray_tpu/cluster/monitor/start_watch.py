@@ -1,8 +1,9 @@
 """Watch a job that has not begun: report what it waits for, and find out whether any node could ever hold it.
 
 A job that some node could hold waits without limit: the cluster is busy, and the report has the job's place in the
-queue and for whom the cluster works. The same holds if such a node may come (`nodes.py`). If no node could hold the job
-for `start_timeout_s`, it is given up.
+queue and for whom the cluster works. The same holds if such a node may come (`nodes.py`), and for a step whose last
+worker was lost, as the cluster has had such a node. Another job is given up if no node could hold it for
+`start_timeout_s`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Wait:
     """The wait of one output for its start, over all jobs that are submitted for it. Times are monotonic seconds."""
 
     began_s: float = field(default_factory=time.monotonic)
+    has_run: bool = False
+    """Whether the cluster has run the step before, and has lost its worker."""
     short_since_s: float | None = None
     """Since when no node could hold it; None if one could at the last look."""
     reported_s: float | None = None
@@ -56,13 +59,15 @@ class StartWatch:
     wait: Wait
 
     async def look(self) -> str | None:
-        """Return why the job can never begin here, after `start_timeout_s` without a node for it; else None."""
+        """Return why the job can never begin here, after `start_timeout_s` without a node for it; else None.
+
+        None for a step that has run here before."""
         now_s, short = time.monotonic(), await self.shortcomings(self.resources)
         if not short:
             self.wait.short_since_s = None
         elif self.wait.short_since_s is None:
             self.wait.short_since_s = now_s
-        elif now_s - self.wait.short_since_s >= self.start_timeout_s:
+        elif not self.wait.has_run and now_s - self.wait.short_since_s >= self.start_timeout_s:
             return short
         if self._is_due(now_s):
             self.wait.reported_s = now_s
@@ -84,7 +89,8 @@ class StartWatch:
         if self.wait.short_since_s is None:
             return describe_queue(self.job, await self.queue(self.job))
         left_s = self.start_timeout_s - (now_s - self.wait.short_since_s)
-        return f"no node has that now ({short}), and it is given up in {left_s:.0f} s"
+        limit = f"is given up in {left_s:.0f} s" if not self.wait.has_run else "has run before, and waits without limit"
+        return f"no node has that now ({short}), and it {limit}"
 
 
 def describe_queue(job: str, jobs: Sequence[JobInfo]) -> str:

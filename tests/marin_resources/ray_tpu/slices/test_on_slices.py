@@ -194,6 +194,26 @@ def test_when_a_host_dies_its_peer_is_stopped_and_the_function_is_called_on_anot
     assert read_attempt(step.output_path, 1)["tries"] == record["tries"]
 
 
+@pytest.mark.timeout(1200)
+def test_a_step_whose_slices_are_all_taken_away_waits_for_one_beyond_the_limit_for_a_first_one(
+    start: Callable[..., Step], pod: Pod
+) -> None:
+    step = start("work", resumable=True, environ={"MARIN_CLUSTER_START_TIMEOUT_S": "1"})
+    taken = step.hear("first-0")["slice"]
+    step.let_second_try_end()
+    for name in sorted(SLICES, key=lambda name: name == taken):
+        pod.kill(name, 0, 1)
+    said = step.job.await_log("no node has all of it now")
+    assert "trying again (1 of 10000)" in said
+    assert "it has run before, and waits without limit" in said
+    pod.hosts[taken] = pod.cluster.add_slice(KIND, taken)
+    succeeded(step.job)
+    *lost, last = step.record()["tries"]
+    assert {each["cause"] for each in lost} == {"preempted"}
+    assert last["cause"] is None
+    assert last["waited_s"] > 5  # the line says so after 5 s
+
+
 @pytest.mark.parametrize("index", [0, 1])
 def test_when_a_hosts_process_is_killed_the_function_is_called_again(start: Callable[..., Step], index: int) -> None:
     step = start("work")

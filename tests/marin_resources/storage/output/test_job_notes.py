@@ -9,13 +9,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import one_output
 import pytest
 from one_output import X
 
+from marin_resources.hardware import tpu
 from marin_resources.storage.control import control
+from marin_resources.storage.output.attempts import begin_attempt
 from marin_resources.storage.output.job_notes import (
     JobNote,
     JobNoteError,
@@ -29,6 +32,7 @@ from marin_resources.storage.output.job_notes import (
     note_path,
     read_note,
     take_over,
+    was_lost_before,
 )
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
@@ -41,11 +45,11 @@ SUCCESS, FAILED = Outcome(end=End.SUCCESS), Outcome(end=End.FAILED, error="the v
 
 def note(attempt: int = 1, run_id: str = "run-1", **fields: Any) -> JobNote:
     who = Submitter.here(run_id)
-    given = {"task": TASK, "code": {"mode": "image"}, "submitted_at": "2026-01-01T00:00:00+00:00"}
+    given: dict[str, Any] = {"task": TASK, "code": {"mode": "image"}, "submitted_at": "2026-01-01T00:00:00+00:00"}
+    given["dashboard"] = "http://head:8265"
     return JobNote(
         attempt=attempt,
         submission_id=f"x-{attempt}",
-        dashboard="http://head:8265",
         session="session_1",
         by=who,
         owner=who,
@@ -143,6 +147,31 @@ def test_attempts_without_jobs_count(disk_prefix: str) -> None:
     store = Store(disk_prefix)
     store.fail(one_output.claim(store, attempt=1), {}, "an error", "")
     assert first_free_attempt(store.locate(X)) == 2
+
+
+def test_a_step_was_lost_before_if_the_last_attempt_that_began_here_has_no_end_of_its_own(disk_prefix: str) -> None:
+    path = Store(disk_prefix).locate(X)
+    task = dataclasses.replace(TASK, path=path, resources=tpu("v4-16"))
+
+    def earlier(attempt: int, *, begun: bool, **changed: Any) -> bool:
+        """Whether an attempt after this one sees that the step was lost."""
+        create_note(path, note(attempt, **{"task": task, **changed}))
+        if begun:
+            begin_attempt(path, attempt, {})
+        return was_lost_before(note(attempt + 1, task=task))
+
+    assert not was_lost_before(note(1, task=task))
+    assert not earlier(1, begun=False)
+    assert earlier(2, begun=True)
+    assert earlier(3, begun=False)  # Ray let it wait for a quarter of an hour, and another was submitted
+    assert earlier(4, begun=True, outcome=Outcome(end=End.LOST, error="a late write"))
+    assert not earlier(5, begun=True, outcome=FAILED)
+    assert not earlier(6, begun=True, stop={"by": "ann", "reason": "a mistake"})
+    assert not earlier(7, begun=True, dashboard="http://another:8265")
+    assert not earlier(8, begun=True, task=dataclasses.replace(task, resources=tpu("v4-8")))
+    assert earlier(9, begun=True)
+    Path(note_path(path, 9)).write_text("{")
+    assert not was_lost_before(note(10, task=task))
 
 
 def test_a_note_of_a_newer_format_is_refused(disk_prefix: str) -> None:

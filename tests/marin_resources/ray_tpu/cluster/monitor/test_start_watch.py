@@ -144,6 +144,15 @@ def test_while_the_autoscaler_starts_a_node_for_it_the_limit_does_not_run(monkey
     assert watched.after(2) == "CPU 2 requested, 1 at most"
 
 
+def test_a_step_whose_worker_was_lost_waits_without_limit_for_a_node_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(ClusterThere([], WAITING), monkeypatch, Wait(began_s=1000.0, has_run=True))
+    assert [watched.after(seconds) for seconds in (0, 31, 3 * 86400)] == [None] * 3
+    assert watched.said[-1] == (
+        "waits for 2 CPU since 259231 s: no node has that now (CPU 2 requested, 0 at most), and it has run before, and "
+        "waits without limit"
+    )
+
+
 def test_a_wait_goes_on_over_jobs_that_are_submitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The head ends a job that waits for long, and the next job takes its place: the limit counts from the first."""
     there, wait = ClusterThere([], WAITING), Wait(began_s=1000.0)
