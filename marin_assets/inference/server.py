@@ -35,8 +35,13 @@ CONNECTION_WAITS_S = (0.2, 1.0, 4.0)
 """Before a request whose connection broke is sent again: a busy server may refuse one."""
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 30.0, 3600.0
 OUT_OF_MEMORY = re.compile(
-    r"out of memory|OutOfMemory|MemoryError|RESOURCE_EXHAUSTED|Cannot allocate memory|No available memory", re.I
+    r"^(\S.*?\s)?(?<!except )(?<!raise )[\w.]*(OutOfMemoryError|MemoryError)(:|$)"
+    r"|^(\S.*?\s)?[\w.]+Error: .*(out of memory|RESOURCE_EXHAUSTED: .*(memory|allocat))"
+    r"|^(\S.*?\s)?[\w.]+Error: .*(Cannot allocate|No available) memory"
+    r"|^\s*what\(\): .*out of memory",
+    re.IGNORECASE | re.MULTILINE,
 )
+"""In the lines that a server printed: an error, not the source in its traceback, nor the quota of a bucket."""
 PORT_TAKEN = re.compile(r"address already in use", re.I)
 SHOWN_LINES = 15
 TORCH_SERVER = Path(__file__).parent / "torch_server.py"

@@ -7,7 +7,7 @@ answer to one that has had its effect may be lost.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from marin_resources.settings import SettingError
@@ -37,9 +37,20 @@ class Google:
         """`session`: one of `requests` that adds the credentials; default: one with this process's own."""
         self._session = session
 
-    def call(self, verb: str, url: str, *, query: Mapping[str, str] | None = None, body: Any = None) -> dict[str, Any]:
-        """The JSON of the answer. Raises GoogleError."""
+    def call(
+        self,
+        verb: str,
+        url: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        may_send: Callable[[], bool] = lambda: True,
+    ) -> dict[str, Any]:
+        """The JSON of the answer. `may_send` is called before each try. Raises GoogleError."""
+        failure = GoogleError(f"{verb} {url}: not sent, as it took too long until it could be.")
         for rest in reversed(range(TRIES)):
+            if not may_send():
+                raise failure
             try:
                 response = self._authorized().request(verb, url, params=query, json=body, timeout=TIMEOUT_S)
             except _transport_errors() as error:

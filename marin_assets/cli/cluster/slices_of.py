@@ -30,7 +30,7 @@ def controller_of(cluster: Cluster) -> Iterator[Controller]:
     # late, for their weight
     from marin_resources.infra.google import Google
     from marin_resources.infra.slices.controller import Controller
-    from marin_resources.infra.slices.joined import hosts_of_slices
+    from marin_resources.infra.slices.joined import drain, hosts_of_slices
     from marin_resources.infra.slices.queued import Slices
     from marin_resources.infra.slices.wanted import WantedError
     from marin_resources.ray_tpu.slices.bad_slices import bad_slices
@@ -41,6 +41,7 @@ def controller_of(cluster: Cluster) -> Iterator[Controller]:
         Slices(cluster, Google()),
         joined=lambda: hosts_of_slices(cluster),
         bad=lambda names: bad_slices(cluster.bad_slices, names),
+        drain=lambda names: drain(cluster, names),
     )
     try:
         yield controller
@@ -72,11 +73,13 @@ def print_report(report: Report, *, verbose: bool = True) -> int:
     if report.ended is not Pass.DONE:
         owner = f": {report.wanted.owner}" if report.ended is Pass.STANDBY else ""
         print_line(f"{report.ended.value}{owner}")
+    for name, why in report.drained:
+        print_line(f"drain {name}: {why}")
     for name, why in report.replaced:
         print_line(f"replace {name}: {why}")
     for action in report.done:
         print_line(f"{action.do.value} {action.name}" + (f": {action.why}" if action.why else ""))
-    for sentence in report.refused:
+    for sentence in (*report.refused, *filter(None, [report.doubtful])):
         print_stderr(sentence)
     if verbose and report.settled:
         print_line("nothing is to be done")

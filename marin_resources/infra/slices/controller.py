@@ -12,15 +12,15 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from marin_resources.clusters.cluster import Cluster
 from marin_resources.infra.google import GoogleError
-from marin_resources.infra.slices.decide import Action, Decision, Do, decide
+from marin_resources.infra.slices.decide import Action, Decision, Do, after_refusals, decide
 from marin_resources.infra.slices.queued import Phase, Queued, Slices
 from marin_resources.infra.slices.request import request_of
-from marin_resources.infra.slices.wanted import Wanted, begin, load, path_of, store
+from marin_resources.infra.slices.wanted import Wanted, begin, change, load, path_of, store
 from marin_resources.storage.control.protocol import ConflictError
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ OWNED_S = 300.0
 """A controller that has not been heard of for so long is replaced by another one."""
 Joined = Callable[[], Mapping[str, int] | None]
 Bad = Callable[[Sequence[str]], Mapping[str, str]]
+Drain = Callable[[Sequence[str]], Collection[str] | None]
 
 
 class Pass(enum.Enum):
@@ -49,12 +50,16 @@ class Report:
     done: tuple[Action, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
     refused: tuple[str, ...] = ()
-    """The sentence of each action that Google refused."""
+    """A sentence for each action that Google refused."""
+    drained: tuple[tuple[str, str], ...] = ()
+    """(a slice whose steps leave it from now on, why)"""
+    doubtful: str = ""
+    """Why reports of bad hosts are not believed: one sentence, when that is new."""
 
     @property
     def settled(self) -> bool:
         """Whether nothing was to be done."""
-        return self.ended is Pass.DONE and not (self.done or self.replaced or self.refused)
+        return self.ended is Pass.DONE and not (self.done or self.replaced or self.refused or self.drained)
 
 
 @dataclass
@@ -65,8 +70,13 @@ class Controller:
     """Name of a slice -> its hosts that are nodes of the cluster; None if the cluster does not answer."""
     bad: Bad = lambda names: {}
     """Of the slices of these names, those that are to be replaced -> why."""
+    drain: Drain = lambda names: ()
+    """Lets steps leave the slices of these names; returns those that are in use, or None if the cluster does not
+    answer."""
     now: Callable[[], float] = time.time
     id: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}")
+    _doubtful: str = ""
+    """The sentence that was reported last."""
 
     def step(self) -> Report:
         """One pass. Raises GoogleError if Google does not answer, WantedError and UnavailableError of the file."""
@@ -82,14 +92,34 @@ class Controller:
             wanted = replace(wanted, owner=self.id, owned_until=self.now() + OWNED_S)
             generation = store(path, wanted, generation)
             there = tuple(self.slices.all())
-            bad = self.bad([each.name for each in there if each.phase is Phase.UP])
-            decision = decide(self.cluster, wanted, there, self.now(), joined=self.joined(), bad=bad)
+            bad, doubtful = self._bad([each.name for each in there if each.phase is Phase.UP])
+            in_use = self.drain(tuple(bad)) if bad else ()
+            if in_use is None:
+                bad, in_use = {}, ()
+            joined = self.joined()
+            decision = decide(self.cluster, wanted, there, self.now(), joined=joined, bad=bad, in_use=in_use)
             if decision.wanted != wanted:
                 # Before anything is done: a slice of an incarnation that no file has would be nobody's.
                 store(path, decision.wanted, generation)
         except ConflictError:
             return Report(ended=Pass.CONFLICT, wanted=wanted)
-        return self._do(decision, there)
+        drained = _newly_drained(self.cluster, wanted, decision.wanted, bad)
+        return replace(self._do(decision, there), drained=drained, doubtful=doubtful)
+
+    def _bad(self, up: Sequence[str]) -> tuple[Mapping[str, str], str]:
+        """The slices to replace for a bad host, and a sentence if there are too many to believe it.
+
+        An image or a driver that is broken fails on every slice: to replace them all would cure nothing.
+        """
+        bad, before = self.bad(up), self._doubtful
+        self._doubtful = ""
+        if len(bad) <= max(1, len(up) // 2):
+            return bad, ""
+        self._doubtful = (
+            f"{len(bad)} of {len(up)} slices are reported for bad hosts, and none is replaced: more likely the image "
+            f"or the steps are broken. A report says: {next(iter(bad.values()))}"
+        )
+        return {}, self._doubtful if self._doubtful != before else ""
 
     def begin(self) -> None:
         """Create the file of wanted slices, unless it exists."""
@@ -109,28 +139,64 @@ class Controller:
 
     def _do(self, decision: Decision, there: tuple[Queued, ...]) -> Report:
         done: list[Action] = []
-        refused: list[str] = []
+        refused: dict[str, str] = {}
+        owned_until = decision.wanted.owned_until
         for action in decision.actions:
-            if self.now() >= decision.wanted.owned_until:  # another controller may work from now on
+            if self.now() >= owned_until:  # another controller may work from now on
                 log.warning("The pass took longer than %.0f s, and ends here", OWNED_S)
                 break
             try:
                 if action.do is Do.DELETE:
                     self.slices.delete(action.name)
                 else:
-                    assert action.slot is not None
-                    self.slices.create(action.name, request_of(self.cluster, action.slot))
+                    self._create(action, owned_until)
             except GoogleError as error:
-                refused.append(str(error))
+                refused[action.name] = str(error)
                 log.warning("%s %s: %s", action.do.value, action.name, error)
             else:
                 done.append(action)
                 log.info("%s %s%s", action.do.value, action.name, f": {action.why}" if action.why else "")
+        wanted = self._note_refusals(refused) if refused else decision.wanted
         return Report(
             ended=Pass.DONE,
-            wanted=decision.wanted,
+            wanted=wanted,
             there=there,
             done=tuple(done),
             replaced=decision.replaced,
-            refused=tuple(refused),
+            refused=tuple(self._refusal(wanted, name, why) for name, why in refused.items()),
         )
+
+    def _create(self, action: Action, owned_until: float) -> None:
+        """Request a slice. One that came when its slot had another one already is taken back: this process may have
+        stood still inside the request, and another controller may have worked meanwhile."""
+        assert action.slot is not None
+        request = request_of(self.cluster, action.slot)
+        self.slices.create(action.name, request, may_send=lambda: self.now() < owned_until)
+        if self.now() >= owned_until:
+            wanted, _ = load(path_of(self.cluster))
+            if all(slot.name(self.cluster) != action.name for slot in wanted.slots):
+                log.warning("%s was requested too late, and is deleted: its slot has another slice", action.name)
+                self.slices.delete(action.name)
+
+    def _note_refusals(self, refused: Mapping[str, str]) -> Wanted:
+        """Store when each of the requests is sent again."""
+
+        def noted(wanted: Wanted) -> Wanted:
+            return after_refusals(wanted, refused, self.now()) if wanted.owner == self.id else wanted
+
+        return change(path_of(self.cluster), noted)
+
+    def _refusal(self, wanted: Wanted, name: str, why: str) -> str:
+        noted = wanted.refusal_of(name)
+        if noted is None:
+            return why
+        times = "once" if noted.count == 1 else f"{noted.count} times"
+        return f"{why} Refused {times} for {name}; again in {noted.not_before - self.now():.0f} s."
+
+
+def _newly_drained(
+    cluster: Cluster, before: Wanted, after: Wanted, bad: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    known = {slot.name(cluster) for slot in before.slots if slot.draining_since is not None}
+    names = [slot.name(cluster) for slot in after.slots if slot.draining_since is not None]
+    return tuple((name, bad[name]) for name in names if name in bad and name not in known)

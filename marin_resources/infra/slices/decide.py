@@ -5,29 +5,38 @@ on what is there, and on nothing that was remembered.
 
     nothing is in a slot                     request its slice, unless it is too early
     its slice waits, is created, or is up    leave it
-    its slice is spent or has failed, or     the slot goes on to its next incarnation; then the old slice is of an
-    did not join, or is a bad host           earlier one
+    its slice is spent or has failed, is     the slot goes on to its next incarnation; then the old slice is of an
+    not created or does not join in time,    earlier one
+    or has a bad host and no step
     a slice of an earlier incarnation, or    delete it; the next one is requested when it is gone
     of a slot that is not wanted
+    what Google has refused                  send it again after a pause, which grows with each refusal in a row
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from marin_resources.clusters.cluster import Cluster, find_slice_type_or_raise
 from marin_resources.infra.slices.queued import Phase, Queued
-from marin_resources.infra.slices.wanted import Slot, Wanted, place_of
+from marin_resources.infra.slices.wanted import Refused, Slot, Wanted, place_of
 
 JOIN_TIMEOUT_S = 1800.0
 """A slice is replaced if its head answers and lacks a host of it for so long: an image of tens of GB takes minutes.
 
 Not by the slice's age: a head that was started again has no host at first, and old slices need time to come back."""
+CREATE_TIMEOUT_S = 2 * 3600.0
+"""A slice that Google has capacity for, and has not created after so long, is replaced: the largest take minutes."""
+DRAIN_TIMEOUT_S = 3600.0
+"""A slice with a bad host that steps still use after so long is replaced: they make no checkpoint."""
 FIRST_PAUSE_S = 60.0
-"""Before a slice is requested again that Google could not make, or that did not join; doubled with each in a row."""
+"""Before a slice is requested again that Google could not make, or that did not join, and before a request that was
+refused is sent again; doubled with each in a row."""
 LONGEST_PAUSE_S = 1800.0
+MOST_DOUBLINGS = 10
+"""No float holds two to the power of a thousand failures."""
 
 
 class Do(enum.Enum):
@@ -61,11 +70,13 @@ def decide(
     *,
     joined: Mapping[str, int] | None = None,
     bad: Mapping[str, str] | None = None,
+    in_use: Collection[str] = (),
 ) -> Decision:
     """What to do.
 
     `joined`: name of a slice -> its hosts that are nodes of the cluster; None if the cluster does not answer, so that
-    nobody is replaced for not having joined. `bad`: name of a slice -> why it is to be replaced.
+    nobody is replaced for not having joined. `bad`: name of a slice -> why it is to be replaced. `in_use`: those of the
+    bad ones that steps have not left yet.
     """
     in_slots: dict[tuple[int, str], dict[int, Queued]] = {}
     for each in there:
@@ -87,7 +98,8 @@ def decide(
             if not earlier and slot.not_before <= now:
                 actions.append(Action(do=Do.CREATE, name=slot.name(cluster), slot=slot))
             continue
-        changed = _changed(slot, current, now, joined, (bad or {}).get(current.name))
+        why_bad = (bad or {}).get(current.name)
+        changed = _changed(slot, current, now, joined, why_bad, current.name in in_use)
         if changed.incarnation != slot.incarnation:
             replaced.append((current.name, changed.why))
         after = after.replace_slot(changed)
@@ -95,15 +107,46 @@ def decide(
         for each in found.values():
             if wanted.has_had(cluster, each.name) and each.phase is not Phase.DELETING:
                 actions.append(_delete(each, "not wanted"))
-    return Decision(wanted=after, actions=tuple(actions), replaced=tuple(replaced))
+    due, refused = _due(wanted, actions, now)
+    return Decision(wanted=replace(after, refused=refused), actions=due, replaced=tuple(replaced))
+
+
+def _due(wanted: Wanted, actions: Sequence[Action], now: float) -> tuple[tuple[Action, ...], tuple[Refused, ...]]:
+    """The actions whose pause after a refusal is over, and the refusals of all: one that is no longer to be done is
+    forgotten."""
+    refused = {each.name: each for each in wanted.refused}
+    due = tuple(each for each in actions if each.name not in refused or refused[each.name].not_before <= now)
+    return due, tuple(refused[each.name] for each in actions if each.name in refused)
+
+
+def after_refusals(wanted: Wanted, refused: Mapping[str, str], now: float) -> Wanted:
+    """What is wanted, with the refusals of a pass: name of a slice -> Google's sentence."""
+    kept = tuple(each for each in wanted.refused if each.name not in refused)
+    new = []
+    for name, why in refused.items():
+        before = wanted.refusal_of(name)
+        count = before.count + 1 if before is not None else 1
+        new.append(Refused(name=name, count=count, not_before=now + _pause_s(count), why=why))
+    return replace(wanted, refused=(*kept, *new))
+
+
+def _pause_s(count: int) -> float:
+    """The pause after so many failures in a row."""
+    return min(FIRST_PAUSE_S * 2 ** min(count - 1, MOST_DOUBLINGS), LONGEST_PAUSE_S)
 
 
 def _delete(slice_: Queued, why: str) -> Action:
     return Action(do=Do.DELETE, name=slice_.name, why=why)
 
 
-def _changed(slot: Slot, current: Queued, now: float, joined: Mapping[str, int] | None, bad: str | None) -> Slot:
+def _changed(
+    slot: Slot, current: Queued, now: float, joined: Mapping[str, int] | None, bad: str | None, in_use: bool
+) -> Slot:
     """The slot as it is from now on: of the same incarnation, or of the next one."""
+    if current.phase is not Phase.STARTING:
+        slot = replace(slot, starting_since=None)
+    if bad is None:
+        slot = replace(slot, draining_since=None)
     match current.phase:
         case Phase.SPENT:
             return _next(slot, now, current.why)
@@ -111,11 +154,27 @@ def _changed(slot: Slot, current: Queued, now: float, joined: Mapping[str, int] 
             return _next(slot, now, "deleted by hand")
         case Phase.FAILED:
             return _next(slot, now, current.why, failed=True)
+        case Phase.STARTING:
+            return _while_created(slot, now)
         case Phase.UP if bad is not None:
-            return _next(slot, now, bad)
+            return _while_drained(slot, now, bad, in_use)
         case Phase.UP if joined is not None:
             return _after_a_look(slot, now, joined.get(current.name, 0))
     return replace(slot, missing_since=None)
+
+
+def _while_created(slot: Slot, now: float) -> Slot:
+    since = slot.starting_since if slot.starting_since is not None else now
+    if now - since < CREATE_TIMEOUT_S:
+        return replace(slot, starting_since=since, missing_since=None)
+    return _next(slot, now, f"was not created within {CREATE_TIMEOUT_S / 3600:.0f} hours", failed=True)
+
+
+def _while_drained(slot: Slot, now: float, bad: str, in_use: bool) -> Slot:
+    since = slot.draining_since if slot.draining_since is not None else now
+    if in_use and now - since < DRAIN_TIMEOUT_S:
+        return replace(slot, draining_since=since, missing_since=None)
+    return _next(slot, now, bad)
 
 
 def _after_a_look(slot: Slot, now: float, joined: int) -> Slot:
@@ -132,12 +191,14 @@ def _after_a_look(slot: Slot, now: float, joined: int) -> Slot:
 
 def _next(slot: Slot, now: float, why: str, *, failed: bool = False) -> Slot:
     failures = slot.failures + 1 if failed else 0
-    pause_s = min(FIRST_PAUSE_S * 2 ** (failures - 1), LONGEST_PAUSE_S) if failed else 0.0
+    pause_s = _pause_s(failures) if failed else 0.0
     return replace(
         slot,
         incarnation=slot.incarnation + 1,
         not_before=now + pause_s,
         failures=failures,
         missing_since=None,
+        starting_since=None,
+        draining_since=None,
         why=why,
     )

@@ -1,29 +1,47 @@
-"""Which slices have joined the cluster, as its head knows them."""
+"""Which slices have joined the cluster, and which are in use, as its head knows them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from marin_resources.clusters.cluster import Cluster
-from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, RefusedError, UnreachableError, connect
+from marin_resources.infra.slices.decide import DRAIN_TIMEOUT_S
+from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, JobsApi, RefusedError, UnreachableError, connect
 from marin_resources.ray_tpu.cluster.api.token import TokenError
+from marin_resources.ray_tpu.cluster.on_head.drain import drain_slices
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
 def hosts_of_slices(cluster: Cluster) -> Mapping[str, int] | None:
     """Name of a slice -> its hosts that are nodes of the cluster; None if the head does not answer, which is logged."""
+    return _ask(cluster, "which slices have joined", lambda api: api.hosts_of_slices())
+
+
+def drain(cluster: Cluster, names: Sequence[str]) -> Collection[str] | None:
+    """Let steps leave the slices, and let none begin there. Return those that are in use; None if the head does not
+    answer, which is logged."""
+
+    async def ask(api: JobsApi) -> Collection[str]:
+        return (await drain_slices(api, names, DRAIN_TIMEOUT_S)).used & set(names)
+
+    return _ask(cluster, "to drain slices", ask)
+
+
+def _ask(cluster: Cluster, what: str, ask: Callable[[JobsApi], Awaitable[T]]) -> T | None:
     settings = ClusterSettings(address=cluster.dashboard, token_secret=cluster.token_resource)
 
-    async def ask() -> Mapping[str, int]:
+    async def connected() -> T:
         async with connect(settings) as api:
-            return await api.hosts_of_slices()
+            return await ask(api)
 
     try:
-        return asyncio.run(ask())
+        return asyncio.run(connected())
     except (UnreachableError, RefusedError, ApiError, TokenError) as error:
-        log.warning("The head of %s cannot be asked which slices have joined: %s", cluster.name, error)
+        log.warning("The head of %s cannot be asked %s: %s", cluster.name, what, error)
         return None

@@ -6,7 +6,7 @@ https://cloud.google.com/tpu/docs/queued-resources
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,12 +56,11 @@ class Slices:
         nodes = {node["name"]: node for node in self._all("nodes")}
         return [_queued(each, nodes) for each in found]
 
-    def create(self, name: str, body: dict[str, Any]) -> None:
-        """Request a slice, unless one of that name is there. Raises GoogleError."""
+    def create(self, name: str, body: dict[str, Any], may_send: Callable[[], bool] = lambda: True) -> None:
+        """Request a slice, unless one of that name is there. `may_send`: see `Google.call`. Raises GoogleError."""
+        url, query = f"{API}/{self._parent}/queuedResources", {"queuedResourceId": name}
         try:
-            self._google.call(
-                "POST", f"{API}/{self._parent}/queuedResources", query={"queuedResourceId": name}, body=body
-            )
+            self._google.call("POST", url, query=query, body=body, may_send=may_send)
         except GoogleError as error:
             if error.status != 409:
                 raise

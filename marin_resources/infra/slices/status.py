@@ -9,10 +9,11 @@ from typing import Any
 
 from marin_resources.clusters.cluster import Cluster, find_slice_type_or_raise
 from marin_resources.infra.slices.queued import Phase, Queued
-from marin_resources.infra.slices.wanted import load, path_of, place_of
+from marin_resources.infra.slices.wanted import Refused, Slot, load, path_of, place_of
 
 TO_COME = "is requested next"
 NOT_WANTED = "not wanted"
+REFUSED = "is refused"
 FINE = (Phase.WAITING.value, Phase.STARTING.value, Phase.UP.value, Phase.DELETING.value, TO_COME)
 
 
@@ -63,21 +64,34 @@ def status_of(
     lines = []
     for slot in wanted.slots:
         found = by_name.pop(slot.name(cluster), None)
-        waits = f"again in {slot.not_before - now:.0f} s: {slot.why}" if slot.not_before > now else slot.why
+        state, why = _state(slot, found, wanted.refusal_of(slot.name(cluster)), now)
         lines.append(
             Line(
                 name=slot.name(cluster),
                 type=slot.type,
                 capacity=slot.reservation or slot.capacity,
-                state=found.phase.value if found is not None else TO_COME,
+                state=state,
                 hosts=find_slice_type_or_raise(slot.type).hosts,
                 joined=None if joined is None else joined.get(slot.name(cluster), 0),
-                why=found.why if found is not None and found.why else waits,
+                why=why,
             )
         )
     lines += [_other(cluster, each, joined) for each in by_name.values()]
     owner = wanted.owner if now < wanted.owned_until else ""
     return Status(cluster=cluster, head_answers=joined is not None, owner=owner, lines=tuple(lines))
+
+
+def _state(slot: Slot, found: Queued | None, refused: Refused | None, now: float) -> tuple[str, str]:
+    """The state of a slot's slice, and the reason."""
+    if found is None and refused is not None:
+        times = "once" if refused.count == 1 else f"{refused.count} times"
+        return REFUSED, f"{times}, again in {max(refused.not_before - now, 0):.0f} s: {refused.why}"
+    if found is not None and slot.draining_since is not None:
+        return found.phase.value, f"steps leave it since {now - slot.draining_since:.0f} s, as it has a bad host"
+    if found is not None and slot.starting_since is not None:
+        return found.phase.value, found.why or f"since {now - slot.starting_since:.0f} s"
+    waits = f"again in {slot.not_before - now:.0f} s: {slot.why}" if slot.not_before > now else slot.why
+    return (TO_COME, waits) if found is None else (found.phase.value, found.why or waits)
 
 
 def _other(cluster: Cluster, found: Queued, joined: Mapping[str, int] | None) -> Line:

@@ -45,9 +45,26 @@ class Slot:
     """Since when the head answers and knows not all hosts of the slice, in seconds since 1970; None if it does."""
     why: str = ""
     """Why the slice before was replaced."""
+    starting_since: float | None = None
+    """Since when Google creates the slice, in seconds since 1970; None if it does not."""
+    draining_since: float | None = None
+    """Since when steps leave the slice, which has a bad host, in seconds since 1970; None if it has none."""
 
     def name(self, cluster: Cluster) -> str:
         return f"{cluster.name}-{self.type}-{self.number}-{self.incarnation}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A request that Google has refused, or not answered. It is sent again after a pause, which grows."""
+
+    name: str
+    """Of the slice."""
+    count: int
+    """How often in a row."""
+    not_before: float
+    """The time, in seconds since 1970, before which it is not sent again."""
+    why: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +79,11 @@ class Wanted:
     """The controller that works on them; others stand by."""
     owned_until: float = 0.0
     """In seconds since 1970."""
+    refused: tuple[Refused, ...] = ()
+
+    def refusal_of(self, name: str) -> Refused | None:
+        """The refusal of the last request for the slice."""
+        return next((each for each in self.refused if each.name == name), None)
 
     def add(self, type: str, capacity: str, reservation: str, count: int) -> Wanted:
         """So many further slots."""
@@ -110,7 +132,14 @@ def begin(path: str, cluster: Cluster, there: Iterable[str]) -> None:
 
 def store(path: str, wanted: Wanted, expected: str | None) -> str:
     """Write them over that generation of the file; return the new one. Raises ConflictError and UnavailableError."""
-    body = {"format": FORMAT, **asdict(wanted)}
+    fields = asdict(wanted)
+    if not wanted.refused:  # earlier software reads the file, as long as nothing new is to be stored
+        del fields["refused"]
+    for slot in fields["slots"]:
+        for name in ("starting_since", "draining_since"):
+            if slot[name] is None:
+                del slot[name]
+    body = {"format": FORMAT, **fields}
     return write(path, json.dumps(body, indent=1).encode(), expected=expected)
 
 
@@ -146,7 +175,8 @@ def _parse(path: str, data: bytes) -> Wanted:
         found: dict[str, Any] = json.loads(data)
         version = found.pop("format")
         slots = tuple(Slot(**each) for each in found.pop("slots")) if version == FORMAT else ()
-        wanted = Wanted(slots=slots, **found) if version == FORMAT else None
+        refused = tuple(Refused(**each) for each in found.pop("refused", ())) if version == FORMAT else ()
+        wanted = Wanted(slots=slots, refused=refused, **found) if version == FORMAT else None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise WantedError(
             f"{path!r} is damaged ({type(error).__name__}: {error}). No slice is changed. Restore an earlier "

@@ -30,6 +30,7 @@ from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, ShardRequirements, reserve
 from marin_resources.ray_tpu.shards.worker_context import activate
 from marin_resources.ray_tpu.slices.ends import report_of_error, report_of_missing_code, report_of_result
+from marin_resources.ray_tpu.slices.host_faults import host_fault
 from marin_resources.ray_tpu.slices.host_progress import Notes, ProgressOnHost
 from marin_resources.ray_tpu.slices.place import megascale
 from marin_resources.ray_tpu.slices.preemption_notice import HOST_VARIABLE, drain_this_node, watched
@@ -78,7 +79,7 @@ def _run(note: JobNote, context: Mapping[str, Any], progress: ProgressOnHost) ->
             redactor = Redactor(secrets_of(note.task.env))
             text = redactor.text("".join(traceback.format_exception(type(error), error, below_file(error, __file__))))
             print(text, flush=True)
-            return report_of_error(redactor.text(f"{type(error).__name__}: {error}"), text)
+            return report_of_error(redactor.text(f"{type(error).__name__}: {error}"), text, host_fault(error))
 
 
 def _call(note: JobNote, progress: ProgressOnHost) -> Any:

@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from marin_resources.ray_tpu.job.host import host_task
@@ -27,6 +28,7 @@ from marin_resources.ray_tpu.shards.worker_context import worker_context
 from marin_resources.ray_tpu.slices.bad_hosts import avoidable, bad_hosts, report_bad_host
 from marin_resources.ray_tpu.slices.bad_slices import report_bad_slice
 from marin_resources.ray_tpu.slices.bundles import task_options
+from marin_resources.ray_tpu.slices.causes import Cause, Failure
 from marin_resources.ray_tpu.slices.growth import slice_count
 from marin_resources.ray_tpu.slices.place import place_of
 from marin_resources.ray_tpu.slices.reservation import Host, reserve
@@ -87,7 +89,7 @@ class _Job:
             changed=lambda: add_facts(self._task.path, self._task.attempt, facts_of(self._own())),
             log=_print,
             waited_s=self.waited_s,
-            on_bad_host=_report,
+            on_bad_host=partial(_report, step=self._task.output.name),
         )
         try:
             return self._tries.run()
@@ -147,8 +149,9 @@ def _print(line: str) -> None:
     print(line, flush=True)
 
 
-def _report(host: Host, error: str) -> None:
-    """Let steps avoid the host for a while, and let the slice be replaced if that does not help."""
-    report_bad_host(host.node_id, error)
-    if host.slice_name is not None:
-        report_bad_slice(host.slice_name, error)
+def _report(host: Host, failure: Failure, step: str) -> None:
+    """Let steps avoid the host for a while. Let the slice be replaced if its devices fail for other steps too: a step
+    that hangs, or has too short a time limit, says nothing of the devices."""
+    report_bad_host(host.node_id, failure.error)
+    if host.slice_name is not None and failure.cause is Cause.BAD_HOST:
+        report_bad_slice(host.slice_name, failure.error, step)

@@ -1,10 +1,10 @@
-"""Slices with a host that could not use its devices, told to who keeps the cluster's slices.
+"""Slices with a host that could not use its devices, reported to the keeper of the cluster's slices.
 
 The reports are files of the prefix, one for each slice, so that a process elsewhere reads them. A first report makes
-steps avoid the host for half an hour (`bad_hosts.py`): a process may hold its chips still. A slice that is reported
-again later is bad, and `marin cluster monitor` replaces it.
+steps avoid the host for half an hour (`bad_hosts.py`): a process may hold its chips still. A slice that two different
+steps report within hours is bad, and `marin cluster monitor` replaces it.
 
-MARIN_BAD_SLICES   the folder of the reports, set on the nodes of a cluster     default: none, and nobody is told
+MARIN_BAD_SLICES   the folder of the reports, set on the nodes of a cluster     default: none, and nothing is reported
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from marin_resources.storage.control.control import read, write
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
@@ -22,13 +23,17 @@ from marin_resources.storage.paths import join
 VARIABLE = "MARIN_BAD_SLICES"
 AGAIN_S = 600.0
 """Two reports so far apart are not of one process that ends slowly."""
+WITHIN_S = 6 * 3600.0
+"""An older report says nothing of the slice now."""
+MOST_REPORTS = 20
+"""A file has the last ones."""
 FORMAT = 1
 
 log = logging.getLogger(__name__)
 
 
-def report_bad_slice(name: str, why: str, now: float | None = None) -> None:
-    """Report a slice, if reports are kept. A store that is away is logged: the step goes on without."""
+def report_bad_slice(name: str, why: str, step: str, now: float | None = None) -> None:
+    """Report a slice for a step, if reports are kept. A store that does not answer is logged: the step continues."""
     folder = os.environ.get(VARIABLE, "").strip()
     if not folder:
         return
@@ -36,8 +41,10 @@ def report_bad_slice(name: str, why: str, now: float | None = None) -> None:
     now = time.time() if now is None else now
     try:
         found = read(path)
-        first = json.loads(found.data)["first"] if found is not None else now
-        body = json.dumps({"format": FORMAT, "first": first, "last": now, "why": why}).encode()
+        before = _parse(path, found.data) if found is not None else {}
+        first = before.get("first", now)
+        reports = [*_reports(before), {"at": now, "step": step, "why": why}][-MOST_REPORTS:]
+        body = json.dumps({"format": FORMAT, "first": first, "last": now, "why": why, "reports": reports}).encode()
         write(path, body, expected=found.generation if found is not None else None)
     except ConflictError:
         return  # another step has reported it at the same moment
@@ -45,13 +52,42 @@ def report_bad_slice(name: str, why: str, now: float | None = None) -> None:
         log.warning("The slice %r cannot be reported as bad: %s", name, error)
 
 
-def bad_slices(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """Those of the slices that were reported twice, at least ten minutes apart -> why. Raises UnavailableError."""
+def bad_slices(folder: str, names: Iterable[str], now: float | None = None) -> dict[str, str]:
+    """Those of the slices that are bad now -> why: two different steps have reported each within the last six hours, at
+    least ten minutes apart. Raises UnavailableError."""
+    now = time.time() if now is None else now
     bad = {}
     for name in names:
-        found = read(join(folder, f"{name}.json"))
-        if found is not None:
-            report = json.loads(found.data)
-            if report["last"] - report["first"] >= AGAIN_S:
-                bad[name] = f"bad host: {report['why']}"
+        path = join(folder, f"{name}.json")
+        found = read(path)
+        if found is not None and (why := _why_bad(_reports(_parse(path, found.data)), now)):
+            bad[name] = f"bad host: {why}"
     return bad
+
+
+def _why_bad(reports: Sequence[Mapping[str, Any]], now: float) -> str | None:
+    """The reason in the last report, if the reports mean that the slice is bad."""
+    recent = [each for each in reports if now - each["at"] <= WITHIN_S]
+    for index, later in enumerate(recent):
+        for earlier in recent[:index]:
+            if earlier["step"] != later["step"] and later["at"] - earlier["at"] >= AGAIN_S:
+                return str(recent[-1]["why"])
+    return None
+
+
+def _parse(path: str, data: bytes) -> dict[str, Any]:
+    """The fields of a file; none of one that is damaged, as its slice is not to be replaced for that."""
+    try:
+        found = json.loads(data)
+        if isinstance(found, dict):
+            return found
+    except ValueError as error:
+        log.warning("The reports in %r are damaged, and are ignored: %s", path, error)
+    return {}
+
+
+def _reports(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The reports of a file. One of an earlier version has none: it does not say whose they are."""
+    listed = found.get("reports")
+    fields = ("at", "step", "why")
+    return [each for each in listed if all(name in each for name in fields)] if isinstance(listed, list) else []

@@ -3,20 +3,20 @@
 more slices    the step may have more of them than the try had (`growth.py`)
 preempted      a node of the slice died, or is being drained
 lost worker    a process was killed, and its node lives
-bad host       a host could not use its devices
+bad host       jax, torch or libtpu could not use the devices of a host
 hang           a host reported no step for too long
-out of memory  Ray or the function said so
+out of memory  Ray or the error of the function said so
 error          the function raised, for reasons of its own
 """
 
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from marin_resources.ray_tpu.slices.ends import End, Hung, Lost, Raised, Returned, first_line
+from marin_resources.ray_tpu.slices.host_faults import HostFault
 from marin_resources.ray_tpu.slices.reservation import Host
 
 
@@ -44,17 +44,7 @@ class Failure:
     """The hosts that no step is to be placed on for a while."""
 
 
-BAD_HOST = re.compile(
-    r"Device or resource busy"  # another process holds the chip, as one that was killed and is not gone
-    r"|TPU is already in use by process"  # libtpu's lock file
-    r"|Unable to initialize backend '(tpu|cuda|gpu)'"  # jax, when libtpu or the driver fails
-    r"|TPU initialization failed"  # libtpu
-    r"|Failed to get global TPU topology"  # libtpu, when a host of the slice does not answer
-    r"|CUDA_ERROR_(NOT_INITIALIZED|SYSTEM_DRIVER_MISMATCH|NO_DEVICE|UNKNOWN|ECC_UNCORRECTABLE)"
-)
-"""In the error of a function: its host cannot use its devices, and the same function may succeed on another."""
-OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|Out of memory|CUDA out of memory|^MemoryError\b")
-"""jax on all devices, XLA's allocator, torch, Python."""
+OF_FAULT = {HostFault.DEVICES: Cause.BAD_HOST, HostFault.MEMORY: Cause.OUT_OF_MEMORY}
 
 
 def failure_of(ends: Sequence[End], is_alive: Callable[[str], bool]) -> Failure | None:
@@ -76,9 +66,9 @@ def failure_of(ends: Sequence[End], is_alive: Callable[[str], bool]) -> Failure 
         return _hang(hung)
     for gone in lost:
         return Failure(cause=Cause.LOST_WORKER, host=gone.host, error=f"its process died ({first_line(gone.error)})")
-    for pattern, cause in ((BAD_HOST, Cause.BAD_HOST), (OUT_OF_MEMORY, Cause.OUT_OF_MEMORY)):
+    for fault, cause in OF_FAULT.items():
         for one in raised:
-            if pattern.search(one.error) or pattern.search(one.traceback):
+            if one.fault is fault:
                 avoid = (one.host,) if cause is Cause.BAD_HOST else ()
                 return Failure(cause=cause, host=one.host, error=one.error, traceback=one.traceback, avoid=avoid)
     for one in raised:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from marin_resources.ray_tpu.slices.host_faults import HostFault
 from marin_resources.ray_tpu.slices.reservation import Host
 
 
@@ -26,6 +27,8 @@ class Raised:
     error: str
     """One sentence."""
     traceback: str
+    fault: HostFault | None = None
+    """What the error says of the host."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +81,9 @@ def report_of_result(result: Any) -> dict[str, Any]:
     return {"result": result}
 
 
-def report_of_error(error: str, traceback: str) -> dict[str, Any]:
+def report_of_error(error: str, traceback: str, fault: HostFault | None = None) -> dict[str, Any]:
     """What a host reports when the function has raised."""
-    return {"error": error, "traceback": traceback}
+    return {"error": error, "traceback": traceback, "fault": fault.value if fault else None}
 
 
 def report_of_missing_code(error: str) -> dict[str, Any]:
@@ -93,5 +96,6 @@ def end_of_report(host: Host, report: Mapping[str, Any]) -> Returned | Raised | 
     if "missing_code" in report:
         return Lost(host=host, error=CodeGoneError(report["missing_code"]))
     if "error" in report:
-        return Raised(host=host, error=report["error"], traceback=report["traceback"])
+        fault = HostFault(report["fault"]) if report.get("fault") else None
+        return Raised(host=host, error=report["error"], traceback=report["traceback"], fault=fault)
     return Returned(host=host, result=report["result"])

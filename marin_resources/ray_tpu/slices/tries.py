@@ -85,7 +85,8 @@ class Tries:
     """Called when the function begins for the first time."""
     changed: Callable[[], None]
     """Called when the ledger has changed."""
-    on_bad_host: Callable[[Host, str], None]
+    on_bad_host: Callable[[Host, Failure], None]
+    """Called with each host that steps are to avoid for a while."""
     log: Callable[[str], None]
     clock: Clock = field(default_factory=Clock)
     notes_of: Callable[[str], Notes] = Notes
@@ -109,7 +110,7 @@ class Tries:
             if failure.cause is Cause.PREEMPTED:
                 self.dead.add(failure.host.node_id)
             for host in failure.avoid:
-                self.on_bad_host(host, failure.error)
+                self.on_bad_host(host, failure)
             doublings = min(times - 1, MOST_DOUBLINGS)
             pause_s = min(PAUSE_S.get(failure.cause, 0.0) * 2**doublings, LONGEST_PAUSE_S)
             after = f" in {pause_s:g} s" if pause_s else ""

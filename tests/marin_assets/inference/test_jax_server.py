@@ -20,7 +20,7 @@ from running import alive, wait_until
 from marin_assets import output_path_of
 from marin_assets.defaults import default_download, default_eval, default_generation
 from marin_assets.inference.engine import JAX, EngineError
-from marin_assets.inference.server import ModelServer, RequestError
+from marin_assets.inference.server import OUT_OF_MEMORY, ModelServer, RequestError
 from marin_assets.step.values import unwrap_versioned_value
 
 ENGINE = unwrap_versioned_value(JAX)
@@ -188,6 +188,24 @@ def test_a_server_that_keeps_dying_is_told_with_the_reason(
         pass
     assert "did not start: it ran out of memory. Lower --max-model-len" in str(failed.value)
     assert "CUDA out of memory. Tried to allocate 2.00 GiB" in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "memory"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", True),
+        ("(EngineCore pid=7) ERROR 11-26 ValueError: No available memory for the cache blocks.", True),
+        ("jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes.", True),
+        ("OSError: [Errno 12] Cannot allocate memory", True),
+        ("  what():  CUDA out of memory", True),
+        ("MemoryError", True),
+        ("    except MemoryError:  # out of memory\nValueError: the model has no head", False),
+        ("google.api_core.exceptions.ResourceExhausted: 429 RESOURCE_EXHAUSTED: Quota exceeded for reads", False),
+        ("INFO max memory 3 GiB; the server will not run out of memory", False),
+    ],
+)
+def test_only_an_error_of_a_server_says_that_its_memory_was_short(lines: str, memory: bool) -> None:
+    assert bool(OUT_OF_MEMORY.search(lines)) is memory
 
 
 def test_an_engine_that_is_not_there_is_told_with_what_makes_it(

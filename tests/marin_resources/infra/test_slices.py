@@ -7,7 +7,7 @@ import itertools
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,9 @@ from marin_resources.clusters.cluster import Cluster
 from marin_resources.infra import google as requests_to_google
 from marin_resources.infra.google import Google, GoogleError
 from marin_resources.infra.slices.controller import OWNED_S, Controller, Pass, Report
-from marin_resources.infra.slices.decide import JOIN_TIMEOUT_S
+from marin_resources.infra.slices.decide import CREATE_TIMEOUT_S, JOIN_TIMEOUT_S
 from marin_resources.infra.slices.queued import Phase, Slices
+from marin_resources.infra.slices.status import status_of
 from marin_resources.infra.slices.wanted import Wanted, WantedError, change, load, path_of
 
 EVERY_S = 60.0
@@ -198,6 +199,91 @@ def test_a_bad_host_costs_its_slice_alone(lab: Lab) -> None:
     assert lab.ready() == ["us-central2-v4-8-0-1", "us-central2-v4-8-1-2"]
 
 
+def test_steps_leave_a_slice_with_a_bad_host_before_it_is_replaced(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    bad, used = dict[str, str](), set[str]()
+    asked: list[tuple[str, ...]] = []
+
+    def drain(names: Sequence[str]) -> set[str]:
+        asked.append(tuple(names))
+        return used
+
+    controller = lab.controller(bad=lambda names: bad, drain=drain)
+    lab.passes(controller)
+    assert asked == []
+    name = "us-central2-v4-8-1-1"
+    bad[name] = "a chip does not answer"
+    used.add(name)
+    reports = lab.passes(controller, 10)
+    assert [report.drained for report in reports if report.drained] == [((name, "a chip does not answer"),)]
+    assert asked == [(name,)] * 10  # again, as a host that has come back takes steps
+    assert lab.ready() == ["us-central2-v4-8-0-1", name]
+    [line] = [line for line in status_of(lab.cluster, lab.slices().all(), None, lab.now_s).lines if line.name == name]
+    assert (line.state, line.why) == ("is up", "steps leave it since 600 s, as it has a bad host")
+    used.clear()
+    lab.passes(controller)
+    assert lab.ready() == ["us-central2-v4-8-0-1", "us-central2-v4-8-1-2"]
+
+
+def test_a_slice_with_a_bad_host_that_steps_do_not_leave_is_replaced_after_an_hour(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    name = "us-central2-v4-8-1-1"
+    controller = lab.controller(bad=lambda names: {name: "no"} if name in names else {}, drain=lambda names: {name})
+    lab.passes(controller, 50)
+    assert name in lab.ready()
+    lab.passes(controller, 30)
+    assert lab.ready() == ["us-central2-v4-8-0-1", "us-central2-v4-8-1-2"]
+
+
+def test_a_report_that_is_withdrawn_ends_the_drain(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    name = "us-central2-v4-8-1-1"
+    bad = {name: "no"}
+    controller = lab.controller(bad=lambda names: bad, drain=lambda names: {name})
+    lab.passes(controller)
+    assert load(lab.path)[0].slots[1].draining_since is not None
+    bad.clear()
+    lab.passes(controller, 1)
+    assert load(lab.path)[0].slots[1].draining_since is None
+    lab.passes(controller, 80)
+    assert name in lab.ready()
+
+
+def test_while_the_head_is_away_no_bad_host_costs_a_slice(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    controller = lab.controller(bad=lambda names: dict.fromkeys(names[:1], "no"), drain=lambda names: None)
+    lab.passes(controller, 20)
+    assert lab.ready() == ["us-central2-v4-8-0-1", "us-central2-v4-8-1-1"]
+
+
+def test_if_most_slices_are_reported_none_is_replaced(lab: Lab) -> None:
+    """As with an image whose driver is broken: it fails everywhere."""
+    lab.add("v4-8", 3)
+    controller = lab.controller(bad=lambda names: dict.fromkeys(names[:2], "TPU initialization failed"))
+    reports = lab.passes(controller, 20)
+    assert len(lab.ready()) == 3
+    assert all(name.endswith("-1") for name in lab.ready())
+    assert [report.doubtful for report in reports if report.doubtful] == [
+        "2 of 3 slices are reported for bad hosts, and none is replaced: more likely the image or the steps are "
+        "broken. A report says: TPU initialization failed"
+    ]
+
+
+def test_a_slice_that_google_creates_for_ever_is_replaced(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, Delays(boot_s=1e9))
+    lab.add("v4-8", 1)
+    controller = lab.controller()
+    lab.passes(controller, 30)
+    name = "us-central2-v4-8-0-1"
+    [line] = status_of(lab.cluster, lab.slices().all(), None, lab.now_s).lines
+    assert (line.state, line.why) == ("is created", "since 1740 s")
+    lab.world.delays.boot_s = 120
+    reports = lab.passes(controller, int(CREATE_TIMEOUT_S / EVERY_S))
+    assert [report.replaced for report in reports if report.replaced] == [((name, "was not created within 2 hours"),)]
+    assert lab.ready() == ["us-central2-v4-8-0-2"]
+    assert "starting_since" not in Path(lab.path).read_text()  # earlier software reads it
+
+
 def test_fewer_are_wanted_and_none(lab: Lab) -> None:
     lab.add("v4-8", 3)
     controller = lab.controller()
@@ -278,6 +364,89 @@ def test_a_request_that_google_refuses_stops_no_other(lab: Lab) -> None:
     assert (
         "Service account 'nobody@marin-example.iam.gserviceaccount.com' does not exist (HTTP 400)." in report.refused[0]
     )
+
+
+def test_a_request_that_google_refuses_is_sent_later_and_later_with_the_count(lab: Lab) -> None:
+    lab.add("v4-8", 1)
+    lab.world.accounts.clear()
+    sent: list[float] = []
+    controller = lab.controller(
+        lab.slices(before=lambda called: sent.append(lab.now_s) if called.startswith("POST") else None)
+    )
+    reports = lab.passes(controller, 6 * 60)
+    assert len(sent) == 16
+    pauses = [second - first for first, second in itertools.pairwise(sent)]
+    assert pauses[:6] == [60, 120, 240, 480, 960, 1800]
+    assert set(pauses[6:]) == {1800}
+    said = [sentence for report in reports for sentence in report.refused]
+    assert said[1].endswith("does not exist (HTTP 400). Refused 2 times for us-central2-v4-8-0-1; again in 120 s.")
+    status = status_of(lab.cluster, lab.slices().all(), {}, lab.now_s)
+    [line] = status.lines
+    assert line.state == "is refused"
+    assert re.fullmatch(rf"{len(sent)} times, again in \d+ s: .*does not exist \(HTTP 400\)\.", line.why)
+    assert status.amiss
+    lab.google.identity.add_account(lab.cluster.worker_account)
+    lab.passes(lab.controller(), 40)
+    assert lab.ready() == ["us-central2-v4-8-0-1"]
+    assert load(lab.path)[0].refused == ()
+
+
+def test_a_deletion_that_google_refuses_is_sent_later_and_later(lab: Lab) -> None:
+    lab.add("v4-8", 2)
+    lab.passes(lab.controller())
+    change(lab.path, lambda wanted: dataclasses.replace(wanted, slots=wanted.slots[:1]))
+    sent: list[float] = []
+
+    def refuse(called: str) -> None:
+        if called.startswith("DELETE"):
+            sent.append(lab.now_s)
+            raise requests.ConnectionError("the connection was reset")
+
+    lab.passes(lab.controller(lab.slices(before=refuse)), 60)
+    assert len(set(sent)) == 6
+    lab.now_s += OWNED_S
+    lab.passes(lab.controller(), 40)
+    assert lab.ready() == ["us-central2-v4-8-0-1"]
+
+
+def test_a_controller_that_stands_still_inside_a_request_takes_its_late_slice_back(lab: Lab) -> None:
+    lab.add("v4-8", 1)
+    other, stood_still = lab.controller(), list[str]()
+
+    def stand_still(called: str) -> None:
+        """Google gets the request when the slot has come to its next slice by another controller."""
+        if called.startswith("POST") and not stood_still:
+            stood_still.append(called)
+            lab.now_s += OWNED_S + 1
+            lab.passes(other, 10)
+            lab.google.tpu.preempt("us-central2-v4-8-0-1")
+            lab.passes(other, 10)
+            assert lab.ready() == ["us-central2-v4-8-0-2"]
+
+    stalled = lab.controller(lab.slices(before=stand_still))
+    stalled.step()
+    assert stood_still
+    late = [queued for path, queued in lab.world.queued.items() if path.endswith("-0-1")]
+    assert [queued["state"]["state"] for queued in late] == ["DELETING"]
+    for _ in range(20):
+        lab.passes(other, 1)
+        look(lab)
+    assert lab.ready() == ["us-central2-v4-8-0-2"]
+
+
+def test_a_controller_that_is_replaced_sends_no_request_again(lab: Lab) -> None:
+    lab.add("v4-8", 1)
+    sent: list[str] = []
+
+    def lose(called: str) -> None:
+        if called.startswith("POST"):
+            sent.append(called)
+            lab.now_s += OWNED_S + 1
+            raise requests.ConnectionError("no answer")
+
+    report = lab.controller(lab.slices(before=lose)).step()
+    assert len(sent) == 1
+    assert "no answer" in report.refused[0]
 
 
 def drawn_schedule(folder: Path, seed: int) -> None:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -107,14 +108,22 @@ def test_one_pass_replaces_a_preempted_slice(google: FakeGoogle, cluster: Marin)
     assert slices(google) == ["us-central2-v4-8-0-2"]
 
 
-def test_a_slice_that_steps_report_twice_is_replaced(
+def test_a_slice_that_two_steps_report_is_drained_and_replaced(
     google: FakeGoogle, cluster: Marin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert cluster("add-worker", "v4-8", "--count", "2", *CLUSTER)[0] == 0
     monkeypatch.setenv("MARIN_BAD_SLICES", find_cluster("us-central2").bad_slices)  # as on its nodes
-    report_bad_slice("us-central2-v4-8-1-1", "a chip does not answer", now=0.0)
+    now, used = time.time(), {"us-central2-v4-8-1-1"}
+    monkeypatch.setattr("marin_resources.infra.slices.joined.drain", lambda cluster, names: used)
+    report_bad_slice("us-central2-v4-8-1-1", "a chip does not answer", "train/a", now=now - 1800)
     assert cluster("monitor", "us-central2", "--once")[1] == "nothing is to be done\n"
-    report_bad_slice("us-central2-v4-8-1-1", "a chip does not answer", now=1800.0)
+    report_bad_slice("us-central2-v4-8-1-1", "a chip does not answer", "train/b", now=now)
+    assert cluster("monitor", "us-central2", "--once")[1] == (
+        "drain us-central2-v4-8-1-1: bad host: a chip does not answer\n"
+    )
+    assert cluster("monitor", "us-central2", "--once")[1] == "nothing is to be done\n"
+    assert "steps leave it since" in cluster("status", "us-central2")[1]
+    used.clear()
     assert cluster("monitor", "us-central2", "--once")[1] == (
         "replace us-central2-v4-8-1-1: bad host: a chip does not answer\n"
     )

@@ -5,6 +5,7 @@ from ray.exceptions import NodeDiedError, OutOfMemoryError, WorkerCrashedError
 
 from marin_resources.ray_tpu.slices.causes import Cause, failure_of
 from marin_resources.ray_tpu.slices.ends import Cancelled, Hung, Lost, Raised, Returned
+from marin_resources.ray_tpu.slices.host_faults import HostFault
 from marin_resources.ray_tpu.slices.reservation import Host
 
 HOSTS = [
@@ -14,8 +15,8 @@ HOSTS = [
 GLOO = Raised(host=HOSTS[0], error="XlaRuntimeError: Gloo all-reduce failed: Connection closed by peer", traceback="T0")
 
 
-def raised(index: int, error: str) -> Raised:
-    return Raised(host=HOSTS[index], error=error, traceback=f"traceback of {index}")
+def raised(index: int, error: str, fault: HostFault | None = None) -> Raised:
+    return Raised(host=HOSTS[index], error=error, traceback=f"traceback of {index}", fault=fault)
 
 
 def cause_of(*ends: Returned | Raised | Lost | Cancelled, dead: str | None = None) -> tuple[Cause, int]:
@@ -65,20 +66,18 @@ def test_of_errors_the_first_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "cause"),
-    [
-        ("RuntimeError: Unable to initialize backend 'tpu': UNKNOWN: TPU initialization failed", Cause.BAD_HOST),
-        ("RuntimeError: open(/dev/accel0): Device or resource busy", Cause.BAD_HOST),
-        ("XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes", Cause.OUT_OF_MEMORY),
-        ("MemoryError: Unable to allocate 8 GiB", Cause.OUT_OF_MEMORY),
-        ("OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", Cause.OUT_OF_MEMORY),
-        ("ValueError: 'MemoryError' is not a name", Cause.ERROR),
-        ("FileNotFoundError: gs://b/memory", Cause.ERROR),
-    ],
+    ("fault", "cause"), [(HostFault.DEVICES, Cause.BAD_HOST), (HostFault.MEMORY, Cause.OUT_OF_MEMORY)]
 )
-def test_the_error_tells_what_a_host_lacks(error: str, cause: Cause) -> None:
-    assert cause_of(GLOO, raised(1, error)) == ((cause, 1) if cause is not Cause.ERROR else (Cause.ERROR, 0))
-    assert cause_of(raised(2, error)) == (cause, 2)
+def test_what_the_error_of_any_host_says_of_that_host_is_the_cause(fault: HostFault, cause: Cause) -> None:
+    assert cause_of(GLOO, raised(1, "no", fault)) == (cause, 1)
+    assert cause_of(raised(2, "no", fault)) == (cause, 2)
+    failure = failure_of([raised(1, "no", fault)], lambda node: True)
+    assert failure is not None
+    assert failure.avoid == ((HOSTS[1],) if cause is Cause.BAD_HOST else ())
+
+
+def test_the_text_of_an_error_is_no_cause() -> None:
+    assert cause_of(GLOO, raised(1, "OSError: RESOURCE_EXHAUSTED: Device or resource busy")) == (Cause.ERROR, 0)
 
 
 def test_a_process_that_ray_has_killed_for_its_memory_was_not_preempted() -> None:

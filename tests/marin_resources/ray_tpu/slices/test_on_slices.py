@@ -27,6 +27,7 @@ from marin_resources.output import Status
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.ray_tpu.cluster.local import fake_slices
 from marin_resources.ray_tpu.cluster.local.processes import with_children
+from marin_resources.ray_tpu.cluster.on_head.drain import drain_slices
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
@@ -453,6 +454,21 @@ def test_twenty_steps_share_two_slices_and_none_holds_a_part_of_one(start: Calla
         succeeded(step.job)
         hosts = [step.hear(f"here-{index}") for index in (0, 1)]
         assert hosts[0]["slice"] == hosts[1]["slice"]
+
+
+@pytest.mark.timeout(1200)
+def test_a_slice_that_is_drained_is_in_use_until_its_step_has_left(start: Callable[..., Step], pod: Pod) -> None:
+    step = start("save_when_asked", resumable=True)
+    taken = step.hear("first-0")["slice"]
+
+    def used() -> frozenset[str]:
+        return step.job.ask(lambda api: drain_slices(api, [taken], 600)).used
+
+    assert taken in used()
+    succeeded(step.job)
+    assert [each["error"] for each in step.record()["tries"]] == ["its node is being drained", None]
+    wait_until(lambda: taken not in used(), "the slice to be free", 120)
+    pod.kill(taken, 0, 1)
 
 
 def test_a_slice_of_a_cluster_that_is_named_twice_is_drained(

@@ -1,0 +1,60 @@
+"""Drain the hosts of slices: what Ray, a cloud and an autoscaler do before a host goes away.
+
+Ray places nothing on a drained host any more. The steps that run there save and continue elsewhere; a host on which
+nothing runs ends by itself. What makes no checkpoint runs until it ends: nothing is killed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
+from marin_resources.ray_tpu.cluster.on_head.program import run_on_head
+
+CODE = """
+import json, sys, time
+import ray
+from ray._private.state import available_resources_per_node
+from ray._private.worker import global_worker
+from ray.core.generated import autoscaler_pb2
+
+wanted, notice_s = json.loads(sys.argv[1]), float(sys.argv[2])
+ray.init(log_to_driver=False)
+free = available_resources_per_node()
+
+def is_used(node):
+    # Ray leaves a resource out of which nothing is free
+    names = [name for name in node["Resources"] if name in ("CPU", "GPU", "TPU")]
+    return any(free.get(node["NodeID"], {}).get(name, 0) < node["Resources"][name] for name in names)
+
+slices = {}
+for node in ray.nodes():
+    if node["Alive"] and "ray.io/tpu-slice-name" in node["Labels"]:
+        slices.setdefault(node["Labels"]["ray.io/tpu-slice-name"], []).append(node)
+reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+deadline_ms = int((time.time() + notice_s) * 1000)
+for name in wanted:
+    for node in slices.get(name, []):
+        global_worker.gcs_client.drain_node(node["NodeID"], reason, "marin cluster", deadline_ms)
+hosts = {name: len(nodes) for name, nodes in slices.items()}
+used = sorted(name for name, nodes in slices.items() if any(map(is_used, nodes)))
+print("MARIN", json.dumps({"hosts": hosts, "used": used}))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drained:
+    """What the cluster had when the slices were drained."""
+
+    hosts: Mapping[str, int]
+    """Name of each slice -> its hosts that are alive."""
+    used: frozenset[str]
+    """The slices of which a step, or another task, holds something."""
+
+
+async def drain_slices(api: JobsApi, names: Sequence[str], notice_s: float, user: str | None = None) -> Drained:
+    """Drain those of the slices that are up. `notice_s`: how long their hosts are said to live. Raises as the API."""
+    found = await run_on_head(api, "drain", CODE, json.dumps(list(names)), str(notice_s), user=user)
+    return Drained(hosts=found["hosts"], used=frozenset(found["used"]))
