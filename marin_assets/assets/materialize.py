@@ -19,6 +19,7 @@ from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, Kind, describe
 from marin_resources.orchestrator.log_positions import output_line
+from marin_resources.orchestrator.lost_runs import mark_lost
 from marin_resources.orchestrator.produce import FAILED_ATTEMPTS, Produced, ProduceError, RunCallbacks, produce
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
@@ -26,7 +27,7 @@ from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed
 from marin_resources.ray_tpu.cluster.errors import ClusterError
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
-from marin_resources.ray_tpu.ray_options import UnmeetableError
+from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
 from marin_resources.ray_tpu.site import NoSiteError
 from marin_resources.settings import SettingError
 from marin_resources.storage.control.protocol import UnavailableError
@@ -96,6 +97,8 @@ async def produce_output(
     except ProduceError as error:
         raise failure(str(error), error.traceback, [error.log] if error.log else []) from None
     except REPORTED as error:
+        if isinstance(error, RayGoneError):
+            await asyncio.to_thread(mark_lost, context.instance, context.run.run_id)
         raise failure(f"Step {label!r}: {error}" if repr(label) not in str(error) else str(error)) from None
     state.manifest_digests[node.output] = manifest_digest(produced.observed)
     return produced

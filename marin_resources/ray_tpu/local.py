@@ -23,6 +23,7 @@ from marin_resources.ray_tpu.local_ray import ray_of_process
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.ray_tpu.ray_options import (
+    RayGoneError,
     UnmeetableError,
     alive_nodes,
     node_lack,
@@ -32,16 +33,19 @@ from marin_resources.ray_tpu.ray_options import (
 from marin_resources.ray_tpu.requirements import Lack, Requirements
 from marin_resources.ray_tpu.site import Needs, Site
 from marin_resources.ray_tpu.task_error import outcome_of_error
+from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.job_notes import first_free_attempt
 from marin_resources.wire.config_json import references_in
-from marin_resources.wire.outcome import Outcome
+from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import add_import_paths, import_paths
 from marin_resources.wire.task import Task
 
 LOG_POLL_S = 0.25
 STOP_TIMEOUT_S = 4.0
+
+RAY_DIED = Outcome(end=End.LOST, error="the Ray of this run has died, and was started again")
 
 SEVERAL_HOSTS = Lack(
     verb="requests",
@@ -57,6 +61,8 @@ class Handle:
     task: Task
     reference: Any
     """Ray's ObjectRef of the outcome."""
+    ray_number: int
+    """Of the Ray that it was submitted to (`OwnRay.number`)."""
     job: str | None = None
 
     def describe(self) -> str:
@@ -118,10 +124,12 @@ class LocalBackend:
             known = self._handles.get(task.id)
             if known is not None:
                 return known
+            if self._own_ray.is_dead():
+                self._own_ray.start_again(self._own_ray.number)
             ray = self._own_ray.started()
             nodes = alive_nodes(ray)
-            if not nodes:
-                raise UnmeetableError(
+            if not nodes:  # one that was not started here
+                raise RayGoneError(
                     f"Step {task.output.label!r} cannot run: the Ray of this run has died. Run again; complete outputs "
                     "are reused."
                 )
@@ -132,7 +140,8 @@ class LocalBackend:
             options = {**ray_options(task.resources), "max_retries": 0, "name": task.id}
             paths = import_paths({task.fn, *references_in(task.config)})
             function = ray.remote(max_calls=1 if fresh else 0)(_run_task)
-            handle = Handle(task, function.options(**options).remote(task.to_dict(), paths))
+            reference = function.options(**options).remote(task.to_dict(), paths)
+            handle = Handle(task, reference, self._own_ray.number)
             self._handles[task.id] = handle
             return handle
 
@@ -141,15 +150,23 @@ class LocalBackend:
         future = asyncio.wrap_future(handle.reference.future())
         future.add_done_callback(_retrieve_error)
         try:
-            while not future.done():
+            while not future.done() and not self._is_lost(handle):
                 await asyncio.wait([future], timeout=LOG_POLL_S)
                 await asyncio.to_thread(follower.poll)
+            if not future.done():  # Ray never ends it; its worker is killed here, as the next attempt writes there
+                await asyncio.to_thread(self._own_ray.start_again, handle.ray_number)
             await asyncio.to_thread(follower.finish)
             await asyncio.to_thread(upload_spool, follower.path)  # in case the worker was killed
+            if not future.done():
+                return recorded_failure(handle.task.path, handle.task.attempt) or RAY_DIED
             error = future.exception()
             return outcome_of_error(handle.task, error) if error else Outcome.from_dict(future.result())
         finally:
             self._handles.pop(handle.task.id, None)
+
+    def _is_lost(self, handle: Handle) -> bool:
+        """Whether the Ray of the task has died."""
+        return handle.ray_number != self._own_ray.number or self._own_ray.is_dead()
 
     async def detach(self, handle: Handle, *, force: bool) -> str | None:
         """None: Ray ends with this process."""
@@ -162,6 +179,10 @@ class LocalBackend:
         import ray  # late, for its weight
 
         log.info("stopping %s: %s", handle.task.id, reason)
+        if self._is_lost(handle):
+            self._own_ray.start_again(handle.ray_number)
+            self._handles.pop(handle.task.id, None)
+            return
         ray.cancel(handle.reference, force=True, recursive=True)
         ray.wait([handle.reference], timeout=STOP_TIMEOUT_S, fetch_local=False)
         upload_spool(log_path(handle.task.path, handle.task.attempt))

@@ -24,7 +24,7 @@ from typing import Any
 
 from marin_resources.ray_tpu import lean_agent
 from marin_resources.ray_tpu.companion import start_companion
-from marin_resources.ray_tpu.ray_options import UnmeetableError
+from marin_resources.ray_tpu.ray_options import RayGoneError
 
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum. Data passes through the filesystem, never through Ray."""
@@ -44,17 +44,22 @@ POLL_S = 0.05
 TIMED_OUT = "timed out during startup"
 """In the message of Ray's error."""
 
+RAYLET, GCS = "raylet", "gcs_server"
+"""Ray's names of its daemons."""
+
 log = logging.getLogger(__name__)
 
 
 class OwnRay:
-    """A Ray that this process starts at most once."""
+    """A Ray that this process starts when it is first needed, and again if its raylet has died."""
 
     def __init__(self, cpus: int) -> None:
         self.cpus = cpus
         self._lock = threading.Lock()
         self._starting: Future[Any] | None = None
         self._started_here = False
+        self.number = 0
+        """How often it has been started again. What was submitted to an earlier one has no end."""
         self._companion: subprocess.Popen[bytes] | None = None
         self._agent_port: socket.socket | None = None
         """Reserved as long as Ray runs: its agent listens a second after the start, or much later."""
@@ -71,8 +76,48 @@ class OwnRay:
             return self._starting
 
     def started(self) -> Any:
-        """The module `ray`, started. Blocks. Raises UnmeetableError if it does not start on this machine."""
+        """The module `ray`, started. Blocks. Raises RayGoneError if it does not start on this machine."""
         return self.begin().result()
+
+    def is_dead(self) -> bool:
+        """Whether it was started here, and its raylet has died. The raylet dies with its agents too.
+
+        A worker that computes does not notice it, so Ray (2.60) reports no end of its task.
+        """
+        if not self._started_here:
+            return False
+        node = _import_ray()._private.worker.global_worker.node
+        return node is not None and any(kind == RAYLET for kind, _ in node.dead_processes())
+
+    def start_again(self, number: int) -> None:
+        """Kill what is left of the Ray of this number, and start another one, unless that has been done. Blocks.
+
+        Raises RayGoneError if it does not start on this machine.
+        """
+        with self._lock:
+            if number == self.number:
+                log.warning("Ray's raylet has died. Ray is started again; the tasks of this process are lost")
+                self.number += 1
+                self._starting = self._owner.submit(self._restart)
+            starting = self._starting
+        if starting is not None:
+            starting.result()
+
+    def _restart(self) -> Any:
+        import psutil  # late, for their weight
+        import ray
+
+        from marin_resources.ray_tpu.leftovers_of_ray import rays_processes
+
+        node = ray._private.worker.global_worker.node
+        session = node.get_session_dir_path() if node is not None else ""
+        # a worker may still write, and the next attempt is about to
+        for process in rays_processes(session, os.getpid()) if session else ():
+            if process.name() != GCS:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+        self._stop()
+        return self._start()
 
     def shutdown(self) -> None:
         """End Ray if it was started here. Blocks until a start in the background is over."""
@@ -103,6 +148,7 @@ class OwnRay:
         self._started_here = False
         if self._agent_port is not None:
             self._agent_port.close()
+            self._agent_port = None
         if self._companion is not None and self._companion.stdin is not None:
             self._companion.stdin.close()
 
@@ -134,7 +180,7 @@ def _start_ray(ray: Any, cpus: int, agent_port: int) -> Any:
     """Start Ray; return its context. `agent_port` is for its agent of runtime environments.
 
     Ray gives its daemons 30 s, which a busy machine may take longer for: then it is started again. Raises
-    UnmeetableError after STARTS; while the machine is busy, after BUSY_STARTS.
+    RayGoneError after STARTS; while the machine is busy, after BUSY_STARTS.
     """
     import psutil  # late, for its weight
 
@@ -162,7 +208,7 @@ def _start_ray(ray: Any, cpus: int, agent_port: int) -> Any:
             log.warning(what, start, allowed, load, _cpus())
             _kill_ray(set(psutil.Process().children(recursive=True)) - before)
             if start >= allowed:
-                raise UnmeetableError(
+                raise RayGoneError(
                     f"Ray did not start on this machine in {start} starts of 30 s, with a load of {load:.0f} on "
                     f"{_cpus()} CPUs. Run again when it is less busy; complete outputs are reused."
                 ) from None

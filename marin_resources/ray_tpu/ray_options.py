@@ -13,6 +13,10 @@ class UnmeetableError(RuntimeError):
     """No node has the resources that the step requests: one sentence."""
 
 
+class RayGoneError(UnmeetableError):
+    """No Ray runs on this machine: one sentence. The step is not at fault, and its run is to be repeated."""
+
+
 def ray_options(resources: Resources) -> dict[str, Any]:
     """Return options for `ray.remote(...).options(**…)`."""
     options: dict[str, Any] = {"num_cpus": resources.cpus}

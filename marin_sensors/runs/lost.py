@@ -2,7 +2,8 @@
 
 Dagster's daemon looks once at a lost run, within seconds. If the code server is away then, as after the machine was
 started again, it gives the run up for ever, with all of its tries left. If the run is not marked as failed yet, it
-overlooks it. Without `run_retries` in the dagster.yaml it launches none again.
+overlooks it. Without `run_retries` in the dagster.yaml it launches none again. A run on whose machine no Ray runs is
+lost too, though Dagster sees that one of its steps failed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from marin_resources.orchestrator.lost_runs import is_marked_lost
 from marin_resources.orchestrator.run_jobs import TAG as JOBS
 from marin_sensors.runs.in_progress import SENSOR
 from marin_sensors.runs.partition_ranges import range_of, range_tags
@@ -96,5 +98,5 @@ def _lost(instance: dg.DagsterInstance, tags: Mapping[str, str]) -> list[dg.Dags
 def _is_lost(run: dg.DagsterRun) -> bool:
     """Whether a failed run was lost, and Dagster has not launched it again, with tries left."""
     was_tried = "dagster/auto_retry_run_id" in run.tags
-    has_failed = run.tags.get("dagster/failure_reason") == "STEP_FAILURE"
+    has_failed = run.tags.get("dagster/failure_reason") == "STEP_FAILURE" and not is_marked_lost(run)
     return not was_tried and not has_failed and int(run.tags.get("dagster/retry_number", "0")) < RETRIES

@@ -124,6 +124,31 @@ def die_once(config: ToyConfig) -> dict[str, int]:
     return write_value(config)
 
 
+def kill_ray_once(config: ToyConfig) -> dict[str, int]:
+    """The first time, kill the daemon of the worker's Ray that the note names, and compute on, unaware of it."""
+    import psutil
+
+    note_call(config)
+    marker = Path(config.gate)
+    if not marker.exists():
+        marker.touch()
+        raylet = psutil.Process().parent()
+        assert raylet is not None
+        [daemon] = [each for each in (raylet, *raylet.children()) if config.note in each.cmdline()[0]]
+        daemon.kill()
+        time.sleep(600)
+    return write_value(config)
+
+
+def wait_the_first_time(config: ToyConfig) -> dict[str, int]:
+    note_call(config)
+    marker = Path(config.gate)
+    if not marker.exists():
+        marker.write_text(str(os.getpid()))
+        time.sleep(600)
+    return write_value(config)
+
+
 def remove_own_folder(config: ToyConfig) -> dict[str, int]:
     """Begin with an empty folder, as many scripts do; write into it only with a value above 0."""
     note_call(config)

@@ -12,6 +12,7 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 from dagster_homes import laptop_home
 
+from marin_resources.orchestrator.lost_runs import mark_lost
 from marin_sensors.runs.lost import AT_MOST, LOST, REQUEST, request_again, tags_of
 from marin_sensors.runs.partition_ranges import range_tags
 
@@ -101,6 +102,18 @@ def test_a_failed_step_a_run_out_of_retries_and_a_deleted_partition_stay_as_they
     lost(laptop, {"dagster/partition": "gone"})
     lost(laptop, range_tags(["b", "gone"]))
     lost(laptop, {})
+    assert again(laptop) == []
+
+
+@pytest.mark.usefixtures("later")
+def test_a_run_on_whose_machine_no_ray_runs_is_lost_though_its_step_failed(laptop: dg.DagsterInstance) -> None:
+    run = create_run_for_test(laptop, status=dg.DagsterRunStatus.STARTED, tags={**ONE, **tags_of("watch")})
+    mark_lost(laptop, run.run_id)
+    laptop.report_run_failed(run)
+    laptop.add_run_tags(run.run_id, {"dagster/failure_reason": "STEP_FAILURE"})
+    [request] = again(laptop)
+    assert request.tags[LOST] == run.run_id
+    lost(laptop, {**launch(request), "dagster/failure_reason": "STEP_FAILURE"})  # its own step fails: nothing more
     assert again(laptop) == []
 
 
