@@ -36,7 +36,7 @@ class Prompt:
     stops: tuple[str, ...] = ()
     """Texts that end the answer, and are not in it."""
     stop_ids: tuple[int, ...] = ()
-    """Tokens that do, beside the tokenizer's end of text."""
+    """Tokens that do, beside those at which the model stops."""
     temperature: float = 0.0
     """Divides the logits; at 0 the likeliest token is taken."""
     seed: int = 0
@@ -162,7 +162,7 @@ class Decoder:
     def _advance(self, row: _Row, token: int, logprob: float) -> Completion | None:
         """Add a token to a text. Returns it if that ends it."""
         prompt = row.prompt
-        if token == self.tokenizer.eos_token_id or token in prompt.stop_ids:
+        if token in self.tokenizer.stop_token_ids or token in prompt.stop_ids:
             return self._completion(row, "stop")
         row.ids.append(token)
         row.logprobs.append(logprob)

@@ -5,8 +5,10 @@ A special token that is written in a text or in a message is text. It is a token
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from marin_assets.documents.tokens import TokenizerFileError, read_tokenizer
@@ -27,6 +29,8 @@ class ModelTokenizer:
         self._templates = read_tokenizer(folder, special_tokens=True)
         self.levanter = load_tokenizer(folder)
         """Levanter's, for what it does beside encoding."""
+        self.stop_token_ids = stop_token_ids_of(folder) | ({self.eos_token_id} - {None})
+        """Tokens at which the model ends an answer: EOS, and those of its generation_config.json."""
         added = self._texts.get_added_tokens_decoder()
         self._special = {token.content: id_ for id_, token in added.items() if token.special}
         longest_first = sorted(
@@ -115,6 +119,13 @@ class ModelTokenizer:
 
     def _encode_marked(self, text: str) -> list[int]:
         return self.encode(self.unmark(text)) if text else []
+
+
+def stop_token_ids_of(folder: str) -> set[int | None]:
+    """The tokens at which a model stops, by its generation_config.json; empty if it has none."""
+    file = Path(folder, "generation_config.json")
+    found = json.loads(file.read_text()).get("eos_token_id") if file.exists() else None
+    return set(found) if isinstance(found, list) else {found} - {None}
 
 
 def _with_its_spaces(token: Any) -> str:

@@ -56,6 +56,8 @@ class Model:
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         loaded = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
         self.model = loaded.to(self.device).eval()  # type: ignore[arg-type]
+        stops = self.model.generation_config.eos_token_id  # of its generation_config.json: a number, or several
+        self.stop_ids = {self.tokenizer.eos_token_id, *(stops if isinstance(stops, list) else [stops])}
         window = self.model.config.max_position_embeddings
         self.rows, self.max_length = rows, min(max_length or window, window)
         self.jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
@@ -125,7 +127,7 @@ class Model:
     def _generate(self, job: Job) -> tuple[list[int], list[float], str]:
         torch = self.torch
         random = torch.Generator(device="cpu").manual_seed(job.seed)
-        ends = {self.tokenizer.eos_token_id, *job.stop_ids}
+        ends = {*self.stop_ids, *job.stop_ids}
         ids: list[int] = []
         logprobs: list[float] = []
         tokens, cache = torch.tensor([job.ids], device=self.device), None

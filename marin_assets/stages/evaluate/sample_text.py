@@ -50,7 +50,7 @@ def sample_text(
         with mesh_for(model):
             logits = np.asarray(predict(model, tokens, np.array([len(context) - 1], np.int32)))[0]
         token = choose(logits, temperature, random)
-        if token == tokenizer.eos_token_id:
+        if token in tokenizer.stop_token_ids:
             break
         ids.append(token)
         text = tokenizer.decode(ids[begin:], skip_special_tokens=True)

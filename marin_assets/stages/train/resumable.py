@@ -16,6 +16,7 @@ from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_u
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.exports import remove_unfinished_exports
 from marin_assets.stages.train.finished import CURVES_PLOT, PLOT, FinishedRun
+from marin_assets.stages.train.inherited import chat_template_of_start
 from marin_assets.stages.train.inputs import set_chat_template, stage_tokenizer
 from marin_assets.stages.train.metrics.curves_plot import plot_curves
 from marin_assets.stages.train.metrics.loss_plot import plot_losses
@@ -41,8 +42,8 @@ def run_resumably(
 ) -> FinishedRun | None:
     """Train and export with `run_levanter` of `levanter_run`, on this host; None on other hosts than the first.
 
-    `family` is the model's. The exported tokenizer has the `chat_template`. `validation_loss` is the
-    metric of the exported model.
+    `family` is the model's. The exported tokenizer has the `chat_template`, or without one that of the start.
+    `validation_loss` is the metric of the exported model.
     """
     from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
 
@@ -75,8 +76,9 @@ def run_resumably(
     try:
         with tempfile.TemporaryDirectory(prefix="marin-train-") as folder:
             tokenizer = stage_tokenizer(config.tokenizer_path, join(folder, "tokenizer"), family)
-            if chat_template is not None:
-                set_chat_template(tokenizer, chat_template)
+            template = chat_template or chat_template_of_start(config.start, config.tokenizer_path)
+            if template is not None:
+                set_chat_template(tokenizer, template)
             parameters = run_levanter(
                 longer,
                 metrics,

@@ -15,6 +15,7 @@ tracker        Levanter's metrics go to our file, and to the log
 checkpointer   a checkpoint begins after the evaluation of its step, and after the metrics are saved
 chats          caches of documents and of chats as components of its data
 start          the model that LoRA adapts, or DPO trains, where Levanter reads it
+export         the Hugging Face folder of the trained model
 lora           factors beside the model's parameters, trained and exported
 adaptor        hooks of the training: the checkpoints, the exports, the evaluation of the untrained model
 all_hosts      one training on all hosts of a slice

@@ -21,6 +21,7 @@ from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.exports import export_path, is_complete, mark_complete
 from marin_assets.stages.train.levanter_run.checkpointer import due_now
+from marin_assets.stages.train.levanter_run.export import Export
 from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
 from marin_resources.progress import checkpoint_requested, report_resumed, report_step
 from marin_resources.storage.paths import join
@@ -40,8 +41,10 @@ class ExportAndEvaluate(NoAdaptorConfig):
             evaluate_first(self.config, trainer, tokenizer, trainer.first_model, trainer.first_average)
             trainer.first_model = trainer.first_average = None
 
+        folder = Export(self.own, converter, tokenizer)
+
         def save(info: Any, path: str) -> None:
-            converter.save_pretrained(info.eval_model, path, generation_config=export.generation_config)
+            folder.save(info.eval_model, path)
 
         add_hooks(trainer, self.config, self.own, save, resumed_at=self.resumed_at)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from levanter.data.text import ChatLmDatasetFormat, DatasetComponent
 
-from marin_assets.stages.train.formats import CHAT, ChatSpec, chat_format, format_of
+from marin_assets.stages.train.formats import CHAT, ChatSpec, format_of
 
 
 def component_of(path: str, chat: ChatSpec | None) -> DatasetComponent:
@@ -15,9 +13,3 @@ def component_of(path: str, chat: ChatSpec | None) -> DatasetComponent:
         return DatasetComponent(cache_dir=path)
     # the template is that of the tokenizer; a number of 1 packs none, True would be Levanter's 64
     return DatasetComponent(cache_dir=path, format=ChatLmDatasetFormat(pack=chat.chats_per_sequence))
-
-
-def stop_token_ids(components: Mapping[str, str]) -> list[int] | None:
-    """Return the tokens at which an exported model stops to answer, beside its tokenizer's eos; None without chats."""
-    chats = chat_format(components)
-    return [chats.stop_token_id] if chats else None

@@ -13,13 +13,11 @@ from levanter.main import train_lm
 from levanter.trainer import TrainerConfig
 
 from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.levanter_run.chats import stop_token_ids
 from marin_assets.stages.train.levanter_run.checkpointer import LateCheckpointerConfig
 from marin_assets.stages.train.levanter_run.data import build_data
 from marin_assets.stages.train.levanter_run.models import model_config
 from marin_assets.stages.train.levanter_run.optimizers import apply_loop, optimizer_config
 from marin_assets.stages.train.levanter_run.overrides import apply_overrides
-from marin_assets.stages.train.mixture_inputs import caches_in
 from marin_resources.storage.paths import join
 
 JAX_CONFIG = {
@@ -35,7 +33,6 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
     """Return Levanter's config. Fields that are not set here keep Levanter's defaults."""
     cache_dir = config.compilation_cache_dir
     built = train_lm.TrainLmConfig(
-        hf_generation_eos_token_ids=stop_token_ids(caches_in(config)),
         data=build_data(config, tokenizer=tokenizer),
         model=model_config(config.model, tokenizer),
         optimizer=optimizer_config(config.optimizer),

@@ -15,6 +15,7 @@ from marin_assets.stages.train.dpo_config import TrainDpoConfig
 from marin_assets.stages.train.formats import rows_in
 from marin_assets.stages.train.levanter_run.adaptor import add_hooks
 from marin_assets.stages.train.levanter_run.config import build_config
+from marin_assets.stages.train.levanter_run.export import Export
 from marin_assets.stages.train.levanter_run.lora import TrainFactors, policy_of
 from marin_assets.stages.train.levanter_run.memory import require_room_on_devices
 from marin_assets.stages.train.levanter_run.run import run_main
@@ -83,7 +84,6 @@ def build_dpo_config(config: TrainDpoConfig, *, tokenizer: str, log_dir: str) ->
         optimizer=common.optimizer,
         trainer=common.trainer,
         initialize_from_hf=base,
-        hf_generation_eos_token_ids=common.hf_generation_eos_token_ids,
         beta=config.beta,
         reference=reference,
         validation_split_fraction=None,  # the cache has a validation side
@@ -113,7 +113,9 @@ class TrainPolicy(AdaptorConfig):
         return None
 
     def install_export_hooks(self, *, trainer: Any, converter: Any, tokenizer: Any, export: Any) -> None:
+        folder = Export(self.own, converter, tokenizer)
+
         def save(info: Any, path: str) -> None:
-            converter.save_pretrained(policy_of(info.eval_model), path, generation_config=export.generation_config)
+            folder.save(policy_of(info.eval_model), path)
 
         add_hooks(trainer, self.config, self.own, save, resumed_at=self.resumed_at)

@@ -14,6 +14,7 @@ from levanter.utils.jax_utils import parameter_count
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.levanter_run.adaptor import add_hooks, evaluate_first
+from marin_assets.stages.train.levanter_run.export import Export
 from marin_assets.stages.train.levanter_run.start import first_model
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.specs.start import FromHuggingFace
@@ -61,9 +62,10 @@ class TrainFactors(LoraAdaptorConfig):
             averaged = first if trainer.config.model_averaging else None
             evaluate_first(self.config, trainer, tokenizer, first, averaged)
 
+        folder = Export(self.own, converter, tokenizer)
+
         def save(info: Any, path: str) -> None:
-            merged = merge_lora_modules(policy_of(info.eval_model))
-            converter.save_pretrained(merged, path, generation_config=export.generation_config)
+            folder.save(merge_lora_modules(policy_of(info.eval_model)), path)
 
         def save_factors(info: Any, force: bool = False) -> None:
             if force:

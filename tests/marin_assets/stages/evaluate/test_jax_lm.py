@@ -253,3 +253,15 @@ def test_an_exports_own_truncation_is_off(model_path: str, lm: JaxLM, tmp_path: 
     cut = JaxLM(*load_model(with_settings(model_path, tmp_path / "cut")), batch_size=4)
     text = [ask("loglikelihood_rolling", "An expression is evaluated from left to right. " * 12)]
     assert cut.loglikelihood_rolling(text) == lm.loglikelihood_rolling(text)
+
+
+def test_an_answer_ends_at_the_models_own_stop_tokens(model_path: str, reference: NumpyLlama, tmp_path: Path) -> None:
+    """Those of generation_config.json, as in vLLM and transformers."""
+    shutil.copytree(model_path, tmp_path / "stops")
+    context = [0, *reference.encode("The class has")]
+    likeliest = int(reference.logprobs(context)[-1].argmax())
+    (tmp_path / "stops/generation_config.json").write_text(json.dumps({"eos_token_id": [1, likeliest]}))
+    settings = {"until": [], "max_gen_toks": 4}
+    request = [ask("generate_until", "The class has", settings)]
+    assert JaxLM(*load_model(model_path), batch_size=1).generate_until(request) != [""]
+    assert JaxLM(*load_model(str(tmp_path / "stops")), batch_size=1).generate_until(request) == [""]

@@ -116,6 +116,18 @@ def test_the_export_is_a_hugging_face_folder_with_its_tokenizer(
 
 
 @pytest.mark.long
+def test_the_export_says_of_generation_where_it_stops_and_nothing_else(trained: tuple[Path, dict[str, Any]]) -> None:
+    from transformers import GenerationConfig, PretrainedConfig
+
+    folder = trained[0] / trained[1]["model_path"]
+    config = json.loads((folder / "config.json").read_text())
+    assert not set(config) & {*PretrainedConfig._get_global_generation_defaults(), "decoder_start_token_id"}
+    assert json.loads((folder / "generation_config.json").read_text()) == {"eos_token_id": [1], "bos_token_id": 0}
+    generation = GenerationConfig.from_pretrained(str(folder))
+    assert (generation.eos_token_id, generation.begin_suppress_tokens) == ([1], None)
+
+
+@pytest.mark.long
 def test_the_process_keeps_its_log_handlers(trained: tuple[Path, dict[str, Any]]) -> None:
     assert not [
         h

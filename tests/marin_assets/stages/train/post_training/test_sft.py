@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from nano_training import answers_of, kill_at, losses_of, nano_config, weights_of
 
 from marin_assets.stages.train.metrics.metrics import read_metrics
+from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.train_lm import ChatSpec, FromHuggingFace, TrainLmConfig, train_lm
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]  # warnings of Levanter and its dependencies
@@ -87,6 +89,23 @@ def test_the_exported_tokenizer_has_the_template_and_the_model_stops_at_its_end(
     learnt = [t for t, m in zip(masked["input_ids"], masked["assistant_masks"], strict=True) if m]
     assert tokenizer.decode(learnt) == " 14<|eos|>"
     assert json.loads((folder / "generation_config.json").read_text())["eos_token_id"] == [1]
+
+
+def test_a_chat_model_that_is_trained_on_documents_stops_and_chats_as_before(
+    inputs: Any, tuned: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    shutil.copytree(tuned[0] / "hf", tmp_path / "chat")
+    said = {"eos_token_id": [1, 7], "temperature": 0.6, "bos_token_id": 0}
+    (tmp_path / "chat/generation_config.json").write_text(json.dumps(said))
+    for name, lora in (("all", None), ("lora", LoraSpec(rank=2))):
+        start = FromHuggingFace(path=f"{tmp_path}/chat")
+        changes: dict[str, Any] = {"components": inputs.components, "start": start, "num_train_steps": 2, "lora": lora}
+        train_lm(nano_config(TrainLmConfig, inputs, tmp_path / name, 1e-3, **changes))
+        exported = tmp_path / name / "hf"
+        assert json.loads((exported / "generation_config.json").read_text()) == said
+        assert "begin_suppress_tokens" not in json.loads((exported / "config.json").read_text())
+        template = json.loads((exported / "tokenizer_config.json").read_text())["chat_template"]
+        assert template == json.loads((tuned[0] / "hf/tokenizer_config.json").read_text())["chat_template"]
 
 
 def test_a_killed_run_gives_the_same_weights(
