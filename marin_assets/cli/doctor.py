@@ -1,5 +1,5 @@
 """Look at the settings of this machine: prefix and rights, the bucket's rules, cluster, token, clocks, packages, disks,
-Dagster, webhook, experiments. Each line is one finding; a line that is not `ok` says what to do.
+proxies, Dagster, webhook, experiments. Each line is one finding; a line that is not `ok` says what to do.
 
 It changes nothing: a small file in `<prefix>/.marin/` is written, and removed. Exit code 1 if anything is wrong;
 a warning alone is 0.
@@ -49,11 +49,23 @@ def run(options: argparse.Namespace) -> int:
 
 def _looks(*, with_message: bool) -> dict[str, Look]:
     # late, as above
-    from marin_resources.doctor import bucket, clock, cluster, dagster_home, disks, prefix, variables, versions, webhook
+    from marin_resources.doctor import (
+        bucket,
+        clock,
+        cluster,
+        dagster_home,
+        disks,
+        prefix,
+        proxy,
+        variables,
+        versions,
+        webhook,
+    )
 
     return {
         variables.SUBJECT: variables.look,
         versions.SUBJECT: versions.look,
+        proxy.SUBJECT: proxy.look,
         prefix.SUBJECT: prefix.look,
         prefix.REGIONS: prefix.look_at_regions,
         bucket.SUBJECT: bucket.look,

@@ -6,26 +6,28 @@ from collections.abc import Iterator
 
 from marin_resources.doctor.bucket_rules import Bucket, Rule, read_bucket
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
+from marin_resources.doctor.store import require_store
 from marin_resources.orchestrator.compute_logs.objects import FOLDER as FOLDER_OF_LOGS
 from marin_resources.settings import default_prefix
-from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 
 SUBJECT = "bucket"
 
 
 def look() -> Iterator[Finding]:
+    """Raises SettingError and UnavailableError, as the look at the prefix."""
     prefix = default_prefix()
     if kind_of(prefix) not in (StoreKind.GCS, StoreKind.S3):
         yield ok(SUBJECT, "none: the prefix is a folder")
         return
     name, _, key = without_scheme(prefix).partition("/")
+    require_store(prefix)
     try:
-        require_reachable(prefix)
         bucket = read_bucket(prefix)
     except (OSError, ValueError) as error:
+        why = str(error).removesuffix(".")
         yield warning(
-            SUBJECT, f"The rules of {name!r} cannot be read ({error}). Ask its owner whether any deletes objects."
+            SUBJECT, f"The rules of {name!r} cannot be read ({why}). Ask its owner whether any deletes objects."
         )
         return
     yield from judge(bucket, key)

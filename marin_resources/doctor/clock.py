@@ -16,9 +16,9 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
+from marin_resources.doctor.store import require_store
 from marin_resources.ray_tpu.cluster.settings_from_env import each_from_env
-from marin_resources.settings import default_prefix
-from marin_resources.storage.control.control import require_reachable
+from marin_resources.settings import SettingError, default_prefix
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, absolute, join, kind_of
@@ -54,8 +54,11 @@ def _compared(what: str, its_time_s: Callable[[], float | None]) -> Iterator[Fin
         began_s = time.time()
         theirs_s = its_time_s()
         ours_s = (began_s + time.time()) / 2
-    except (OSError, ValueError, UnavailableError) as error:
-        yield warning(SUBJECT, f"That of {what} is not known ({error}).")
+    except (SettingError, UnavailableError):
+        raise  # as of the prefix
+    except (OSError, ValueError) as error:
+        why = str(getattr(error, "reason", None) or error)
+        yield warning(SUBJECT, f"That of {what} is not known ({why}). Look again when {what} answers.")
         return
     if theirs_s is not None:
         yield judge(what, ours_s - theirs_s)
@@ -66,7 +69,9 @@ def _store_time_s(prefix: str) -> float | None:
     kind = kind_of(prefix)
     if kind is StoreKind.DISK:
         return _time_of_disk_s(absolute(prefix))
-    require_reachable(prefix)
+    if kind not in (StoreKind.GCS, StoreKind.S3):  # the look at the prefix says that it cannot be used
+        return None
+    require_store(prefix)
     fs, place = filesystem_of(prefix)
     bucket = place.partition("/")[0]
     if kind is StoreKind.GCS:

@@ -64,10 +64,16 @@ def _look_at(settings: ClusterSettings) -> Iterator[Finding]:
     try:
         version, nodes = asyncio.run(_read(settings))
     except (ClusterError, UnreachableError) as error:
-        yield wrong(SUBJECT, str(error))
+        yield wrong(SUBJECT, _with_advice(str(error)))
         return
     yield from _version(settings, version)
     yield _nodes(settings, nodes)
+
+
+def _with_advice(sentence: str) -> str:
+    """Of an address that does not answer, which may be a wrong one."""
+    away = any(phrase in sentence for phrase in ("cannot be connected to", "did not answer"))
+    return f"{sentence} Start the cluster, or correct MARIN_CLUSTER." if away else sentence
 
 
 def _token(settings: ClusterSettings) -> Finding:

@@ -7,15 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from marin_resources.doctor.dagster_yaml import mistakes_in, sentence_of
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
+from marin_resources.doctor.folders import why_unusable
 from marin_resources.instance.revisions import revisions_of
 from marin_resources.instance.sqlite import DATABASES, damage_of
 from marin_resources.settings import dagster_home, ensure_dagster_home
+from marin_resources.storage.manifest.bytes_progress import readable_bytes
 
 if TYPE_CHECKING:
     import dagster as dg
 
 SUBJECT = "dagster"
+PARTS = ("run_launcher", "run_coordinator", "compute_log_manager", "scheduler")
+NEEDED_BYTES = 2 * 10**6
+"""SQLite needs room for a journal with each write."""
 NETWORK_DISKS = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "fuse.gcsfuse", "9p", "lustre", "ceph")
 """File systems over a network, as the kernel names them. SQLite's locks are not safe on them."""
 
@@ -24,13 +30,27 @@ def look() -> Iterator[Finding]:
     """Raises SettingError if the home cannot be written."""
     given = dagster_home()
     if not os.path.exists(given):
-        yield ok(SUBJECT, f"{given} does not exist yet. The first command creates it.")
+        why = why_unusable(given)
+        if why:
+            yield wrong(SUBJECT, f"DAGSTER_HOME is {given!r}, and {why}. Set it to a folder of yours.")
+        else:
+            yield ok(SUBJECT, f"{given} does not exist yet. The first command creates it.")
+        return
+    free_bytes = _free_bytes(given)
+    if free_bytes < NEEDED_BYTES:
+        free = readable_bytes(free_bytes)
+        yield wrong(SUBJECT, f"{given} is on a full disk, with {free} free: no run is recorded. Make room there.")
         return
     home = ensure_dagster_home()
-    damaged = list(_damaged_databases(home))
-    yield from damaged
-    if not damaged:
+    found = [*_damaged_databases(home), *(wrong(SUBJECT, sentence) for sentence in mistakes_in(home))]
+    yield from found
+    if not found:
         yield from _of_instance(home)
+
+
+def _free_bytes(folder: str) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
 
 
 def _damaged_databases(home: str) -> Iterator[Finding]:
@@ -51,14 +71,30 @@ def _of_instance(home: str) -> Iterator[Finding]:
     try:
         opened = open_instance()
     except Exception as error:  # Dagster's, YAML's, SQLAlchemy's and psycopg's have no base in common
-        advice = "Correct its dagster.yaml, or start the database that it names."
-        yield wrong(SUBJECT, f"The instance at {home} cannot be opened ({type(error).__name__}: {error}). {advice}")
+        yield wrong(SUBJECT, sentence_of(error, home))
         return
     with opened as instance:
+        unloaded = list(_that_cannot_be_loaded(instance, home))
+        if unloaded:
+            yield from unloaded
+            return
         yield from _old_tables(instance)
         yield from _slow_or_unsafe(instance, home)
         yield from _daemon(instance)
         yield ok(SUBJECT, f"{home}: {instance.get_runs_count()} runs in {_database(instance)}")
+
+
+def _that_cannot_be_loaded(instance: dg.DagsterInstance, home: str) -> Iterator[Finding]:
+    """Parts of the instance that Dagster loads when they are first used: then a run or the daemon fails."""
+    for part in PARTS:
+        try:
+            getattr(instance, part)
+        except Exception as error:  # whatever the module of the class raises
+            why = " ".join(str(error).split()).removeprefix("Failure condition: ").removesuffix(".")
+            yield wrong(
+                SUBJECT,
+                f"The {part} of {home}/dagster.yaml cannot be loaded ({why}). Correct its module, class and config.",
+            )
 
 
 def _old_tables(instance: dg.DagsterInstance) -> Iterator[Finding]:

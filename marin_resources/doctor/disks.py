@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
+from marin_resources.doctor.folders import is_writable, nearest_folder, why_unusable
 from marin_resources.settings import dagster_home, default_prefix
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.paths import absolute, is_local
@@ -39,6 +40,13 @@ class Disk:
 
 
 def look() -> Iterator[Finding]:
+    given = os.environ.get("TMPDIR", "")
+    if given and (why := why_unusable(given) or ("" if os.path.isdir(given) else f"{given!r} does not exist")):
+        yield wrong(
+            SUBJECT,
+            f"TMPDIR is {given!r}, and {why}: what a step starts has no place for temporary files. Create the folder, "
+            "or unset TMPDIR.",
+        )
     for disk in disks():
         yield judge(disk)
 
@@ -51,7 +59,7 @@ def disks() -> list[Disk]:
         places = {"prefix": absolute(prefix), **places}
     by_device: dict[int, dict[str, str]] = {}
     for use, place in places.items():
-        folder = _existing(os.path.abspath(place))
+        folder = nearest_folder(place)
         by_device.setdefault(os.stat(folder).st_dev, {})[use] = folder
     return [_disk(uses) for uses in by_device.values()]
 
@@ -77,12 +85,6 @@ def judge(disk: Disk) -> Finding:
     return ok(SUBJECT, f"{disk.describe()}: {free} free")
 
 
-def _existing(folder: str) -> str:
-    while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    return folder
-
-
 def _disk(uses: dict[str, str]) -> Disk:
     folder = next(iter(uses.values()))
     found = os.statvfs(folder)
@@ -92,15 +94,6 @@ def _disk(uses: dict[str, str]) -> Disk:
         free_bytes=found.f_bavail * found.f_frsize,
         total_bytes=found.f_blocks * found.f_frsize,
         free_inodes=found.f_favail if found.f_files else None,
-        writable=all(_writable(place) for place in uses.values()),
+        writable=all(map(is_writable, uses.values())),
         for_ray="Ray" in uses,
     )
-
-
-def _writable(folder: str) -> bool:
-    """By trying: root has the right to write to a file system that refuses."""
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from marin_resources.doctor.finding import Finding, wrong
+from marin_resources.doctor.finding import Finding, State, wrong
 from marin_resources.settings import SettingError
 from marin_resources.storage.control.protocol import UnavailableError
 
@@ -17,9 +17,15 @@ SENTENCES = (SettingError, UnavailableError)
 
 
 def examine(looks: Mapping[str, Look], timeout_s: float = TIMEOUT_S) -> Iterator[Finding]:
-    """Yield what the looks find, in their order. The key is the subject of a look that ends with an error."""
+    """Yield what the looks find, in their order. The key is the subject of a look that ends with an error.
+
+    One mistake may stop several looks: a sentence that was yielded is not yielded again.
+    """
+    said: set[str] = set()
     for subject, look in looks.items():
-        yield from _taken(subject, look, timeout_s)
+        found = _taken(subject, look, timeout_s)
+        yield from (one for one in found if one.state is State.OK or one.sentence not in said)
+        said |= {one.sentence for one in found}
 
 
 def _taken(subject: str, look: Look, timeout_s: float) -> list[Finding]:

@@ -10,6 +10,8 @@ import uuid
 from collections.abc import Iterator
 
 from marin_resources.doctor.finding import Finding, ok, wrong
+from marin_resources.doctor.folders import why_unusable
+from marin_resources.doctor.store import require_store
 from marin_resources.settings import SettingError, default_prefix
 from marin_resources.storage.control import control
 from marin_resources.storage.control.conditions import require_conditions
@@ -34,11 +36,11 @@ def look() -> Iterator[Finding]:
 
 def look_at(prefix: str) -> Iterator[Finding]:
     """Raises SettingError and UnavailableError for what a step would meet too."""
+    require_store(prefix)
     if is_local(prefix) and not os.path.isdir(absolute(prefix)):
         yield _not_there_yet(prefix)
         return
     control.refuse_store_without_conditions(prefix)
-    control.require_reachable(prefix)
     failed = _try_rights(join(prefix, f".marin/doctor-{uuid.uuid4().hex}"))
     if failed:
         yield wrong(SUBJECT, failed)
@@ -48,16 +50,10 @@ def look_at(prefix: str) -> Iterator[Finding]:
 
 
 def _not_there_yet(prefix: str) -> Finding:
-    folder = absolute(prefix)
-    while not os.path.exists(folder):
-        folder = os.path.dirname(folder)
-    if os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):
+    why = why_unusable(absolute(prefix))
+    if not why:
         return ok(SUBJECT, f"{prefix} does not exist yet. The first step creates it.")
-    return wrong(
-        SUBJECT,
-        f"{prefix} cannot be created: {folder!r} cannot be written by this user. Set MARIN_PREFIX to a folder "
-        "of yours.",
-    )
+    return wrong(SUBJECT, f"{prefix} cannot be created: {why}. Set MARIN_PREFIX to a folder of yours.")
 
 
 def _try_rights(probe: str) -> str:
@@ -78,7 +74,7 @@ def _try_rights(probe: str) -> str:
             return str(error)
         return (
             f"Files of the prefix cannot be {doing} with the account of this machine "
-            f"({error}). Give it the right to read, create, replace and delete objects there, "
+            f"({str(error).removesuffix('.')}). Give it the right to read, create, replace and delete objects there, "
             "such as Google's role roles/storage.objectUser, or set MARIN_PREFIX to a prefix of yours."
         )
     return ""

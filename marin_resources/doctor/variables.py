@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from marin_resources.configuration.check import check_setting
 from marin_resources.configuration.file import source_of
 from marin_resources.configuration.table import BY_NAME, CLUSTER, PREFIX, REGIONS
-from marin_resources.doctor.finding import Finding, ok, warning, wrong
+from marin_resources.doctor.finding import Finding, ok, wrong
+from marin_resources.doctor.folders import why_unusable
 from marin_resources.settings import SettingError
 
 SUBJECT = "variables"
@@ -37,6 +38,11 @@ INTERNAL = frozenset(
 """What a process sets for its children."""
 OTHER_LOOKS = (PREFIX, REGIONS, CLUSTER)
 """Checks that the looks at prefix, regions and cluster make."""
+
+
+FOLDERS = ("MARIN_PACKAGES_DIR", "MARIN_STATE_DIR")
+"""Written to, and created when they are needed."""
+PYTHONS = ("MARIN_TORCH_PYTHON", "MARIN_VLLM_PYTHON")
 
 
 def look() -> Iterator[Finding]:
@@ -81,6 +87,12 @@ def _unusable() -> Iterator[Finding]:
                 check_setting(setting)
         except SettingError as error:
             yield wrong(SUBJECT, str(error))
-    packages = os.environ.get("MARIN_PACKAGES_DIR", "")
-    if packages and os.path.exists(packages) and not os.access(packages, os.W_OK | os.X_OK):
-        yield warning(SUBJECT, f"MARIN_PACKAGES_DIR is {packages!r}, which this user may not write. Choose another.")
+    for name in FOLDERS:
+        if (place := os.environ.get(name, "")) and (why := why_unusable(os.path.expanduser(place))):
+            yield wrong(SUBJECT, f"{name} is {place!r}, and {why}. Choose another folder, or unset it.")
+    secrets = os.environ.get("MARIN_SECRETS_DIR", "")
+    if secrets and not os.path.isdir(secrets):
+        yield wrong(SUBJECT, f"MARIN_SECRETS_DIR is {secrets!r}, which is no folder. Correct it, or unset it.")
+    for name in PYTHONS:
+        if (path := os.environ.get(name, "")) and not os.access(path, os.X_OK):
+            yield wrong(SUBJECT, f"{name} is {path!r}, which is no program. Name the bin/python of an environment.")

@@ -25,9 +25,16 @@ def look(*, with_message: bool = False) -> Iterator[Finding]:
         if with_message:
             post(url, {"text": MESSAGE})
     except WebhookError as error:
-        yield wrong(SUBJECT, str(error).replace(" The message is sent again later.", f" Correct {WEBHOOK}."))
+        yield wrong(SUBJECT, _with_advice(str(error)))
         return
     if urlsplit(url).scheme == "http" and host not in LOOPBACK:
         yield warning(SUBJECT, f"Messages to {host!r} travel unencrypted, and its address is a secret. Use https.")
     taken = "has taken a test message" if with_message else "answers; `marin doctor --message` sends it a test message"
     yield ok(SUBJECT, f"{host} {taken}")
+
+
+def _with_advice(sentence: str) -> str:
+    """A run that meets the error is told that the message is sent again; a person corrects the address."""
+    for advice in (" The message is sent again later.", " Correct the variable."):
+        sentence = sentence.replace(advice, f" Correct {WEBHOOK}.")
+    return sentence

@@ -17,21 +17,45 @@ PAUSE_S = 0.5
 
 
 def require_gcs() -> None:
-    """Raise UnavailableError if none of 3 connections, 0.5 s apart, succeeds. Behind a proxy nothing is checked."""
-    address = os.environ.get("STORAGE_EMULATOR_HOST") or ENDPOINT
+    """Raise UnavailableError if none of 3 connections, 0.5 s apart, succeeds: to the endpoint, or to the proxy that
+    Google's credentials are asked through."""
+    emulator = os.environ.get("STORAGE_EMULATOR_HOST")
+    address = emulator or ENDPOINT
     url = urlsplit(address if "://" in address else f"http://{address}")
     host = url.hostname or ""
-    if url.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(host):
+    proxy = urllib.request.getproxies().get(url.scheme)
+    if proxy and not urllib.request.proxy_bypass(host):
+        if not emulator:  # which takes no credentials
+            _require_proxy(proxy, url.scheme)
         return
+    why = _why_refused(host, url.port or (443 if url.scheme == "https" else 80))
+    if why:
+        raise UnavailableError(
+            f"{address} cannot be connected to ({why}). Check the network; without one, set MARIN_PREFIX to a folder."
+        )
+
+
+def _require_proxy(proxy: str, scheme: str) -> None:
+    """Its address may have a password, which is not shown."""
+    url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     port = url.port or (443 if url.scheme == "https" else 80)
-    for tries_left in reversed(range(TRIES)):
+    why = _why_refused(url.hostname or "", port)
+    if why:
+        raise UnavailableError(
+            f"{ENDPOINT} cannot be reached: the proxy {url.hostname}:{port} of {scheme.upper()}_PROXY cannot be "
+            f"connected to ({why}). Start the proxy, correct the variable, or unset it."
+        )
+
+
+def _why_refused(host: str, port: int) -> str:
+    """Why no connection succeeds; "" if one does."""
+    why = ""
+    for number in range(TRIES):
+        if number:
+            time.sleep(PAUSE_S)
         try:
             socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
-            return
+            return ""
         except OSError as error:
-            if not tries_left:
-                raise UnavailableError(
-                    f"{address} cannot be connected to ({error.strerror or error}). Check the network; without one, "
-                    "set MARIN_PREFIX to a folder."
-                ) from error
-        time.sleep(PAUSE_S)
+            why = error.strerror or str(error)
+    return why

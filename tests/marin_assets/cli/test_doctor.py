@@ -19,6 +19,7 @@ from stub_dashboard import StubDashboard, stub_dashboard
 from webhooks import SECRET, webhook_on_loopback
 
 from marin_assets.cli.main import main
+from marin_resources.settings import project_root
 
 
 @dataclass
@@ -226,7 +227,179 @@ def an_experiment_that_does_not_import(machine: Machine) -> None:
     (machine.folder / "experiments" / "mine.py").write_text("import lxlm\n")
 
 
+def one_slash(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", "gs:/bucket/x")
+
+
+def a_variable_in_the_prefix(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", "gs://${BUCKET}/x")
+
+
+def a_bucket_that_no_store_has(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", "gs://My Bucket/x")
+
+
+def a_prefix_below_a_file(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", machine.file("notes.txt", "x") + "/outputs")
+
+
+def a_prefix_behind_a_link_to_nothing(machine: Machine) -> None:
+    (machine.folder / "link").symlink_to("gone")
+    machine.env("MARIN_PREFIX", str(machine.folder / "link"))
+
+
+def no_folder_for_temporary_files(machine: Machine) -> None:
+    machine.env("TMPDIR", "/no/such/folder")
+
+
+def a_file_for_temporary_files(machine: Machine) -> None:
+    machine.env("TMPDIR", machine.file("tmp", "x"))
+
+
+def a_proxy_that_is_away(machine: Machine) -> None:
+    machine.env("HTTPS_PROXY", f"http://me:{SECRET}@127.0.0.1:1")
+
+
+def a_proxy_that_is_no_address(machine: Machine) -> None:
+    machine.env("http_proxy", f"http://me:{SECRET}@proxy:port")
+
+
+def a_home_that_cannot_be_made(machine: Machine) -> None:
+    machine.env("DAGSTER_HOME", "/proc/1/nowhere/dagster")
+
+
+def a_key_that_is_no_file(machine: Machine) -> None:
+    of_google(machine)
+    machine.env("GOOGLE_APPLICATION_CREDENTIALS", "/no/key.json")
+
+
+def a_key_that_is_damaged(machine: Machine) -> None:
+    of_google(machine)
+    machine.env("GOOGLE_APPLICATION_CREDENTIALS", machine.file("key.json", "{"))
+
+
+def a_key_of_something_else(machine: Machine) -> None:
+    of_google(machine)
+    machine.env("GOOGLE_APPLICATION_CREDENTIALS", machine.file("key.json", "{}"))
+
+
+def of_google(machine: Machine) -> None:
+    machine.env("STORAGE_EMULATOR_HOST", "")
+    machine.env("MARIN_PREFIX", "gs://bucket/x")
+
+
+def an_endpoint_without_scheme(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", "s3://bucket/x")
+    machine.env("AWS_ENDPOINT_URL", "127.0.0.1:1")
+
+
+def an_endpoint_that_is_away(machine: Machine) -> None:
+    machine.env("MARIN_PREFIX", "s3://bucket/x")
+    machine.env("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+
+
+def no_folder_of_secrets(machine: Machine) -> None:
+    machine.env("MARIN_SECRETS_DIR", "/no/secrets")
+
+
+def a_file_of_packages(machine: Machine) -> None:
+    machine.env("MARIN_PACKAGES_DIR", machine.file("packages", "x"))
+
+
+def a_python_that_is_none(machine: Machine) -> None:
+    machine.env("MARIN_TORCH_PYTHON", "/no/bin/python")
+
+
+def a_team(machine: Machine, url: str) -> None:
+    (machine.home / "dagster.yaml").write_text((project_root() / "deploy/vm/dagster.yaml").read_text())
+    machine.env("MARIN_POSTGRES_URL", url)
+
+
+def no_address_of_the_database(machine: Machine) -> None:
+    a_team(machine, "")
+
+
+def a_database_that_is_down(machine: Machine) -> None:
+    a_team(machine, f"postgresql://marin:{SECRET}@127.0.0.1:1/marin")
+
+
+def a_database_on_an_unknown_host(machine: Machine) -> None:
+    a_team(machine, f"postgresql://marin:{SECRET}@nohost.invalid/marin")
+
+
+def a_password_with_letters_of_an_address(machine: Machine) -> None:
+    a_team(machine, f"postgresql://marin:p@{SECRET}/w@127.0.0.1:5432/marin")
+
+
+def a_port_of_the_database_that_is_none(machine: Machine) -> None:
+    a_team(machine, f"postgresql://marin:{SECRET}@127.0.0.1:{SECRET}/marin")
+
+
+def dagster(text: str) -> Callable[[Machine], None]:
+    return lambda machine: (machine.home / "dagster.yaml").write_text(text) and None
+
+
+def a_list_as_dagster_yaml(machine: Machine) -> None:
+    dagster("- telemetry\n")(machine)
+
+
+def a_tab_in_dagster_yaml(machine: Machine) -> None:
+    dagster("telemetry:\n\tenabled: false\n")(machine)
+
+
+def an_unknown_key_of_dagster(machine: Machine) -> None:
+    dagster("telemetri: {enabled: false}\n")(machine)
+
+
+def a_wrong_value_of_dagster(machine: Machine) -> None:
+    dagster("run_monitoring: {enabled: maybe}\n")(machine)
+
+
+def a_class_that_does_not_exist(machine: Machine) -> None:
+    dagster("run_launcher: {module: marin_resources.orchestrator.run_launcher, class: LocalLauncher}\n")(machine)
+
+
+def a_variable_of_dagster_that_is_not_set(machine: Machine) -> None:
+    manager = "module: marin_resources.orchestrator.compute_logs.manager, class: StoredComputeLogManager"
+    dagster(f"compute_logs: {{{manager}, config: {{prefix: {{env: MY_LOGS}}}}}}\n")(machine)
+
+
 MISTAKES = {
+    one_slash: (
+        "prefix",
+        "The prefix 'gs:/bucket/x' is no URL, which has '://' after its scheme. Use 'gs://bucket/x'.",
+    ),
+    a_variable_in_the_prefix: ("prefix", "has '${BUCKET}', which nothing replaces by the value of that variable."),
+    a_bucket_that_no_store_has: ("prefix", "names the bucket 'My Bucket', which is no name of one"),
+    a_prefix_below_a_file: ("prefix", "notes.txt' is a file. Set MARIN_PREFIX to a folder of yours."),
+    a_prefix_behind_a_link_to_nothing: ("prefix", "is a link to 'gone', which does not exist. Set MARIN_PREFIX"),
+    no_folder_for_temporary_files: ("disks", "TMPDIR is '/no/such/folder', and '/no/such/folder' does not exist"),
+    a_file_for_temporary_files: ("disks", "tmp' is a file: what a step starts has no place for temporary files."),
+    a_proxy_that_is_away: ("proxy", "HTTPS_PROXY names the proxy '127.0.0.1:1', which cannot be connected to ("),
+    a_proxy_that_is_no_address: ("proxy", "http_proxy is no address of a proxy (its value may hold a password)"),
+    a_key_that_is_no_file: (
+        "prefix",
+        "GOOGLE_APPLICATION_CREDENTIALS is '/no/key.json', which cannot be read (No such",
+    ),
+    a_key_that_is_damaged: ("prefix", "key.json', which is no JSON. Name the JSON file of a key"),
+    a_key_of_something_else: ("prefix", "key.json', which holds no credentials of Google."),
+    an_endpoint_without_scheme: ("prefix", "AWS_ENDPOINT_URL is '127.0.0.1:1', expected an address that begins with"),
+    an_endpoint_that_is_away: ("prefix", "AWS_ENDPOINT_URL is 'http://127.0.0.1:1', which cannot be connected to ("),
+    no_folder_of_secrets: ("variables", "MARIN_SECRETS_DIR is '/no/secrets', which is no folder."),
+    a_file_of_packages: ("variables", "packages' is a file. Choose another folder, or unset it."),
+    a_python_that_is_none: ("variables", "MARIN_TORCH_PYTHON is '/no/bin/python', which is no program."),
+    a_home_that_cannot_be_made: ("dagster", "'/proc/1' cannot be written by this user. Set it to a folder of yours."),
+    no_address_of_the_database: ("dagster", "reads the variable MARIN_POSTGRES_URL, which is not set. Set it"),
+    a_database_that_is_down: ("dagster", "Start the server, or correct host and port in MARIN_POSTGRES_URL."),
+    a_database_on_an_unknown_host: ("dagster", "Correct the host in MARIN_POSTGRES_URL."),
+    a_password_with_letters_of_an_address: ("dagster", "Write the letters @ / : of a password as %40 %2F %3A."),
+    a_port_of_the_database_that_is_none: ("dagster", "MARIN_POSTGRES_URL is no address of a database (it is not shown"),
+    a_list_as_dagster_yaml: ("dagster", "dagster.yaml' holds a list, expected a table of settings."),
+    a_tab_in_dagster_yaml: ("dagster", "dagster.yaml' cannot be read (line 2, column 1: found character"),
+    an_unknown_key_of_dagster: ("dagster", "has the key 'telemetri', which Dagster does not know. Did you mean 'tele"),
+    a_wrong_value_of_dagster: ("dagster", "has run_monitoring.enabled = 'maybe', expected a value of the type Bool."),
+    a_class_that_does_not_exist: ("dagster", "The run_launcher of "),
+    a_variable_of_dagster_that_is_not_set: ("dagster", "reads the variable MY_LOGS, which is not set."),
     a_typo: ("variables", "MARIN_PREFX is set, and nothing reads it. Did you mean MARIN_PREFIX?"),
     a_file_as_prefix: ("prefix", "is a file. Set MARIN_PREFIX to a folder or a URL."),
     an_unknown_scheme: ("prefix", "has the unknown scheme 'gss'. Use a folder, or a URL"),
@@ -251,7 +424,7 @@ MISTAKES = {
     a_cluster_without_workers: ("cluster", "none of its 1 nodes has a CPU for a step. Start workers"),
     code_that_is_too_large: ("cluster", "checkpoint.bin"),
     a_clock_that_is_wrong: ("clocks", "s behind that of the cluster: times in records and logs are wrong"),
-    a_dagster_yaml_that_is_no_yaml: ("dagster", "cannot be opened (ParserError"),
+    a_dagster_yaml_that_is_no_yaml: ("dagster", "dagster.yaml' cannot be read (line 2, column 1: expected ',' or ']'"),
     a_database_that_is_not_installed: ("dagster", "no_such_database"),
     a_damaged_database: ("dagster", "runs.db' is damaged"),
     tables_of_another_release: (
@@ -290,7 +463,7 @@ def test_a_mistake_is_named(machine: Machine, mistake: Callable[..., None], caps
     assert code == 1
     wrong = [one["sentence"] for one in found if one["state"] == "wrong"]
     assert any(sentence in one for one in wrong), found
-    assert all("\n" not in one for one in wrong)
+    assert all("\n" not in one and not one.endswith("…") for one in wrong)
     assert SECRET not in str(found)
 
 
@@ -333,6 +506,14 @@ def test_people_read_a_table(machine: Machine, capsys: pytest.CaptureFixture[str
     assert last == "1 wrong, 0 warnings, 2 ok"
 
 
+def test_one_mistake_that_stops_several_looks_is_said_once(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one_slash(machine)
+    code, found = findings(capsys)
+    assert (code, [one["subject"] for one in found if one["state"] != "ok"]) == (1, ["prefix"])
+
+
 def test_an_unknown_subject_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "clock"]) == 2
-    assert "got the subject 'clock', expected some of variables, packages, prefix," in capsys.readouterr().err
+    assert "got the subject 'clock', expected some of variables, packages, proxy, prefix," in capsys.readouterr().err

@@ -109,6 +109,22 @@ def test_an_endpoint_that_cannot_be_connected_to_is_one_sentence_within_seconds(
     control.require_reachable("/a/folder")
 
 
+def test_a_proxy_that_cannot_be_connected_to_is_one_sentence_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        proxy = f"127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.setenv("https_proxy", f"http://me:s3cret@{proxy}")
+        began_s = time.monotonic()
+        with pytest.raises(
+            UnavailableError, match=rf"the proxy {proxy} of HTTPS_PROXY cannot be connected to"
+        ) as raised:
+            control.require_reachable("gs://no-such-bucket/x")
+        assert "s3cret" not in str(raised.value)
+        assert time.monotonic() - began_s < 10
+
+
 @pytest.mark.parametrize("scheme", ["gs", "s3"])
 def test_a_bucket_that_does_not_exist_is_one_sentence(scheme: str) -> None:
     _ = object_stores.gcs_prefix(), object_stores.s3_prefix()
