@@ -5,7 +5,7 @@ In:  nodes and their store.   Out: the nodes that differ.   Written: the markers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -13,12 +13,10 @@ import dagster as dg
 from marin_assets.assets.newest_versions import tags_of, versions_of_partitions
 from marin_assets.assets.version_tags import DATA_VERSION
 from marin_assets.plan.partition_states import partition_states
-from marin_assets.plan.prepare import EXACT_UP_TO
 from marin_assets.step.graph import Node
 from marin_assets.step.values import ConfigError
-from marin_resources.output import Observed, Output
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.index.look import look_in_bulk
+from marin_resources.storage.index.look import mark_complete
 from marin_resources.storage.output.states import UNFINISHED, State, state_of
 from marin_resources.storage.output.store import Store
 
@@ -45,10 +43,12 @@ class Differences:
 def differences(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Differences:
     """Compare what the store has of these nodes, in the order of their graph, with Dagster's history.
 
-    Raises UnavailableError.
+    The control files of each are read, also of thousands: markers know nothing of a damaged one. Raises
+    UnavailableError.
     """
     whole = [node for node in nodes if node.step.partitions is None]
-    looked = _look(store, [node.output for node in whole])
+    looked = store.look(node.output for node in whole)
+    mark_complete(store, CompleteOutputs(store.prefix), looked)
     tags = tags_of(instance, whole)
     found = Differences()
     for node in nodes:
@@ -62,20 +62,15 @@ def differences(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Stor
     return found
 
 
-def _look(store: Store, outputs: Iterable[Output]) -> Mapping[Output, Observed]:
-    """As a plan looks: few outputs file by file, many by their markers."""
-    wanted = list(outputs)
-    if len(wanted) <= EXACT_UP_TO:
-        return store.look(wanted)
-    return look_in_bulk(store, wanted, CompleteOutputs(store.prefix))
-
-
 def _add_partitions(found: Differences, instance: dg.DagsterInstance, node: Node, store: Store) -> None:
     versions = versions_of_partitions(instance, node)
     known = [key for key, version in versions.items() if version == node.version.hash]
-    for each in partition_states(node, store, known):
-        if each.state is State.BLOCKED:
-            found.damaged.append(each.error)
+    states = partition_states(node, store, known)
+    looked = store.look(node.output.at(each.key) for each in states if each.state is State.COMPLETE)
+    damaged = {str(output.partition): seen.damage for output, seen in looked.items() if seen.damage}
+    for each in states:
+        if each.state is State.BLOCKED or each.key in damaged:
+            found.damaged.append(damaged.get(each.key, each.error))
         elif _has_key(node, each.key):
             found.add(node.at(each.key), each.state, versions.get(each.key) == node.version.hash)
 

@@ -7,7 +7,8 @@ adopted output or a snapshot, or by an attempt that is at work. Without an optio
 --restore   bring back what was collected
 --purge     remove the data of what was collected, once the grace time is over
 
-Exit code 0; 1 if an output that was named stays as it is, or if what is needed is not known.
+Exit code 0; 1 if a named output stays as it is, if what is needed is not known, or if a record cannot be read:
+then what was complete before its output is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from marin_assets.cli.gc_lines import collected_json, collected_lines, done_json
 from marin_assets.cli.options import OptionError, add_prefix, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.plan.gc.actions import Done, collect, purge_what_is_over, restore
-from marin_assets.plan.gc.look import Look, look, read_definitions
+from marin_assets.plan.gc.look import Definitions, Look, look, read_definitions
 from marin_assets.plan.gc.proposals import Choice, matches, require_pattern, total_bytes
 from marin_assets.plan.gc.stored import StoredOutputs
 from marin_resources.process import user_name
@@ -92,6 +93,13 @@ def run(options: argparse.Namespace) -> int:
         older_than_days=options.older_than,
     )
     found = look(store, definitions, choice, price_list())
+    for sentence in found.stored.damaged.values():
+        print_stderr(sentence)
+    code = _act(store, found, definitions, choice, options)
+    return 1 if found.stored.unknown else code
+
+
+def _act(store: Store, found: Look, definitions: Definitions, choice: Choice, options: argparse.Namespace) -> int:
     if options.purge:
         return _purge(store, found, options)
     if not (options.collect and options.yes):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from marin_assets.cli.options import add_prefix, add_script
+from marin_assets.cli.options import FailedError, add_prefix, add_script
+from marin_assets.cli.output import print_stderr
 from marin_assets.plan.explain.materializations import (
     Materialization,
     NoMaterializationError,
@@ -57,7 +58,8 @@ def add_materialization(parser: argparse.ArgumentParser) -> None:
 
 
 def named(options: argparse.Namespace, store: Store) -> Named:
-    """What the options name. Raises ConfigError if no materialization is known, and UnavailableError."""
+    """What the options name. Raises ConfigError if no materialization is known, FailedError if all are damaged, and
+    UnavailableError."""
     name, graph, node = step_named(options.step, store.prefix, options.experiment, options.script)
     key = options.partition
     if node is not None and node.step.partitions is not None and key is None:
@@ -65,7 +67,12 @@ def named(options: argparse.Namespace, store: Store) -> Named:
     if node is not None and key is not None:
         node = node.at(key)
     elsewhere = [store.locate(node.output)] if node is not None and node.output.override is not None else []
-    found = materializations(store.prefix, name, key, elsewhere)
+    damaged: list[str] = []
+    found = materializations(store.prefix, name, key, elsewhere, damaged.append)
+    if damaged and not found:
+        raise FailedError(damaged[0])
+    for sentence in damaged:
+        print_stderr(sentence)
     if not found:
         of_key = f" at the partition {key!r}" if key is not None else ""
         raise ConfigError(

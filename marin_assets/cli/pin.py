@@ -55,7 +55,9 @@ def _pin(store: Store, options: argparse.Namespace) -> int:
     stored = StoredOutputs(store.prefix)  # anew: what was collected before the pin was there comes back
     prefixes = (store.prefix, *store.regions)
     notes = {note.relative: note for pin in pins for note in collected_inputs(pin, stored, prefixes)}
-    gone = 0
+    for sentence in stored.damaged.values():
+        print_stderr(sentence)
+    gone = len(stored.unknown)  # what these were made from is not known, and stays collected
     for done in restore(store, notes.values()):
         gone += bool(done.kept)
         print_stderr(f"{done.relative}: {done.kept or 'it was collected, and is complete again'}")

@@ -68,7 +68,7 @@ def not_recorded(record: Mapping[str, Any] | None, facts: Mapping[str, Any]) -> 
     """The kinds of drift that cannot be compared: Marin's records and older ones hold less."""
     record = record or {}
     unknown = {
-        Kind.CONFIG: not _is_ours(record),
+        Kind.CONFIG: not _is_ours(record) or "config" not in facts,
         Kind.SOURCE: not (record.get("source_digest") and facts.get("source_digest")),
         Kind.INPUT: bool(facts.get("dependencies")) and record.get("inputs") is None,
         Kind.ENVIRONMENT: not _of_environment(record, "lock_digest"),
@@ -90,7 +90,7 @@ def describe(drift: Sequence[Drift]) -> str:
 
 
 def _config(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift]:
-    if _is_ours(record):  # Marin writes configs in another form
+    if _is_ours(record) and "config" in facts:  # Marin writes configs in another form, and an adoption has none
         for field, was, now in differing_fields(record, facts):
             yield Drift(kind=Kind.CONFIG, what=field, was=was, now=now)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ from marin_assets.plan.reasons.read_inputs import path_of
 from marin_resources.output import Status
 from marin_resources.partition_key import segment_of
 from marin_resources.storage.files import folders_in
-from marin_resources.storage.output.commit import recorded
+from marin_resources.storage.output.commit import readable_record
 from marin_resources.storage.output.history import past_records, past_versions
 from marin_resources.storage.output.record import FORMAT_VERSION
 from marin_resources.storage.output.status import read_status
@@ -62,16 +62,21 @@ class Materialization:
 
 
 def materializations(
-    prefix: str, name: str, key: str | None = None, elsewhere: Iterable[str] = ()
+    prefix: str,
+    name: str,
+    key: str | None = None,
+    elsewhere: Iterable[str] = (),
+    report: Callable[[str], None] = log.warning,
 ) -> list[Materialization]:
     """The newest first. `key`: of this partition; `elsewhere`: paths of outputs with an override.
 
-    One whose record is damaged is left out with a warning. Raises UnavailableError.
+    `report` gets a sentence for each damaged file. If no other file has the record, its output is left out. Raises
+    UnavailableError.
     """
     below = "" if key is None else f"/{segment_of(key)}"
     paths = [f"{join(prefix, version)}{below}" for version in versions_in_place(prefix, name)]
     with ThreadPoolExecutor(THREADS) as pool:
-        there = list(pool.map(_in_place, dict.fromkeys([*paths, *elsewhere])))
+        there = list(pool.map(lambda path: _in_place(path, report), dict.fromkeys([*paths, *elsewhere])))
     found = [each for each in there if each is not None]
     for version in past_versions(prefix, name):
         for record in past_records(prefix, f"{version}{below}"):
@@ -121,13 +126,16 @@ def _end_of(at: str) -> datetime | None:
     return moment + (timedelta(days=1) if len(at) == len("2026-01-31") else timedelta(seconds=1))
 
 
-def _in_place(path: str) -> Materialization | None:
-    """The output at the path; None if no attempt has ended there."""
+def _in_place(path: str, report: Callable[[str], None]) -> Materialization | None:
+    """The output at the path; None if no attempt has ended there, or its record is damaged."""
+    status: Status | None = None
     try:
-        status, record = read_status(path), recorded(path, Status.SUCCESS)
+        status = read_status(path)
     except ControlFileError as error:  # of another version, perhaps: the others can be explained
-        log.warning("%s", error)
-        return None
+        report(str(error))
+    record, damage = readable_record(path, Status.SUCCESS)
+    if damage:
+        report(damage)
     if record is None:
         return None
     complete = status is Status.SUCCESS or "manifest" in record

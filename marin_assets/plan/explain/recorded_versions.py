@@ -7,10 +7,9 @@ from typing import Any
 
 from marin_resources.output import Status
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.output.commit import recorded
+from marin_resources.storage.output.commit import readable_record
 from marin_resources.storage.output.history import past_records
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError
 
 READ_ONE_BY_ONE = 8
 """Records. Who asks for more follows a long chain, and the records of all complete outputs are read together."""
@@ -38,9 +37,6 @@ class RecordedVersions:
             self._known.setdefault(f"{mark.name}-{mark.version}", record.get("version"))
 
     def _read(self, relative: str) -> Mapping[str, Any] | None:
-        try:
-            record = recorded(join(self._prefix, relative), Status.SUCCESS)
-        except ControlFileError:
-            record = None
+        record, _ = readable_record(join(self._prefix, relative), Status.SUCCESS)
         past = [record] if record is not None else past_records(self._prefix, relative)
         return next((each["version"] for each in past if each.get("version")), None)

@@ -12,7 +12,8 @@ from marin_resources.places import relative_to
 def made_from(relative: str, stored: StoredOutputs, prefixes: Sequence[str]) -> list[str]:
     """The paths below the prefix of all inputs of an output, or of all partitions of a version; the nearest first.
 
-    An input without a record (raw files, an output that was removed) ends there. Raises ControlFileError.
+    An input without a record (raw files, an output that was removed) ends there, and so does one whose record cannot
+    be read: it is in `stored.unknown` then.
     """
     reached: dict[str, None] = {}
     edge = list(_outputs_at([relative], stored))

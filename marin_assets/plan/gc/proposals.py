@@ -61,7 +61,7 @@ class Proposals:
 
 
 def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: PriceList, now: datetime) -> Proposals:
-    """Raises ConfigError for a pattern that finds nothing, ControlFileError and UnavailableError."""
+    """Raises ConfigError for a pattern that finds nothing, and UnavailableError."""
     patterns = [name_below(given, stored.prefix) for given in choice.patterns]
     looked = _chosen(stored, choice.patterns)
     kept = {each.relative: reason for each in looked if (reason := roots.kept.why(each.relative)) is not None}
@@ -72,6 +72,8 @@ def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: PriceLi
     free = _there(stored.prefix, [each for each in looked if each.relative not in kept])
     records = stored.records(each.relative for each in free)
     for each in free:
+        if each.relative in stored.unknown:
+            kept[each.relative] = Reason(kind="damaged", sentence=stored.damaged[each.relative])
         if each.relative in records and not is_ours(records[each.relative]) and not _is_named(each, patterns):
             kept[each.relative] = Reason(
                 kind="Marin's", sentence="made by Marin itself: it is collected if it is named"

@@ -6,6 +6,7 @@ pins           with what they were made from
 aliases        data that an adopted output is
 snapshots      the partitions that a snapshot lists
 at work        what attempts read that hold their lease
+damage         what was complete before an output whose record cannot be read: it may be made from it, adopt or list it
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def find_roots(
         _keep_pinned(kept, prefix, stored)
     _keep_snapshots(kept, stored)
     _keep_adopted(kept, stored)
+    _keep_what_is_older(kept, stored)
     return Roots(kept=kept, last_ran=_last_runs(files))
 
 
@@ -145,3 +147,13 @@ def _keep_adopted(kept: Kept, stored: StoredOutputs) -> None:
             data = relative_to(record["data_path"], known) or record["data_path"]
             kept.keep(data, "by adoptions", f"adopted as {path}")
             kept.keep(path, "by adoptions", f"adopted from {record['data_path']}")
+
+
+def _keep_what_is_older(kept: Kept, stored: StoredOutputs) -> None:
+    if not stored.unknown:
+        return
+    newest = max(stored.unknown, key=stored.finished_s)
+    limit_s = stored.finished_s(newest)
+    for each in stored.all:
+        if each.finished_s <= limit_s:
+            kept.keep(each.relative, "by damage", f"complete before {newest}, whose record cannot be read")

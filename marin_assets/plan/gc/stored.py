@@ -5,6 +5,7 @@ In:  a prefix.   Out: a `Stored` for each output; a partition is one of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from marin_resources.storage.done.partitions import FOLDER as PARTITIONS
 from marin_resources.storage.files import names_below
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.collected import Collected, list_collected
-from marin_resources.storage.output.commit import recorded
+from marin_resources.storage.output.commit import readable_record
 from marin_resources.storage.paths import is_local, join
 
 THREADS = 32
@@ -68,6 +69,10 @@ class StoredOutputs:
         self.prefix = prefix
         self.complete = CompleteOutputs(prefix)
         self.collected: list[Collected] = list_collected(prefix)
+        self.damaged: dict[str, str] = {}
+        """Path below the prefix -> a sentence, of each damaged record that was met."""
+        self.unknown: set[str] = set()
+        """Of the damaged ones, those whose record is in no other file."""
 
     @cached_property
     def all(self) -> list[Stored]:
@@ -95,26 +100,45 @@ class StoredOutputs:
     def of_marks(self) -> dict[str, dict[str, Any]]:
         """Path -> record of every output without partitions whose record is there."""
         records = self.complete.records(self.complete.marks)
-        return {f"{mark.name}-{mark.version}": record for mark, record in records.items()}
+        found = {f"{mark.name}-{mark.version}": record for mark, record in records.items()}
+        return {**found, **self._read_each(path for path in map(_path_of, self.complete.marks) if path not in found)}
 
     def records(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Path below the prefix -> record, of those that have one, complete or collected.
+        """Path below the prefix -> record, of those that have one, complete or collected. Of a damaged record it is the
+        commit object's copy.
 
-        Raises ControlFileError and UnavailableError.
+        Raises UnavailableError.
         """
         wanted = list(dict.fromkeys(paths))
         known = {path: self.of_marks[path] for path in wanted if path in self.of_marks}
-        left = [path for path in wanted if path not in known]
-        return known | {path: record for path, record in zip(left, self._read(left), strict=True) if record is not None}
+        return known | self._read_each(path for path in wanted if path not in known)
 
-    def _read(self, paths: list[str]) -> list[dict[str, Any] | None]:
-        def read(path: str) -> dict[str, Any] | None:
-            return recorded(path if path.startswith("/") or "://" in path else join(self.prefix, path), Status.SUCCESS)
+    def finished_s(self, path: str) -> float:
+        """When the output at this path was complete, in seconds since 1970; infinite if no marker says so."""
+        stored = self.by_path.get(path)
+        return stored.finished_s if stored is not None and stored.finished_s else math.inf
 
+    def _read_each(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
+        wanted = list(dict.fromkeys(paths))
         if is_local(self.prefix):  # threads would take longer to start
-            return list(map(read, paths))
-        with ThreadPoolExecutor(THREADS) as pool:
-            return list(pool.map(read, paths))
+            found = list(map(self._read, wanted))
+        else:
+            with ThreadPoolExecutor(THREADS) as pool:
+                found = list(pool.map(self._read, wanted))
+        return {path: record for path, record in zip(wanted, found, strict=True) if record is not None}
+
+    def _read(self, path: str) -> dict[str, Any] | None:
+        whole = path if path.startswith("/") or "://" in path else join(self.prefix, path)
+        record, damage = readable_record(whole, Status.SUCCESS)
+        if damage:
+            self.damaged[path] = damage
+        if damage and record is None:
+            self.unknown.add(path)
+        return record
+
+
+def _path_of(mark: Mark) -> str:
+    return f"{mark.name}-{mark.version}"
 
 
 def _of_mark(mark: Mark) -> Stored:

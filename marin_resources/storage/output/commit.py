@@ -100,6 +100,20 @@ def recorded(path: str, found: Status) -> dict[str, Any] | None:
     return found_record
 
 
+def readable_record(path: str, found: Status) -> tuple[dict[str, Any] | None, str]:
+    """The record of an output, and a sentence if its file is damaged: then it is the commit object's copy, or None if
+    that is damaged too or has none. Raises UnavailableError."""
+    try:
+        return recorded(path, found), ""
+    except ControlFileError as error:
+        try:
+            committed = read_commit(path)
+        except ControlFileError:
+            committed = None
+        known = None if committed is None or committed.record is None else dict(committed.record)
+        return known, str(error)
+
+
 def claim_commit(output_path: str, *, fence: int, owner: str, identity: str, over: Commit | None) -> Commit:
     """Become the writer with this fence by replacing the commit `over` that was read. Raises ConflictError."""
     claimed = Commit(fence=fence, owner=owner, identity=identity, state=State.CLAIMED)

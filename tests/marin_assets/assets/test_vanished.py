@@ -161,17 +161,18 @@ def test_a_key_that_its_set_has_no_more_is_left_alone(
     assert sync(instance, fewer, store) == ([], [])
 
 
-def test_thousands_are_compared_by_their_markers(
-    store: Store, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+def test_a_damaged_record_is_named_however_many_outputs_there_are(
+    store: Store, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
-    graph = build_graph([toy(f"s{number}") for number in range(8)])
-    for node in graph:
-        complete(node, store)
+    keys = static("a", "b")
+    steps = [toy(f"s{number}") for number in range(301)]
+    graph = build_graph([*steps, part("shards", keys, tmp_path / "calls.txt")])
+    shards = next(node for node in graph if node.step.partitions is not None)
+    for one in [graph[steps[7]], shards.at("a"), shards.at("b")]:
+        complete(one, store)
     sync(instance, graph, store)
-    gone, *_ = graph
-    remove(gone, store)
-    monkeypatch.setattr("marin_assets.assets.differences.EXACT_UP_TO", 2)
-    read: list[Output] = []
-    monkeypatch.setattr(Store, "_look", lambda self, output: read.append(output))
+    for one in (graph[steps[7]], shards.at("a")):
+        Path(store.locate(one.output), ".executor_info").write_text("[")
     found = differences(instance, list(graph), store)
-    assert ([node.name for node in found.vanished], found.unknown, read) == (["toy/s0"], [], [])
+    assert (found.vanished, found.unknown) == ([], [])
+    assert [".executor_info" in sentence for sentence in found.damaged] == [True, True]

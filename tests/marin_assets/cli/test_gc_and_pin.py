@@ -51,6 +51,17 @@ def test_what_no_experiment_needs_is_listed_and_nothing_is_changed(made: Locatio
     assert (one["output"], one["bytes"], one["device_hours"]) == ("toy/old-abc123", 4, 0.0)
 
 
+def test_a_damaged_record_is_named_and_stops_no_other_output(made: Location, old: str, marin: Marin) -> None:
+    record = join(made.path("toy/model"), ".executor_info")
+    write_bytes(record, b"[")
+    code, out, err = marin("gc", "--keep-days", "0")
+    assert (code, "toy/old-abc123" in out, repr(record) in err, err.count("\n")) == (0, True, True, 1)
+    write_bytes(join(made.path("toy/model"), ".marin/manifest.json"), b"[")
+    code, _, err = marin("gc", "--collect", "--yes", "--keep-days", "0")
+    assert (code, repr(record) in err, err.count("\n")) == (1, True, 1)
+    assert done(made.store)
+
+
 def test_what_an_experiment_keeps_is_in_the_json_with_its_time(made: Location, marin: Marin) -> None:
     write_experiment("a_run", made.graph, made.store, None)
     code, out, _ = marin("gc", "--json")

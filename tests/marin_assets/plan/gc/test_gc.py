@@ -288,6 +288,36 @@ def test_without_a_file_of_what_is_needed_nothing_is_proposed(disk_prefix: str, 
         propose(store)
 
 
+def test_a_damaged_record_stops_no_other_output_and_its_copy_says_what_it_was_made_from(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+    source, other = make(store, "raw/source"), make(store, "raw/other")
+    model = make(store, "raw/model", reads=["raw/source"])
+    write_pin(store.prefix, Pin(output=model, why="a paper", by="me", at=NOW.isoformat()))
+    write_bytes(join(store.prefix, model, ".executor_info"), b"[")
+    found = look(store, NOTHING, ALL, PriceList())
+    assert names(found.proposals) == [other]
+    assert kept(found.proposals)[source] == "by pins"
+    assert ([*found.stored.damaged], found.stored.unknown) == ([model], set())
+
+
+@pytest.mark.parametrize("partition", [None, "2026-01"])
+def test_a_record_that_no_file_has_keeps_what_is_older_and_nothing_that_is_newer(
+    disk_prefix: str, partition: str | None
+) -> None:
+    store = Store(disk_prefix)
+    older, broken = make(store, "raw/older"), make(store, "raw/broken", partition)
+    for marker in [each for each in Path(store.prefix, ".marin").rglob("*/raw/**/*") if each.is_file()]:
+        name, _, seconds = marker.name.rpartition(".")
+        marker.rename(marker.with_name(f"{name}.{int(seconds) - 100}"))  # complete before the next one
+    newer = make(store, "raw/newer")
+    for file in (".executor_info", ".marin/manifest.json"):
+        write_bytes(join(store.prefix, broken, file), b"[")
+    found = look(store, NOTHING, ALL, PriceList())
+    assert names(found.proposals) == [newer]
+    assert kept(found.proposals) == {older: "by damage", broken: "by damage"}
+    assert found.stored.unknown == {broken}
+
+
 def test_a_look_at_many_outputs_takes_few_requests(gcs_bucket: BucketForTests) -> None:
     store = Store(gcs_bucket.prefix)
     for number in range(packs.FEWEST_RECORDS):
