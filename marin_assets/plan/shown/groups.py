@@ -1,7 +1,8 @@
 """Steps of a plan with one action for one reason, as one group: a change at the root of 500 steps is a few lines.
 
-A group has the steps that changed for the same reason, all new steps, or all that are blocked by the same input. The
-groups come in the order in which people act on them: blocked, run, wait, reuse.
+A group has the steps that changed for the same reason, all new steps, or all that are blocked by the same input. Many
+reasons that differ in their values alone, such as those of a sweep, are one group. The groups come in the order in
+which people act on them: blocked, run, wait, reuse.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 from marin_assets.plan.estimates import Total, total_of
 from marin_assets.plan.plan import Action, Kind, Planned
 
+MOST_ALIKE = 3
+"""Groups that differ in the values of the same fields alone. More are one group, which shows so many reasons."""
 ORDER = (Action.BLOCKED, Action.RUN, Action.WAIT, Action.REUSE)
 
 
@@ -46,9 +49,15 @@ class Group:
 
 def groups_of(planned: Iterable[Planned]) -> list[Group]:
     """The groups of a plan, in the order of `ORDER`, each where its first step is in the plan."""
-    found: dict[tuple[Any, ...], list[Planned]] = {}
-    for item in planned:
-        found.setdefault(_key(item), []).append(item)
+    every, found = list(planned), dict[tuple[Any, ...], list[Planned]]()
+    keys: dict[tuple[Any, ...], set[tuple[Any, ...]]] = {}
+    for item in every:
+        if (fields := _fields(item)) is not None:
+            keys.setdefault(fields, set()).add(_key(item))
+    for item in every:
+        fields = _fields(item)
+        many = fields is not None and len(keys[fields]) > MOST_ALIKE
+        found.setdefault(fields if fields is not None and many else _key(item), []).append(item)
     groups = [Group(items=tuple(items), reason=_reason(items)) for items in found.values()]
     return sorted(groups, key=lambda group: ORDER.index(group.action))
 
@@ -76,7 +85,28 @@ def _key(item: Planned) -> tuple[Any, ...]:
     return item.action, item.kind, where, "" if item.kind in (Kind.NEW, Kind.INPUT_BLOCKED) else item.reason
 
 
+def _fields(item: Planned) -> tuple[Any, ...] | None:
+    """What the reason is about, without its values: fields that changed or drifted, or that an attempt failed; None for
+    another reason."""
+    about: tuple[Any, ...]
+    if item.why is not None:
+        changes = ((each.step == item.node.name, each.change and each.change.field) for each in item.why.causes)
+        about = tuple(changes)
+    elif item.drift:
+        about = tuple((each.kind, each.what) for each in item.drift)
+    elif item.kind is Kind.FAILED:
+        about = ()
+    else:
+        return None
+    where = None if item.site is None else (item.site.cluster, item.site.why)
+    return item.action, item.kind, where, about
+
+
 def _reason(items: Sequence[Planned]) -> str:
-    if len(items) == 1 or items[0].kind not in (Kind.NEW, Kind.INPUT_BLOCKED):
-        return items[0].reason
-    return "no output of this step yet" if items[0].kind is Kind.NEW else "an input is blocked"
+    if items[0].kind in (Kind.NEW, Kind.INPUT_BLOCKED) and len(items) > 1:
+        return "no output of this step yet" if items[0].kind is Kind.NEW else "an input is blocked"
+    reasons = list(dict.fromkeys(item.reason for item in items))
+    if len(reasons) == 1:
+        return reasons[0]
+    other = "errors" if items[0].kind is Kind.FAILED else "values"
+    return "; ".join([*reasons[:MOST_ALIKE], f"and {len(reasons) - MOST_ALIKE:,} more with other {other}"])

@@ -14,6 +14,8 @@ from marin_resources.storage.manifest.bytes_progress import readable_bytes
 
 SHOWN_OUTPUTS = 200
 """Of a group, in its table."""
+SHOWN_FIRST = 8
+"""Groups above the picture: a screen of a page has room for these and the top of the picture."""
 
 
 def page_of(planned: Sequence[Planned], prefix: str, title: str) -> str:
@@ -28,6 +30,7 @@ def page_of(planned: Sequence[Planned], prefix: str, title: str) -> str:
             f"<title>Plan: {escape(title)}</title><style>{_style()}</style></head><body>",
             f"<h1>Plan: {escape(title)}</h1>",
             f'<p class="sum">{escape(summary_of(planned))}</p><p class="prefix">{escape(prefix)}</p>',
+            _first_lines(groups),
             legend(),
             picture_of(planned, links),
             *(_group(number, group) for number, group in enumerate(groups)),
@@ -36,10 +39,31 @@ def page_of(planned: Sequence[Planned], prefix: str, title: str) -> str:
     )
 
 
+def _first_lines(groups: Sequence[Group]) -> str:
+    """What changed, above the picture: a line for each group, first those whose own fields have changed."""
+    order = sorted(enumerate(groups), key=lambda each: not _is_root(each[1]))
+    lines = "".join(
+        f'<li><a href="#group-{number}">{group.action} {_names(group)}</a>: {escape(group.reason)}</li>'
+        for number, group in order[:SHOWN_FIRST]
+    )
+    more = len(groups) - SHOWN_FIRST
+    return f"<ul>{lines}{f'<li>and {more:,} more groups, below</li>' if more > 0 else ''}</ul>"
+
+
+def _is_root(group: Group) -> bool:
+    """Whether a step of the group has changed itself."""
+    return any(item.why is not None and item.why.own for item in group.items)
+
+
+def _names(group: Group) -> str:
+    first, *others = group.steps
+    return f"{escape(first)} and {len(others):,} more steps" if others else escape(first)
+
+
 def _group(number: int, group: Group) -> str:
     count, size = len(group.items), f", {readable_bytes(group.bytes)}" if group.bytes else ""
     total = describe_total(group.total) if group.action is Action.RUN else ""
-    rows = "".join(map(_row, group.items[:SHOWN_OUTPUTS]))
+    rows = "".join(_row(item, group) for item in group.items[:SHOWN_OUTPUTS])
     rest = f"<p>and {count - SHOWN_OUTPUTS:,} more: <code>marin plan --json</code> has all.</p>"
     return (
         f'<section id="group-{number}" class="{group.action}">'
@@ -50,8 +74,10 @@ def _group(number: int, group: Group) -> str:
     )
 
 
-def _row(item: Planned) -> str:
-    notes = [describe_earlier(item), "" if item.expected is None else describe_expected(item.expected)]
+def _row(item: Planned, group: Group) -> str:
+    """With its reason, if the group has several."""
+    notes = ["" if item.reason == group.reason or item.why is None else item.reason]
+    notes += [describe_earlier(item), "" if item.expected is None else describe_expected(item.expected)]
     cells = (item.label, item.observed.path, "; ".join(filter(None, notes)))
     return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
@@ -72,6 +98,8 @@ p { margin: 0.3rem 0; overflow-wrap: anywhere }
 .picture svg { width: 99999px }
 .prefix, code { font-family: ui-monospace, monospace; font-size: 13px }
 .sum { font-weight: 600 }
+ul { margin: 0.6rem 0; padding-left: 1.2rem }
+li { overflow-wrap: anywhere }
 table { border-collapse: collapse; font-size: 13px; margin: 0.3rem 0 }
 td { padding: 2px 12px 2px 0; vertical-align: top; overflow-wrap: anywhere }
 @media (max-width: 700px) {

@@ -76,3 +76,20 @@ def test_a_table_shows_a_reason_as_it_is(disk_prefix: str) -> None:
     complete(store, [first])
     [*_, row] = table_of(planned(store, [toy("a", value=2)])).splitlines()
     assert row.startswith("| **run** | 1 | `toy/a` | value: 1 -&gt; 2 |")
+
+
+def test_a_page_of_many_steps_begins_with_the_root_and_what_changed_in_it(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+
+    def steps(value: int) -> list[Step]:
+        root = toy("root", value=value)
+        return [root, *(toy(f"leaf{i}", reads=root) for i in range(100))]
+
+    complete(store, steps(1))
+    page = page_of(planned(store, [*steps(2), toy("other")]), store.prefix, "many")
+    before, _, rest = page.partition("<svg")
+    assert "run toy/root</a>: value: 1 -&gt; 2" in before
+    assert "run toy/leaf0 and 99 more steps</a>: &#x27;toy/root&#x27; changed (value: 1 -&gt; 2)" in before
+    assert before.index("toy/root") < before.index("toy/leaf0") < before.index("toy/other")
+    assert before.count("<li>") == 3
+    assert rest

@@ -183,6 +183,52 @@ def test_a_change_at_the_root_of_many_steps_is_read_in_ten_lines(disk_prefix: st
     assert lines[-1].startswith("100 to run; expected ")
 
 
+def sweep(rate: float, note: str = "", count: int = 40) -> list[Step]:
+    """Members with values of their own, and what is made from each."""
+    found = []
+    for i in range(count):
+        member = Step(
+            name=f"train/m{i}", fn=work, config=Config(seed=versioned(rate + i), note=f"{note} {i}" if note else "")
+        )
+        found += [member, step(f"evaluations/m{i}", member)]
+    return found
+
+
+def test_a_field_that_changed_to_values_of_their_own_is_one_group_of_a_sweep(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+    publish(store, sweep(0.5))
+    lines = [line.strip() for line in text(store, sweep(1000.5))]
+    assert len(lines) <= 10
+    assert (
+        "run      40 steps: seed: 0.5 -> 1000.5; seed: 1.5 -> 1001.5; seed: 2.5 -> 1002.5; and 37 more with other "
+        "values" in lines
+    )
+    assert "'train/m0' changed (seed: 0.5 -> 1000.5); 'train/m1' changed (" in "\n".join(lines)
+    assert len(text(store, sweep(1000.5), exact_up_to=0)) == len(lines)
+
+
+def test_drift_with_values_of_their_own_and_errors_are_one_group_each(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+    publish(store, sweep(0.5, "old", count=8))
+    failing = build_graph([step(f"failing/m{i}") for i in range(8)])
+    for i, node in enumerate(failing):
+        claimed = store.claim(node.output, attempt=1, resumable=False, run_id=None)
+        store.fail(claimed, {}, f"ValueError: {i}", "")
+    lines = text(store, [*sweep(0.5, "new", count=8), *(node.step for node in failing)])
+    assert len(lines) <= 10
+    assert any(line.startswith("reuse    8 steps") and line.endswith("and 5 more with other values") for line in lines)
+    assert any(line.startswith("run      8 steps: its last attempt failed: ValueError: 0") for line in lines)
+    assert any(line.endswith("and 5 more with other errors") for line in lines)
+
+
+def test_few_reasons_that_differ_in_their_values_are_apart(disk_prefix: str) -> None:
+    store = Store(disk_prefix)
+    publish(store, [*tree(20), step("raw/other", seed=5)])
+    lines = text(store, [*tree(20, seed=2), step("raw/other", seed=6)])
+    assert "         seed: 1 -> 2" in lines
+    assert "         seed: 5 -> 6" in lines
+
+
 def test_what_it_takes_is_the_median_of_earlier_outputs_and_nothing_without_them(disk_prefix: str) -> None:
     store = Store(disk_prefix)
     for seed, seconds in ((1, 10.0), (2, 100.0), (3, 3000.0)):
