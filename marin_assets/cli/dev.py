@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
 import marin_assets
 from marin_assets.cli.ports import add_port, require_free
+from marin_resources.ray_tpu.companion import start_companion
 from marin_resources.settings import checkout, default_prefix, ensure_dagster_home
 
 HOST = "127.0.0.1"
@@ -29,9 +31,27 @@ def run(options: argparse.Namespace) -> int:
     require_free(HOST, options.port, "dev", maybe="make dev", like="make dev PORT={port}")
     ensure_dagster_home()
     default_prefix()
+    allow_interrupts()
+    start_guard()
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), NO_ADVICE]))
     command = [sys.executable, "-m", "dagster", "dev", "-h", HOST, "-p", str(options.port), "-w", str(workspace())]
     os.execv(command[0], command)
+
+
+def allow_interrupts() -> None:
+    """Undo that Ctrl-C is ignored: a shell's script starts what it puts into the background in this way.
+
+    Dagster ends its services by interrupts, and its SIGTERM does what SIGINT does: it would ignore both.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def start_guard() -> None:
+    """Start the process that ends Dagster's services if this one is killed."""
+    until_end, end = os.pipe()
+    start_companion("marin_resources.instance.dev_guard_process", [os.getpid()], stdin=until_end)
+    os.close(until_end)
+    os.set_inheritable(end, True)  # `dagster dev` holds it, and passes it to no child
 
 
 def workspace() -> Path:
