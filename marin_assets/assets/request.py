@@ -33,7 +33,7 @@ def build_request(
         inputs=node.inputs,
         external=tuple(external_names(node)),
         mirrored=tuple(mirrored_names(node)),
-        needs=partial(needs_of, node, store),
+        needs=partial(needs_of, node, graph, store),
         task=lambda attempt, inputs, site: build_task(node, graph, store, attempt, inputs, run_id, took_long, site),
     )
 

@@ -56,7 +56,7 @@ def prepare_plan(
     planned = with_reasons(planned, complete)
     planned = refuse(planned, lacks_of((item.node for item in planned if item.action is Action.RUN), store.prefix))
     fleet = fleet_from_env(None, store.prefix)
-    return planned if fleet is None else with_sites(planned, store, fleet)
+    return planned if fleet is None else with_sites(planned, graph, store, fleet)
 
 
 def plan_with_drift(

@@ -16,6 +16,15 @@ class NoSiteError(RuntimeError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReaderNeeds:
+    """What decides where a step can run that reads the output."""
+
+    resources: Resources
+    urls: tuple[str, ...] = ()
+    """As of `Needs`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Needs:
     """What decides where a step goes."""
 
@@ -31,6 +40,8 @@ class Needs:
     """Bytes that the step reads of an input, or None if that is not known. May read control files."""
     earlier: str | None = None
     """Where an attempt before has left files, if the step can resume from them."""
+    readers: tuple[ReaderNeeds, ...] = ()
+    """Of the steps that read its output, directly or through others: the direct ones first."""
     budget_bytes: int = 0
     """How many bytes of inputs may come from other regions."""
 

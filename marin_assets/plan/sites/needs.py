@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 
 from marin_assets.plan.sites.inputs import parts_read, urls_in
-from marin_assets.step.graph import Node
+from marin_assets.plan.sites.readers import needs_of_readers
+from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import mirror_budget_gb
 from marin_resources.output import Observed
 from marin_resources.ray_tpu.site import Needs
@@ -16,9 +17,11 @@ from marin_resources.storage.output.store import Store
 from marin_resources.storage.transfer.account import GB_BYTES, default_budget_bytes
 
 
-def needs_of(node: Node, store: Store, inputs: Mapping[str, Observed], external: Mapping[str, str]) -> Needs:
-    """What decides where the node is computed. `inputs`: observed, by label. `external`: path in the config -> where it
-    is."""
+def needs_of(
+    node: Node, graph: Graph, store: Store, inputs: Mapping[str, Observed], external: Mapping[str, str]
+) -> Needs:
+    """What decides where the node of the graph is computed. `inputs`: observed, by label. `external`: path in the
+    config -> where it is."""
     budget_gb = mirror_budget_gb(node.step)
     parts = parts_read(node)
 
@@ -37,6 +40,7 @@ def needs_of(node: Node, store: Store, inputs: Mapping[str, Observed], external:
         },
         external=frozenset(external) | {label for label, seen in inputs.items() if seen.adopted is not None},
         urls=tuple(urls_in(node)),
+        readers=needs_of_readers(graph)[graph[node.step]],
         size_of=size_of,
         earlier=store.data_path(node.output) if node.step.resumable and store.has_begun(node.output) else None,
         budget_bytes=default_budget_bytes() if budget_gb is None else round(budget_gb * GB_BYTES),

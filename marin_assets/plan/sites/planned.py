@@ -8,7 +8,7 @@ from dataclasses import replace
 from marin_assets.plan.plan import Action, Kind, Planned
 from marin_assets.plan.sites.inputs import external_names, mirrored_names
 from marin_assets.plan.sites.needs import needs_of
-from marin_assets.step.graph import Node
+from marin_assets.step.graph import Graph, Node
 from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.fleet.choose import choose_site
 from marin_resources.ray_tpu.fleet.fleet import Fleet
@@ -17,7 +17,7 @@ from marin_resources.storage.files import find_below
 from marin_resources.storage.output.store import Store
 
 
-def with_sites(planned: Iterable[Planned], store: Store, fleet: Fleet) -> list[Planned]:
+def with_sites(planned: Iterable[Planned], graph: Graph, store: Store, fleet: Fleet) -> list[Planned]:
     """The plan with the cluster of each step that runs, inputs first. What no cluster may compute is blocked.
 
     An input that is computed by the same plan is where its own step goes, and of a size that is not known yet.
@@ -32,7 +32,7 @@ def with_sites(planned: Iterable[Planned], store: Store, fleet: Fleet) -> list[P
             needs = next((label for label, output in item.node.inputs.items() if output in blocked), None)
             try:
                 if needs is None:
-                    item = replace(item, site=_site_of(item.node, store, fleet, observed, sites))
+                    item = replace(item, site=_site_of(item.node, graph, store, fleet, observed, sites))
                 else:
                     item = replace(
                         item,
@@ -51,7 +51,7 @@ def with_sites(planned: Iterable[Planned], store: Store, fleet: Fleet) -> list[P
 
 
 def _site_of(
-    node: Node, store: Store, fleet: Fleet, observed: dict[Output, Observed], sites: Mapping[Output, Site]
+    node: Node, graph: Graph, store: Store, fleet: Fleet, observed: dict[Output, Observed], sites: Mapping[Output, Site]
 ) -> Site:
     for output in node.inputs.values():
         if output not in observed and output not in sites:
@@ -63,4 +63,4 @@ def _site_of(
     names = [*external_names(node), *mirrored_names(node)]
     places = {name: find_below(name, fleet.prefixes()) for name in names}
     external = {name: path for name, path in places.items() if path is not None}
-    return choose_site(needs_of(node, store, inputs, external), fleet)
+    return choose_site(needs_of(node, graph, store, inputs, external), fleet)

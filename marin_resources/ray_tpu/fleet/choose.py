@@ -3,9 +3,10 @@
     1  it has what the step requests: slices of that type, so many of them; CPUs and memory
        and it is in the region of each bucket that the config names by a gs:// URL
     2  an attempt before has left files there that the step resumes from
-    3  the inputs cost least to move there; less than a cent is nothing
-    4  its chips, or CPUs, cost least
-    5  the order in which the clusters are named
+    3  the steps that read its output can run there, unless its inputs cost a dollar more to move there
+    4  the inputs cost least to move there; less than a cent is nothing
+    5  its chips, or CPUs, cost least
+    6  the order in which the clusters are named
 
 What moves is charged to the step's budget. If that is too small for the best cluster, the step is refused with sizes.
 """
@@ -21,13 +22,16 @@ from marin_resources.clusters.cluster import Cluster
 from marin_resources.hardware import Resources, slice_type
 from marin_resources.ray_tpu.fleet.fleet import Fleet, Member
 from marin_resources.ray_tpu.requirements import Lack
-from marin_resources.ray_tpu.site import Move, Needs, NoSiteError, Site
+from marin_resources.ray_tpu.site import Move, Needs, NoSiteError, ReaderNeeds, Site
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.transfer.account import GB_BYTES
 from marin_resources.storage.transfer.foreign_buckets import foreign_to, refusal
 from marin_resources.storage.usage.prices import declared_prices
 
 NAMED = 3
+NEAR_DOLLARS = 1.0
+"""So much more may the inputs cost to move to where the readers can run. The output would have to move there, and its
+size is not known yet."""
 
 
 def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
@@ -43,9 +47,27 @@ def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
     resumed = [site for site in sites if needs.earlier is not None and needs.earlier.startswith(f"{site.prefix}/")]
     among = resumed or sites
     order = {member.name: (_dollars(needs.resources, member.cluster), i) for i, member in enumerate(able)}
-    best = min(among, key=lambda site: (round(site.dollars, 2), *order[site.cluster]))
+    cost = {site.cluster: (round(site.dollars, 2), *order[site.cluster]) for site in among}
+    cheapest = min(among, key=lambda site: cost[site.cluster])
+    near = _near_readers(needs, [site for site in among if site.dollars - cheapest.dollars < NEAR_DOLLARS], able)
+    best = min(near, key=lambda site: cost[site.cluster], default=cheapest)
     _require_budget(needs, best, sites)
-    return replace(best, why=_why(needs, best, among, sites, bool(resumed), fleet))
+    why = _why(needs, best, among, sites, bool(resumed), fleet)
+    return replace(best, why=why if best is cheapest else "where its readers can run")
+
+
+def _near_readers(needs: Needs, sites: Sequence[Site], able: Sequence[Member]) -> list[Site]:
+    """Those of the sites where the readers can run, as many of them as can in one place, the nearest readers first."""
+    clusters = {member.name: member.cluster for member in able}
+    left = [site for site in sites if site.bytes <= needs.budget_bytes]
+    for reader in needs.readers:
+        there = [site for site in left if _can_read(reader, clusters[site.cluster])]
+        left = there or left
+    return left
+
+
+def _can_read(reader: ReaderNeeds, cluster: Cluster) -> bool:
+    return may_hold(reader.resources, cluster) and not foreign_to(cluster.region, reader.urls)
 
 
 def lack_of(resources: Resources, fleet: Fleet) -> Lack:

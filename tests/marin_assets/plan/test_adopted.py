@@ -214,7 +214,7 @@ def test_a_fleet_copies_adopted_data_of_another_region_and_reads_those_of_its_ow
     east, central = fleet.member("east").cluster.prefix, fleet.member("central").cluster.prefix
     world, reader, seen = reader_of(fleet, f"{east}/made/elsewhere", resources=tpu("v4-8"))
     inputs = {"toy/data": seen}
-    needs = needs_of(reader, world.store, inputs, {})
+    needs = needs_of(reader, world.graph, world.store, inputs, {})
     there = choose_site(needs, fleet)
     config = resolved_config(reader, world.graph, world.store, there, inputs)
     assert (there.cluster, plain(config)["input_path"]) == ("central", f"{central}/made/elsewhere")
@@ -228,17 +228,17 @@ def test_a_fleet_copies_adopted_data_of_another_region_and_reads_those_of_its_ow
 def test_data_that_no_region_of_the_fleet_has_are_read_in_their_own_region_or_the_step_is_refused(fleet: Fleet) -> None:
     near, far = object_stores.gcs_bucket("US-EAST5"), object_stores.gcs_bucket("EUROPE-WEST4")
     world, reader, seen = reader_of(fleet, f"gs://{near.name}/raw")
-    site = choose_site(needs_of(reader, world.store, {"toy/data": seen}, {}), fleet)
+    site = choose_site(needs_of(reader, world.graph, world.store, {"toy/data": seen}, {}), fleet)
     assert site.cluster == "east"
     config = resolved_config(reader, world.graph, world.store, site, {"toy/data": seen})
     assert plain(config)["input_path"] == f"gs://{near.name}/raw"
     undo(world.store, world.node("toy/data").output, by="me")
     world, reader, seen = reader_of(fleet, f"gs://{far.name}/raw")
     with pytest.raises(NoSiteError, match="which is in europe-west4"):
-        choose_site(needs_of(reader, world.store, {"toy/data": seen}, {}), fleet)
+        choose_site(needs_of(reader, world.graph, world.store, {"toy/data": seen}, {}), fleet)
     graph: Graph = world.graph
     observed = world.store.look(node.output for node in graph)
-    [_, item] = with_sites(plan(graph, observed), world.store, fleet)
+    [_, item] = with_sites(plan(graph, observed), graph, world.store, fleet)
     assert item.action is Action.BLOCKED
     near.forget()
     far.forget()

@@ -17,8 +17,9 @@ from marin_assets.plan.sites.foreign import refuse_foreign_urls
 from marin_assets.plan.sites.inputs import external_names, mirrored_names, parts_read, urls_in
 from marin_assets.plan.sites.needs import needs_of
 from marin_assets.plan.sites.planned import with_sites
+from marin_assets.plan.sites.readers import needs_of_readers
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_resources.hardware import tpu
+from marin_resources.hardware import cpu, tpu
 from marin_resources.output import Observed
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
 from marin_resources.ray_tpu.site import Move, NoSiteError, Site
@@ -78,7 +79,7 @@ def test_only_the_parts_that_are_read_count(tmp_path: Path) -> None:
     for name, size in {"train/a": 100, "train/b": 20, "trained": 4000, "notes.txt": 3}.items():
         write_bytes(f"{claim.path}/{name}", b"x" * size)
     store.publish(claim, {}, {})
-    found = needs_of(node, store, store.look([output]) and {"toy/made": store.look([output])[output]}, {})
+    found = needs_of(node, graph, store, store.look([output]) and {"toy/made": store.look([output])[output]}, {})
     assert found.size_of("toy/made") == 123
     assert found.places == {"toy/made": claim.path}
 
@@ -117,7 +118,7 @@ def planned(fleet: Fleet, step: Step) -> list[tuple[str, Action, str]]:
     observed = store.look(node.output for node in graph)
     return [
         (item.node.name, item.action, item.site.describe() if item.site else item.reason)
-        for item in with_sites(plan(graph, observed), store, fleet)
+        for item in with_sites(plan(graph, observed), graph, store, fleet)
     ]
 
 
@@ -168,6 +169,40 @@ def test_without_a_fleet_a_url_of_another_region_is_refused_where_regions_are_de
 
 def test_an_output_of_marins_has_no_known_size(tmp_path: Path) -> None:
     store, made = Store(str(tmp_path)), toy("made")
-    node, _ = node_of(reading(output_path_of(made)))
-    found = needs_of(node, store, {"toy/made": Observed(path=f"{tmp_path}/made")}, {})
+    node, graph = node_of(reading(output_path_of(made)))
+    found = needs_of(node, graph, store, {"toy/made": Observed(path=f"{tmp_path}/made")}, {})
     assert found.size_of("toy/made") is None
+
+
+def test_a_chain_is_where_its_last_step_can_run(fleet: Fleet) -> None:
+    raw = toy("raw")
+    words = toy("words", reads=raw)
+    model = toy("model", reads=words, resources=tpu("v6e-4"))
+    assert [(name, why.partition(",")[0]) for name, _, why in planned(fleet, model)] == [
+        ("toy/raw", "on west"),
+        ("toy/words", "on west"),
+        ("toy/model", "on west"),
+    ]
+    assert [why for name, _, why in planned(fleet, model) if name == "toy/raw"] == [
+        "on west, where its readers can run"
+    ]
+
+
+def test_the_needs_of_readers_are_found_once_and_the_direct_ones_first() -> None:
+    raw = toy("raw")
+    words = toy("words", reads=raw)
+    models = [toy(f"model{i}", reads=words, resources=tpu("v6e-4"), value=i) for i in range(3)]
+    counts = toy("counts", reads=raw, resources=cpu(8))
+    graph = build_graph([*models, counts])
+    found = needs_of_readers(graph)
+    assert [each.resources for each in found[graph[raw]]] == [cpu(8), cpu(), tpu("v6e-4")]
+    assert [each.resources for each in found[graph[words]]] == [tpu("v6e-4")]
+    assert found[graph[counts]] == ()
+
+
+def test_a_chain_of_a_thousand_steps_takes_no_deep_calls() -> None:
+    steps = [toy("s0")]
+    for number in range(1, 1000):
+        steps.append(toy(f"s{number}", reads=steps[-1], resources=cpu(number % 3 + 1)))
+    graph = build_graph(steps)
+    assert len(needs_of_readers(graph)[graph[steps[0]]]) == 3

@@ -13,7 +13,7 @@ from fleets import use, write_catalogue
 from marin_resources.hardware import Resources, cpu, gpu, tpu
 from marin_resources.ray_tpu.fleet.choose import choose_site
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
-from marin_resources.ray_tpu.site import Needs, NoSiteError
+from marin_resources.ray_tpu.site import Needs, NoSiteError, ReaderNeeds
 
 GB = 10**9
 
@@ -68,6 +68,38 @@ def test_with_inputs_everywhere_alike_it_goes_where_the_chips_cost_least(
     fleet = declared(tmp_path, monkeypatch, of_central="cpu_dollars = 0.05", of_west="cpu_dollars = 0.03")
     site = choose_site(needs(cpu(16)), fleet)
     assert (site.cluster, site.why) == ("west", "where it costs least ($0.48 an hour)")
+
+
+def read_by(*resources: Resources, of: Needs | None = None, urls: tuple[str, ...] = ()) -> Needs:
+    return replace(of or needs(cpu(16)), readers=tuple(ReaderNeeds(resources=each, urls=urls) for each in resources))
+
+
+def test_an_input_is_not_put_where_its_reader_cannot_run_to_save_a_cent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = declared(tmp_path, monkeypatch, of_east="cpu_dollars = 0.031", of_west="cpu_dollars = 0.03")
+    site = choose_site(read_by(tpu("v5p-64")), fleet)
+    assert (site.cluster, site.why) == ("east", "where its readers can run")
+    assert choose_site(read_by(tpu("v6e-4")), fleet).why == "where it costs least ($0.48 an hour)"
+    a_cent = needs(cpu(16), raw=("gs://west/raw/x", GB))
+    assert choose_site(read_by(tpu("v5p-64"), of=a_cent), fleet).cluster == "east"
+    many_dollars = needs(cpu(16), raw=("gs://west/raw/x", 500 * GB))
+    assert choose_site(read_by(tpu("v5p-64"), of=many_dollars), fleet).cluster == "west"
+
+
+def test_of_readers_that_run_nowhere_together_the_first_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = declared(tmp_path, monkeypatch, of_west="cpu_dollars = 0.03")
+    assert choose_site(read_by(tpu("v5p-64"), tpu("v4-8")), fleet).cluster == "east"
+    assert choose_site(read_by(cpu(), tpu("v4-8"), tpu("v5p-64")), fleet).cluster == "central"
+    assert choose_site(read_by(cpu(96), tpu("v4-8")), fleet).cluster == "central"  # the first can run nowhere
+    assert choose_site(read_by(gpu("H100", 8)), fleet).cluster == "west"
+
+
+def test_a_reader_does_not_make_a_step_exceed_its_budget_or_leave_its_files(fleet: Fleet) -> None:
+    little = needs(cpu(), budget_gb=1, raw=("gs://west/raw/x", 2 * GB))
+    assert choose_site(read_by(tpu("v5p-64"), of=little), fleet).cluster == "west"
+    begun = needs(cpu(), earlier="gs://west/tokenized/web-abc")
+    assert choose_site(read_by(tpu("v5p-64"), of=begun), fleet).cluster == "west"
 
 
 def test_a_large_machine_is_only_where_it_is(fleet: Fleet) -> None:
