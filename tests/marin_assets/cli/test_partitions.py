@@ -237,7 +237,8 @@ def test_a_partition_has_a_path_and_a_page_of_its_own(make: Callable[..., None],
     code, _, err = marin("logs", "parts/fixed")
     assert (code, err) == (
         2,
-        "Step 'parts/fixed' has partitions, expected --partition KEY. See them: marin partitions parts/fixed\n",
+        "Step 'parts/fixed' has partitions, expected --partition KEY. See them: "
+        "marin partitions 'key:\"parts/fixed\"'\n",
     )
     assert marin("logs", "parts/fixed", "--partition", "b")[0] == 1
     assert marin("path", "parts/fixed", "--partition", "z")[0] == 2
