@@ -40,9 +40,18 @@ def checkout() -> Path | None:
 
 def default_prefix() -> str:
     """MARIN_PREFIX or its default, as an absolute path or URL. Also sets the variable, for all child processes."""
-    prefix = os.environ.get("MARIN_PREFIX") or str(project_root() / "outputs")
+    prefix = os.environ.get("MARIN_PREFIX") or str(_outputs())
     os.environ["MARIN_PREFIX"] = normalize_prefix(prefix)
     return os.environ["MARIN_PREFIX"]
+
+
+def is_default_prefix(prefix: str) -> bool:
+    """Whether it is the prefix of a process for which nobody has chosen one."""
+    return normalize_prefix(prefix) == normalize_prefix(str(_outputs()))
+
+
+def _outputs() -> Path:
+    return project_root() / "outputs"
 
 
 def normalize_prefix(prefix: str) -> str:

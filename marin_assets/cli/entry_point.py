@@ -156,6 +156,7 @@ def plan_or_materialize(
     runs = chosen_runs(nodes, options.partition, options.partition_range)
     # late, for their weight: every load of the code location imports this module
     from marin_assets.cli.run_plan import Job, carry_out, write_record
+    from marin_assets.plan.empty_prefix import describe_empty_prefix
     from marin_assets.plan.prepare import prepare_plan
     from marin_assets.plan.shown.text import lines_of
 
@@ -167,6 +168,8 @@ def plan_or_materialize(
         write_record(job)
     planned = prepare_plan(graph, store, [node for run in runs for node in run.outputs()])
     if options.dry_run:
+        if sentence := describe_empty_prefix(planned, store.prefix):
+            print(sentence, file=sys.stderr)
         for line in (*lines_of_new_keys(runs), *lines_of(planned, one_by_one=True)):
             print(line)
         return exit_code_of(planned)

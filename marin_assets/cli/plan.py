@@ -19,6 +19,7 @@ from marin_assets.cli.options import prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import lines_of_new_keys
 from marin_assets.cli.plan_options import add_plan_options, choose, request_of
+from marin_assets.plan.empty_prefix import describe_empty_prefix
 from marin_assets.plan.lost_data import verified
 from marin_assets.plan.prepare import EXACT_UP_TO, prepare_plan
 from marin_assets.plan.saved import save_plan
@@ -59,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
         exact_up_to=len(chosen.graph) + 2 * len(outputs) if options.verify else EXACT_UP_TO,
     )
     planned = verified(planned, store) if options.verify else planned
+    if sentence := describe_empty_prefix(planned, store.prefix):
+        print_stderr(sentence)
     plan = plan_as_json(planned, store.prefix)
     if options.save:
         save_plan(options.save, plan, request_of(options), planned, chosen.graph, store)

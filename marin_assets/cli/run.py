@@ -25,6 +25,7 @@ from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import lines_of_new_keys
 from marin_assets.cli.plan_options import Chosen, add_plan_options, choose, request_of, use_request
 from marin_assets.cli.run_plan import Job, carry_out, write_record
+from marin_assets.plan.empty_prefix import describe_empty_prefix
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.plan.prepare import prepare_plan
 from marin_assets.plan.saved import read_plan, require_unchanged
@@ -62,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
     )
     if saved is not None:
         require_unchanged(saved, planned, chosen.graph, store, options.plan)
+    if sentence := describe_empty_prefix(planned, store.prefix):
+        print_stderr(sentence)
     if options.dry_run:
         for line in (*lines_of_new_keys(chosen.runs), *lines_of(planned)):
             print_line(line)

@@ -129,6 +129,23 @@ def test_an_output_without_one_of_its_files_fails_its_check(made: Location, mari
     assert "Check 'complete'" in err
 
 
+@pytest.mark.parametrize("words", [("plan",), ("run", "--dry-run"), ("materialize", "--dry-run")])
+def test_a_prefix_below_which_nothing_is_stored_is_named(
+    made: Location, marin: Marin, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verb, *options = words
+    typo = f"{made.store.prefix}-typo"
+    code, _, err = marin(verb, "toy/tokens", *options, "--prefix", typo)
+    assert code == 0
+    assert err == (
+        f"No output is stored below the prefix {typo!r} yet. If outputs are expected there, check --prefix and "
+        "MARIN_PREFIX.\n"
+    )
+    assert marin(verb, "toy/database", *options, "--prefix", made.store.prefix)[2] == ""
+    monkeypatch.setattr("marin_resources.settings.project_root", lambda: Path("/none"))
+    assert marin(verb, "toy/tokens", *options, "--prefix", "/none/outputs")[2] == ""
+
+
 def test_a_verified_plan_names_a_file_that_is_missing_or_of_another_size(made: Location, marin: Marin) -> None:
     path = made.path("toy/tokens")
     assert marin("plan", made.name, "toy/tokens", "--verify") == marin("plan", made.name, "toy/tokens")
