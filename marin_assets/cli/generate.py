@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     folder = _find_model(options)
     print_stderr(f"model: {folder}")
     # late, for their weight: what is missing is said before they are loaded
+    from marin_assets.documents.tokens import TokenizerFileError
     from marin_assets.inference.jax_model import ModelError, load_model
     from marin_assets.inference.local_copy import copy_to_local
     from marin_assets.stages.evaluate.sample_text import sample_text
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
             for piece in pieces:
                 print_raw(piece)
             print_line("")
-    except ModelError as error:
+    except (ModelError, TokenizerFileError) as error:
         raise OptionError(f"marin generate: {error}") from None
     return 0
 

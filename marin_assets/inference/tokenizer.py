@@ -122,9 +122,19 @@ class ModelTokenizer:
 
 
 def stop_token_ids_of(folder: str) -> set[int | None]:
-    """The tokens at which a model stops, by its generation_config.json; empty if it has none."""
+    """The tokens at which a model stops, by its generation_config.json; empty if it has none.
+
+    Raises TokenizerFileError for a damaged one.
+    """
     file = Path(folder, "generation_config.json")
-    found = json.loads(file.read_text()).get("eos_token_id") if file.exists() else None
+    try:
+        found = json.loads(file.read_text())["eos_token_id"] if file.exists() else None
+    except KeyError:
+        found = None
+    except (ValueError, TypeError) as error:
+        raise TokenizerFileError(
+            f"{str(file)!r} is damaged ({error}), expected a JSON object. Download it again, or remove it."
+        ) from error
     return set(found) if isinstance(found, list) else {found} - {None}
 
 

@@ -73,3 +73,22 @@ def test_a_tokenizer_with_neither_bos_nor_eos_begins_no_text(folder: Path) -> No
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
     with pytest.raises(TokenizerFileError, match="has neither bos_token nor eos_token, expected one of them"):
         _ = ModelTokenizer(str(folder)).first_token_id
+
+
+@pytest.mark.parametrize(
+    ("content", "stops"),
+    [(None, {EOS}), ("{}", {EOS}), ('{"eos_token_id": 7}', {EOS, 7}), ('{"eos_token_id": [7, 8]}', {EOS, 7, 8})],
+)
+def test_a_model_stops_at_eos_and_where_its_generation_config_says(
+    folder: Path, content: str | None, stops: set[int]
+) -> None:
+    if content is not None:
+        (folder / "generation_config.json").write_text(content)
+    assert ModelTokenizer(str(folder)).stop_token_ids == stops
+
+
+@pytest.mark.parametrize("content", ["", "[1]"])
+def test_a_damaged_generation_config_is_one_sentence(folder: Path, content: str) -> None:
+    (folder / "generation_config.json").write_text(content)
+    with pytest.raises(TokenizerFileError, match=r"generation_config.json' is damaged \(.*\), expected a JSON object"):
+        ModelTokenizer(str(folder))
