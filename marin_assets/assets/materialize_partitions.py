@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 
@@ -184,13 +184,18 @@ def _failure_of(node: Node, failures: Mapping[str, dg.Failure], count: int, comp
     shown = _shown(failures)
     first = next((trace for error in failures.values() if (trace := error.metadata.get("traceback"))), None)
     sentence = f"{len(failures)} of {count} partitions of {node.name!r} failed. " + " ".join(shown)
-    attempts = [log for error in failures.values() if (of := error.metadata.get(FAILED_ATTEMPTS)) for log in of.value]
-    found = failure(sentence, logs=attempts)
+    found = failure(sentence, logs=[log for error in failures.values() for log in _logs(error)])
     rows = [{"partition": key, "error": _sentence(error)} for key, error in failures.items()]
     metadata = {**found.metadata, "failed": dg.MetadataValue.json(rows), **({"traceback": first} if first else {})}
     if complete:
         metadata |= marked_as_partial(complete)
     return dg.Failure(found.description, metadata=metadata, allow_retries=False)
+
+
+def _logs(error: dg.Failure) -> list[str]:
+    """The logs of the attempts that failed."""
+    found = error.metadata.get(FAILED_ATTEMPTS)
+    return cast(list[str], found.value) if found is not None else []
 
 
 def _shown(failures: Mapping[str, dg.Failure]) -> list[str]:
