@@ -1,6 +1,7 @@
 """The Ray of a process: it starts in the background or when it is first needed, and ends with the process.
 
-Its authentication is disabled explicitly, so an existing token file has no effect. Of Ray's daemons it has those that
+Its authentication is disabled explicitly, so an existing token file has no effect; it listens on loopback alone, and no
+other user may enter the folder of its files. Of Ray's daemons it has those that
 run tasks. The dashboard's server, the autoscaler's monitor and the reader of the workers' logs are left out: nobody
 reads what they offer. So is the dashboard's agent of its node: lean_agent.py takes its place. The node waits for no
 agent, as it is told where that of runtime environments will listen. A start takes 7.6 s as Ray does it, and 0.9 s so
@@ -15,6 +16,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +26,8 @@ from typing import Any
 
 from marin_resources.ray_tpu import lean_agent
 from marin_resources.ray_tpu.companion import start_companion
-from marin_resources.ray_tpu.ray_options import RayGoneError
+from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, NotPrivateError, private_folder
+from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
 
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum. Data passes through the filesystem, never through Ray."""
@@ -198,6 +201,7 @@ def _start_ray(ray: Any, cpus: int, agent_port: int) -> Any:
                     log_to_driver=False,
                     _system_config={"prestart_worker_first_driver": False},  # or it waits for workers to be idle
                     logging_level=logging.ERROR,
+                    _temp_dir=_temp_dir(),
                     namespace="marin",
                 )
         except Exception as error:  # Ray raises no class of its own
@@ -212,6 +216,15 @@ def _start_ray(ray: Any, cpus: int, agent_port: int) -> Any:
                     f"Ray did not start on this machine in {start} starts of 30 s, with a load of {load:.0f} on "
                     f"{_cpus()} CPUs. Run again when it is less busy; complete outputs are reused."
                 ) from None
+
+
+def _temp_dir() -> str:
+    """The folder of Ray's files. Raises UnmeetableError if another user has its name."""
+    parent = os.environ.get("RAY_TMPDIR") or ("/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir())
+    try:
+        return str(private_folder(os.path.join(parent, f"marin-ray-{os.geteuid()}")))  # short, for its sockets
+    except NotPrivateError as error:
+        raise UnmeetableError(f"{error} Or set RAY_TMPDIR to a folder of your own.") from None
 
 
 def _load_and_starts() -> tuple[float, int]:
@@ -237,6 +250,7 @@ def _kill_ray(processes: Iterable[Any]) -> None:
 def _import_ray() -> Any:
     os.environ["RAY_AUTH_MODE"] = "disabled"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.update(ON_LOOPBACK)
     import ray  # late, for its weight, and after the variables
 
     return ray
@@ -246,7 +260,7 @@ def _reserved_port() -> socket.socket:
     """A port that nobody is given while this is open. Who asks for this very one may listen on it (SO_REUSEADDR)."""
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reserved.bind(("", 0))
+    reserved.bind(("127.0.0.1", 0))
     return reserved
 
 
@@ -254,11 +268,12 @@ def _reserved_port() -> socket.socket:
 def _started_lean(agent_port: int) -> Iterator[None]:
     """Let `ray.init` start no daemon of LEFT_OUT and no agent of the dashboard, and see at once that its node is there:
     it has no argument for these, and asks once a second."""
-    from ray._private import services  # late, for its weight
+    from ray._private import ray_constants, services  # late, for its weight
     from ray._private.node import Node
 
     replaced = [
         *((Node, name, _start_nothing) for name in LEFT_OUT),
+        (ray_constants, "ENABLE_RAY_CLUSTER", False),  # if somebody has imported Ray before ON_LOOPBACK was set
         (services, PYTHON_COMMAND, partial(_lean_agent, getattr(services, PYTHON_COMMAND))),
         (services, "start_raylet", partial(_start_raylet, services.start_raylet, agent_port)),
         (services, "get_node", partial(_get_node, services.get_node)),

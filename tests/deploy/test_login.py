@@ -21,6 +21,7 @@ import dagster as dg
 import psutil
 import pytest
 from dagster_dev import LAUNCH
+from listening import listening
 from person import PARTITIONS, TERMINATE, Person, launch_of, said
 from rehearsal import Rehearsal, rehearsal
 from running import wait_until
@@ -256,16 +257,19 @@ def test_who_has_the_cookie_of_a_login_has_no_more_than_that(deployment: Rehears
     assert answer[0] == 401
 
 
-def test_from_another_host_only_the_proxys_own_port_could_be_reached(deployment: Rehearsal) -> None:
-    """From a network namespace: what listens on this machine's other address answers, and no service does."""
-    ports = deployment.layout.ports
+def test_from_another_host_nothing_of_it_can_be_reached(deployment: Rehearsal, ada: Person) -> None:
+    """From a network namespace: what listens on this machine's other address answers, and no port of a service does."""
+    run_id = ada.launch("hello_world")["run"]["runId"]  # for the processes of a job
+    wait_until(lambda: ada.run(run_id)[0] == "SUCCESS", "a run has ended", timeout_s=300)
     with another_host() as (ask, address):
         with socket.create_server((address, 0)) as open_to_all:
             assert ask(open_to_all.getsockname()[1]) == "connected"
-        hidden = ("webserver", "read_only", "ray_dashboard", "postgres", "metrics", "objects", "provider")
-        assert {name: ask(ports[name]) for name in hidden} == dict.fromkeys(hidden, "refused")
+        hidden = {port: command for _, port, command in listening(deployment.processes())}
+        assert set(deployment.layout.ports.values()) < set(hidden), "and Ray has ports besides"
+        assert {command: answer for port, command in hidden.items() if (answer := ask(port)) != "refused"} == {}
     assert os.stat(deployment.layout.home / "run/code.sock").st_uid == os.geteuid()
     assert os.stat(deployment.layout.home).st_mode & 0o077 == 0, "the code server's socket is in a folder of its owner"
+    assert os.stat(deployment.layout.ray_folder).st_mode & 0o077 == 0, "Ray's sockets are, and the shipped code"
 
 
 def test_secrets_are_their_owners_alone(deployment: Rehearsal) -> None:

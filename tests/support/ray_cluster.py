@@ -84,7 +84,7 @@ class Cluster:
     @property
     def temp_dir(self) -> str:
         """The folder of Ray's own files."""
-        return self._cluster.temp_dir
+        return f"{self._cluster.temp_dir}/r"
 
     @property
     def head_pid(self) -> int:

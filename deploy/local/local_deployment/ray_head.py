@@ -14,6 +14,7 @@ from local_deployment.layout import Layout, find_layout
 from marin_resources.ray_tpu.cluster.local.head import start_head
 from marin_resources.ray_tpu.cluster.local.processes import end_cluster
 from marin_resources.ray_tpu.cluster.local.state import LocalCluster
+from marin_resources.ray_tpu.private_ray import NotPrivateError
 
 
 def ray_cluster(layout: Layout) -> LocalCluster:
@@ -36,7 +37,6 @@ def main(home: Path) -> int:
     if layout is None:
         sys.stderr.write(f"{str(home)!r} has no deployment.\n")
         return 2
-    layout.ray_folder.mkdir(mode=0o700, exist_ok=True)
     cluster = ray_cluster(layout)
     end_cluster(cluster)
 
@@ -45,7 +45,10 @@ def main(home: Path) -> int:
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, end)
-    start_head(cluster).wait()
+    try:
+        start_head(cluster).wait()
+    except NotPrivateError as error:
+        sys.stderr.write(f"{error}\n")
     end_cluster(cluster)
     return 1  # a head ends only when it is broken
 

@@ -32,6 +32,7 @@ def join_hosts() -> None:
             host_index(),
             cluster_detection_method="deactivate",  # jax would ask the metadata server, which knows of one slice only
             initialization_timeout=START_TIMEOUT_S,
+            coordinator_bind_address=coordinator_address(),  # not all addresses of the machine, as it asks for no token
         )
     wanted = os.environ.get(ACCELERATOR)
     if wanted and jax.default_backend() != wanted:

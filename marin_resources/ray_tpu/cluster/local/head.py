@@ -1,7 +1,7 @@
 """The head of a local cluster: `ray start --head`, in a session of its own, on free ports.
 
-Tokens are required whatever the environment says, and the dashboard listens on loopback only. Ray is not imported:
-that would cost 1 s and 100 MB in a process that only starts another.
+Tokens are required whatever the environment says, and all ports are on loopback only. Ray is not imported: that would
+cost 1 s and 100 MB in a process that only starts another.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from marin_resources.ray_tpu.cluster.local import loopback_node
 from marin_resources.ray_tpu.cluster.local.processes import ID_VARIABLE, is_alive
 from marin_resources.ray_tpu.cluster.local.state import LocalCluster, LocalClusterError
+from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, private_folder
 
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's smallest. Data passes through the filesystem, never through Ray."""
@@ -70,7 +72,7 @@ def start_head(cluster: LocalCluster) -> subprocess.Popen[bytes]:
         "--dashboard-host=127.0.0.1",
         f"--dashboard-port={cluster.dashboard_port}",
         f"--ray-client-server-port={cluster.client_port}",
-        f"--temp-dir={cluster.temp_dir}",
+        f"--temp-dir={private_folder(cluster.temp_dir)}",
         f"--num-cpus={cluster.cpus}",
         "--no-monitor",  # this machine has no autoscaler
     )
@@ -87,10 +89,11 @@ def start_ray(
         "--log-color=false",
         f"--object-store-memory={OBJECT_STORE_BYTES}",
     ]
+    ray = [str(_ray())] if "--head" in arguments else ["-P", loopback_node.__file__]
     agents = ["--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0"]  # 0: any free port
     with open(cluster.log_path, "ab") as log:
         return subprocess.Popen(
-            [sys.executable, str(_ray()), "start", *always, *agents, *arguments],
+            [sys.executable, *ray, "start", *always, *agents, *arguments],
             env=_environment(cluster, {**os.environ, **(environ or {})}),
             cwd=cluster.temp_dir,
             stdin=subprocess.DEVNULL,
@@ -180,6 +183,7 @@ def _environment(cluster: LocalCluster, environ: Mapping[str, str]) -> dict[str,
     kept = {name: value for name, value in environ.items() if name not in ("RAY_ADDRESS", "RAY_AUTH_TOKEN")}
     return {
         **kept,
+        **ON_LOOPBACK,
         ID_VARIABLE: cluster.id,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)]),
         "RAY_AUTH_MODE": "token",

@@ -55,7 +55,7 @@ class LocalCluster:
     dashboard_port: int
     client_port: int
     temp_dir: str
-    """Ray's files: logs, sockets, packages of jobs."""
+    """A folder for its user alone, in which Ray's files are: logs, sockets, packages of jobs."""
     token_path: str
     log_path: str
     """The output of the head."""
