@@ -266,7 +266,7 @@ def apache(tmp_path: Path) -> Iterator[dict[str, int]]:
         "/etc/marin/marin.conf": str(ROOT / "deploy/proxy/marin.conf"),
         "8080": str(plain),
         "8443": str(tls),
-        "/proc/self/fd/1": str(tmp_path / "access"),
+        "/etc/marin/log.sed": str(ROOT / "deploy/proxy/log.sed"),
         "/proc/self/fd/2": str(tmp_path / "errors"),
     }
     for place, here in places.items():
@@ -276,16 +276,21 @@ def apache(tmp_path: Path) -> Iterator[dict[str, int]]:
     (tmp_path / "apache2.conf").write_text(user + text)
     names = {
         **SERVICES["proxy"]["environment"],
+        "MARIN_SESSIONS": str(tmp_path / "run"),
         "MARIN_WEBSERVER": f"127.0.0.1:{webserver}",
         "MARIN_READ_ONLY": f"127.0.0.1:{read_only}",
         "MARIN_PROVIDER": f"http://127.0.0.1:{webserver}",
     }
-    command = [str(program), "-f", str(tmp_path / "apache2.conf"), "-D", "FOREGROUND"]
-    process = subprocess.Popen(command, env={**os.environ, **names})
+    command = [word.replace("/etc/marin", str(tmp_path)) for word in SERVICES["proxy"]["command"]]
+    with open(tmp_path / "access", "wb") as access:
+        process = subprocess.Popen(command, env={**os.environ, **names}, stdout=access)
     try:
         wait_until(lambda: _listens(tls) or process.poll() is not None, "Apache listens", timeout_s=20)
         assert process.poll() is None, (tmp_path / "errors").read_text()
         yield {"plain": plain, "tls": tls}
+        lines = (tmp_path / "access").read_text().splitlines()
+        assert [json.loads(line)["user"] for line in lines] == ["-"] * len(lines), "nobody logs in here"
+        assert lines
     finally:
         process.terminate()
         process.wait()

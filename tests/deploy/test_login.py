@@ -257,6 +257,65 @@ def test_who_has_the_cookie_of_a_login_has_no_more_than_that(deployment: Rehears
     assert answer[0] == 401
 
 
+def test_a_copied_cookie_is_of_no_use_after_a_logout(deployment: Rehearsal) -> None:
+    ada = deployment.person("ada")
+    copied, asked = ada.cookies(), json.dumps({"query": WHO})
+    assert raw(deployment.layout.port, "POST", "/graphql", asked, copied)[0] == 200
+    deployment.supervisor("restart", "proxy")
+    deployment.await_all()
+    assert ada.ask(WHO)["version"], "a restart of the proxy logs nobody out"
+    out = ada.get(f"/oidc/callback?logout={quote(deployment.layout.url + '/health', safe='')}", Accept="text/html")
+    assert out.status_code == 302, said(out)
+    assert ada.post("/graphql", {"query": WHO}).status_code == 401
+    assert raw(deployment.layout.port, "POST", "/graphql", asked, copied)[0] == 401
+
+
+@pytest.mark.parametrize(("megabytes", "path"), [(60, "/graphql"), (11, "/graphql"), (60, "/health"), (60, "/")])
+def test_a_large_body_does_not_reach_the_webserver(
+    deployment: Rehearsal, ada: Person, megabytes: int, path: str
+) -> None:
+    body = json.dumps({"query": WHO, "padding": "x" * (megabytes << 20)})
+    assert deployment.beside_the_proxy().post("/graphql", json.loads(body)).status_code == 200
+    assert raw(deployment.layout.port, "POST", path, body, ada.cookies())[0] == 413
+
+
+def test_a_body_of_a_large_launch_does(deployment: Rehearsal, ada: Person) -> None:
+    assert ada.post("/graphql", {"query": WHO, "padding": "x" * (9 << 20)}).status_code == 200
+
+
+def test_a_body_without_a_length_is_refused(deployment: Rehearsal, ada: Person) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", deployment.layout.port, timeout=60)
+    headers = {"Content-Type": "application/json", "Cookie": ada.cookies()}
+    connection.request("POST", "/graphql", iter([json.dumps({"query": WHO}).encode()]), headers, encode_chunked=True)
+    assert connection.getresponse().status == 411
+    connection.close()
+
+
+def test_each_line_of_the_log_is_json_and_names_who_asked(deployment: Rehearsal, ada: Person) -> None:
+    """Of requests that nobody has signed too, and of those with bytes that are no letters."""
+    hostile = [
+        b"GET /\xc3\xa9\x80 HTTP/1.1",
+        b"GET /\x0b\x00 HTTP/1.1",
+        b'GET /"\\x41\\ HTTP/1.1',
+        b"\xff\xfe",
+        b'GET /"user":"""", HTTP/1.1',
+    ]
+    for line in hostile:
+        with socket.create_connection(("127.0.0.1", deployment.layout.port), timeout=60) as connection:
+            connection.sendall(line + b"\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            while connection.recv(4096):
+                pass
+    deployment.person().get("/oidc/callback?code=x&state=y", Accept="text/html")
+    deployment.person().get("/oidc/callback")
+    ada.get("/the-last-page", Accept="text/html")
+    path = deployment.layout.home / "logs/proxy-access.log"
+    wait_until(lambda: "/the-last-page" in path.read_text(), "the log has the last request")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {line["user"] for line in lines if "/oidc/callback?code=x&" in line["request"]} == {"-"}
+    assert {line["user"] for line in lines if "/the-last-page" in line["request"]} == {"ada@lab.example"}
+    assert len([line for line in lines if line["status"] >= 400]) >= len(hostile)
+
+
 def test_from_another_host_nothing_of_it_can_be_reached(deployment: Rehearsal, ada: Person) -> None:
     """From a network namespace: what listens on this machine's other address answers, and no port of a service does."""
     run_id = ada.launch("hello_world")["run"]["runId"]  # for the processes of a job

@@ -67,6 +67,11 @@ class Layout:
         return Path(f"/var/tmp/marin-postgres-{self.id}") if os.geteuid() == 0 else self.home / "postgres"
 
     @property
+    def sessions_folder(self) -> Path:
+        """Of who is logged in. Apache's user cannot enter a folder of root's either."""
+        return Path(f"/var/tmp/marin-sessions-{self.id}") if os.geteuid() == 0 else self.home / "sessions"
+
+    @property
     def ray_folder(self) -> Path:
         """Short, as a socket's path has at most 107 bytes."""
         return Path(f"/tmp/marin-ray-{self.id}")

@@ -36,7 +36,7 @@ from local_deployment.layout import (
     layout_of,
     new_layout,
 )
-from local_deployment.proxy import apache_conf, apache_secrets
+from local_deployment.proxy import apache_conf, apache_secrets, make_sessions_folder
 from local_deployment.ray_head import ray_cluster
 from local_deployment.services import BIN, server_of, supervisor_conf
 from local_deployment.tools import install_tools
@@ -101,7 +101,7 @@ def down(home: Path) -> bool:
         if partial.supervisor.exists() and _supervisor_is_up(partial):
             supervisorctl(partial, "shutdown")
         _end_processes(partial)
-        for folder in (partial.postgres_folder, partial.ray_folder):
+        for folder in (partial.postgres_folder, partial.sessions_folder, partial.ray_folder):
             shutil.rmtree(folder, ignore_errors=True)  # there is none yet, or a killed process's file has just vanished
         shutil.rmtree(home)
         return True
@@ -135,6 +135,7 @@ def _make(home: Path, port: int, experiments: Path) -> Layout:
     shutil.copy(CHECKOUT / "deploy/vm/dagster.yaml", home / "dagster/dagster.yaml")
     (home / "workspace.yaml").write_text(WORKSPACE.format(socket=home / "run/code.sock"))
     (home / "apache.conf").write_text(apache_conf(layout))
+    make_sessions_folder(layout)
     keep_secret(layout, "apache.conf", apache_secrets(layout))
     layout.postgres_folder.mkdir(mode=0o700)
     shutil.chown(layout.postgres_folder, *owner())
@@ -153,7 +154,8 @@ def _remove_remains(home: Path) -> None:
     """Of an `up` that was killed while it made the deployment; what it had installed stays."""
     partial = layout_of(home)
     _end_processes(partial)
-    shutil.rmtree(partial.postgres_folder, ignore_errors=True)
+    for folder in (partial.postgres_folder, partial.sessions_folder):
+        shutil.rmtree(folder, ignore_errors=True)
     for folder in ("secrets", "run", "dagster", "logs"):
         shutil.rmtree(home / folder, ignore_errors=True)
 

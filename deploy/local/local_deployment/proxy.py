@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 from local_deployment.layout import CHECKOUT, Layout
 
@@ -21,6 +22,8 @@ MODULES = (
     "substitute",
 )
 FOLDER = "/usr/lib/apache2/modules"
+USER = "www-data"
+"""Apache's, where it is started as root."""
 CLIENT_ID, READERS, OPERATORS = "marin", "marin-readers", "marin-operators"
 
 
@@ -34,9 +37,10 @@ def apache_conf(layout: Layout) -> str:
         "MARIN_OPERATORS": OPERATORS,
         "MARIN_WEBSERVER": f"127.0.0.1:{layout.ports['webserver']}",
         "MARIN_READ_ONLY": f"127.0.0.1:{layout.ports['read_only']}",
+        "MARIN_SESSIONS": str(layout.sessions_folder),
     }
     defines = "\n".join(f"Define {name} {value}" for name, value in defined.items())
-    user = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
+    user = f"User {USER}\nGroup {USER}\n" if os.geteuid() == 0 else ""
     return f"""\
 {modules}
 {defines}
@@ -50,9 +54,16 @@ Listen 127.0.0.1:{layout.port}
 Include {layout.secret_path("apache.conf")}
 <VirtualHost 127.0.0.1:{layout.port}>
     Include {CHECKOUT}/deploy/proxy/marin.conf
-    CustomLog {layout.home}/logs/proxy-access.log marin
+    CustomLog "|$exec sed -u -E -f {CHECKOUT}/deploy/proxy/log.sed >> {layout.home}/logs/proxy-access.log" marin
 </VirtualHost>
 """
+
+
+def make_sessions_folder(layout: Layout) -> None:
+    """Make it, for Apache's user alone; leave one that is there."""
+    layout.sessions_folder.mkdir(mode=0o700, exist_ok=True)
+    if os.geteuid() == 0:
+        shutil.chown(layout.sessions_folder, USER, USER)
 
 
 def apache_secrets(layout: Layout) -> str:
