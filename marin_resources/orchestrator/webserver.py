@@ -1,13 +1,17 @@
 """`marin-webserver`: `dagster-webserver` with its options, for use behind a login.
 
-A backfill gets the tag of the user who launched it (`users.py`), and each of the UI's questions is parsed once
-(`known_queries.py`). Dagster has no setting for either.
+A backfill gets the tag of the user who launched it (`users.py`), each of the UI's questions is parsed once
+(`known_queries.py`), and a launch waits for a code server that is away (`away_code.py`). Dagster has no setting for
+them.
 """
 
 from __future__ import annotations
 
+from dagster._grpc import server_watcher
+from dagster._grpc.client import DagsterGrpcClient
 from dagster_webserver import cli, graphql
 
+from marin_resources.orchestrator.away_code import keep_what_is_loaded, wait_for_code_server
 from marin_resources.orchestrator.known_queries import keep_known_queries
 from marin_resources.orchestrator.users import UserProcessContext
 
@@ -15,6 +19,8 @@ from marin_resources.orchestrator.users import UserProcessContext
 def main() -> None:
     cli.WorkspaceProcessContext = UserProcessContext  # type: ignore[misc]
     keep_known_queries(graphql)
+    wait_for_code_server(DagsterGrpcClient)
+    keep_what_is_loaded(server_watcher)
     cli.main()
 
 
