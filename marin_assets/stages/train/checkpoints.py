@@ -1,20 +1,22 @@
 """The checkpoints of a training run: `<checkpoints>/step-N/…`, each complete once its metadata.json is.
 
 metadata.json is written last, and not atomically. A run that is killed while it writes or removes a checkpoint leaves
-unreadable files.
+unreadable files. One whose metadata is whole, and whose data cannot be loaded, gets a damaged.json.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from marin_resources.storage.files import exists, folders_in, read_json, remove, remove_folder, stored_files
 from marin_resources.storage.paths import join
 
-METADATA = "metadata.json"
+METADATA, MANIFEST = "metadata.json", "manifest.ocdbt"
+DAMAGED = "damaged.json"
+"""Beside the metadata of a checkpoint that could not be loaded: the next attempt takes the one before."""
 FOLDER = "step-"
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ def remove_unfinished(path: str, *, also_temporary: bool = False) -> list[str]:
     )  # one may be empty: its files are removed
     removed = sorted({folder for folder in found if folder.startswith(FOLDER)} - kept)
     for folder in removed:
-        log.info("removing the incomplete or temporary checkpoint %s", join(path, folder))
+        log.info("removing the incomplete, damaged or temporary checkpoint %s", join(path, folder))
         remove_checkpoint(join(path, folder))
     return removed
 
@@ -66,11 +68,12 @@ def remove_checkpoint(path: str) -> None:
         remove_folder(path)
 
 
-def _complete(path: str, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return folder -> metadata of the complete checkpoints."""
+def _complete(path: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return folder -> metadata of the complete checkpoints. One that is marked as damaged is none."""
     complete = {}
+    damaged = {name.removesuffix(f"/{DAMAGED}") for name in names if name.endswith(f"/{DAMAGED}")}
     for name in names:
-        if name.endswith(f"/{METADATA}"):
+        if name.endswith(f"/{METADATA}") and name.removesuffix(f"/{METADATA}") not in damaged:
             with suppress(FileNotFoundError, ValueError):  # removed meanwhile, or half written
                 complete[name.removesuffix(f"/{METADATA}")] = read_json(join(path, name))
     return complete

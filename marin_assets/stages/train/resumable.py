@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from marin_assets.stages.train.checkpoints import last_checkpoint_step, remove_unfinished
+from marin_assets.stages.train.checkpoints import DAMAGED, last_checkpoint_step, remove_unfinished
 from marin_assets.stages.train.config import TrainLmConfig
+from marin_assets.stages.train.errors import DamagedCheckpointError, TrainError
 from marin_assets.stages.train.exports import remove_unfinished_exports
 from marin_assets.stages.train.finished import CURVES_PLOT, PLOT, FinishedRun
 from marin_assets.stages.train.inherited import chat_template_of_start
@@ -24,7 +25,8 @@ from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, Pa
 from marin_assets.stages.train.metrics.tracker_log import TrackerLog
 from marin_assets.stages.train.metrics.trackers import open_trackers
 from marin_assets.stages.train.starting_point import StartingPoint, find_start
-from marin_resources.hosts import host_index
+from marin_resources.hosts import host_count, host_index
+from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
 
 CHECKPOINTS, METRICS = "checkpoints", "metrics.jsonl"
@@ -43,8 +45,34 @@ def run_resumably(
     """Train and export with `run_levanter` of `levanter_run`, on this host; None on other hosts than the first.
 
     `family` is the model's. The exported tokenizer has the `chat_template`, or without one that of the start.
-    `validation_loss` is the metric of the exported model.
+    `validation_loss` is the metric of the exported model. A damaged checkpoint of its own is removed, and the one
+    before is taken; on several hosts by the next attempt, as the others already wait for this one.
     """
+    checkpoints = join(config.output_path, CHECKPOINTS)
+    while True:
+        try:
+            return _run_once(
+                config, run_levanter, family=family, chat_template=chat_template, validation_loss=validation_loss
+            )
+        except DamagedCheckpointError as error:
+            if not exists(join(error.path, DAMAGED)) or not error.path.startswith(f"{checkpoints}/"):
+                raise
+            if host_count() > 1:
+                raise TrainError(
+                    f"The checkpoint at {error.path!r} is damaged: {error.reason}. Run this again: the next attempt "
+                    "takes the one before."
+                ) from error
+            log.error("the checkpoint %s is damaged (%s), so the one before is taken", error.path, error.reason)
+
+
+def _run_once(
+    config: TrainLmConfig,
+    run_levanter: Callable[..., ParameterCounts],
+    *,
+    family: str,
+    chat_template: str | None,
+    validation_loss: str,
+) -> FinishedRun | None:
     from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
 
     checkpoints = join(config.output_path, CHECKPOINTS)

@@ -15,7 +15,7 @@ from typing import Any
 
 from marin_assets.stages.train.checkpoints import METADATA, permanent_steps
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.hf_folder import read_hf_config
+from marin_assets.stages.train.hf_folder import read_hf_config, require_whole_weights
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace, Start
 from marin_resources.storage.files import exists, read_json, write_json
 from marin_resources.storage.paths import join
@@ -55,6 +55,7 @@ def find_start(start: Start | None, output_path: str, tokenizer_path: str, *, is
         return None
     if isinstance(start, FromHuggingFace):
         read_hf_config(start.path)
+        require_whole_weights(start.path)
         _check_vocabulary(start.path, tokenizer_path)
         return StartingPoint(path=start.path, is_hugging_face=True)
     choice = join(output_path, CHOICE)

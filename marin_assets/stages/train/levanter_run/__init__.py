@@ -4,6 +4,7 @@ run            a run of Levanter's: that of `train_lm`, from our config to the e
 dpo            that of `train_dpo`, on preferences
 config         our config as Levanter's: its model, optimizer and trainer
 data           its data: components by weight, or a mixture
+damage         a checkpoint that cannot be loaded is named
 memory         refuse what the devices cannot hold
 models         our model specs as Levanter's configs
 optimizers     our specs of optimizer and loop as Levanter's

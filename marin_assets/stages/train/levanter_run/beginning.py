@@ -16,8 +16,8 @@ from typing import Any
 import equinox as eqx
 import haliax as hax
 import jax
+import levanter.checkpoint
 from haliax.partitioning import named_jit, round_axis_for_partitioning
-from levanter.checkpoint import load_checkpoint
 from levanter.main import train_lm
 from levanter.tokenizers import load_tokenizer
 from levanter.trainer import Trainer
@@ -25,6 +25,7 @@ from levanter.trainer_state import TrainerState
 
 from marin_assets.stages.train.hf_folder import read_hf_config
 from marin_assets.stages.train.levanter_run.checkpoint_arrays import require_arrays
+from marin_assets.stages.train.levanter_run.damage import reading
 from marin_assets.stages.train.starting_point import StartingPoint
 from marin_resources.storage.files import write_json
 
@@ -73,7 +74,8 @@ class BeginningTrainer(Trainer):
         if start is None:
             state = super().initial_state(training_key, model_init=build, is_trainable=is_trainable)
         elif start.optimizer_state:
-            require_arrays(start.path, eqx.filter_eval_shape(lambda key: begin(build(), key), training_key))
+            with reading(start.path):
+                require_arrays(start.path, eqx.filter_eval_shape(lambda key: begin(build(), key), training_key))
             state = super().initial_state(training_key, model_init=build, is_trainable=is_trainable)
         else:
             mapping = self.parameter_axis_mapping
@@ -91,9 +93,10 @@ class BeginningTrainer(Trainer):
             return load_hf_weights(
                 start.path, self.model_config, self.mp.param_dtype, self.parameter_axis_mapping, self.folder
             )
-        require_arrays(start.path, shapes, below="model/")
+        with reading(start.path):
+            require_arrays(start.path, shapes, below="model/")
         mapping, mesh = self.parameter_axis_mapping, self.device_mesh
-        return load_checkpoint(shapes, start.path, subpath="model", axis_mapping=mapping, mesh=mesh)
+        return levanter.checkpoint.load_checkpoint(shapes, start.path, subpath="model", axis_mapping=mapping, mesh=mesh)
 
     def _with_vocabulary(self) -> Callable[[], Any] | None:
         if self.vocab_size is None:

@@ -17,6 +17,7 @@ from marin_assets.stages.train.levanter_run.all_hosts import evaluation_on_many_
 from marin_assets.stages.train.levanter_run.beginning import beginning_with
 from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.console import logging_preserved
+from marin_assets.stages.train.levanter_run.damage import damage_named
 from marin_assets.stages.train.levanter_run.lora import TrainFactors
 from marin_assets.stages.train.levanter_run.memory import require_room_on_devices
 from marin_assets.stages.train.levanter_run.models import require_same_model
@@ -109,7 +110,8 @@ def run_main(
     with logging_preserved(), listings_cache_disabled(), evaluation_on_many_devices(), warnings.catch_warnings():
         # For a second run in one process: Levanter cannot remove the tracker of the first.
         warnings.filterwarnings("ignore", message="Global tracker is already set")
-        main(levanter_config)
+        with damage_named(levanter_config.trainer.checkpointer.base_path):
+            main(levanter_config)
         levanter_config.trainer.checkpointer.created.wait_until_finished()
     return _counts(levanter_config.adapter, tracker)
 

@@ -137,6 +137,28 @@ def test_weights_of_another_vocabulary_are_refused(tmp_path: Path, inputs: Any) 
         find(start, f"{tmp_path}/b", inputs)
 
 
+def test_damaged_weights_of_a_folder_are_named_before_anything_is_loaded(disk_or_gcs_prefix: str, inputs: Any) -> None:
+    folder = join(disk_or_gcs_prefix, "model")
+    head = json.dumps({"__metadata__": {}, "a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
+    whole = len(head).to_bytes(8, "little") + head + bytes(16)
+    write_json(join(folder, "config.json"), {"model_type": "llama"})
+    write_bytes(join(folder, "model.safetensors"), whole)
+    start = FromHuggingFace(path=folder)
+    assert find(start, join(disk_or_gcs_prefix, "a"), inputs) is not None
+    for content, sentence in (
+        (whole[:-1], f"they have {len(whole) - 1} bytes, expected {len(whole)}. Restore the file"),
+        (whole[:20], "they have 20 bytes"),
+        (b"", "they have 0 bytes"),
+        (b"<html>not found</html>", "they have 22 bytes"),
+    ):
+        write_bytes(join(folder, "model.safetensors"), content)
+        with pytest.raises(TrainError, match=f"model.safetensors' are damaged: {sentence}"):
+            find(start, join(disk_or_gcs_prefix, "a"), inputs)
+    write_json(join(folder, "model.safetensors.index.json"), {"weight_map": {"a": "model-00001-of-00002.safetensors"}})
+    with pytest.raises(TrainError, match=r"has no 'model-00001-of-00002\.safetensors', which its model\.safetensors"):
+        find(start, join(disk_or_gcs_prefix, "a"), inputs)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["weights", "cooldown", "export"])
 def test_a_run_begins_where_another_ended_and_learns_by_its_own_schedule(
