@@ -109,6 +109,7 @@ print(json.dumps(evaluate_with_lm_eval(decode(json.loads(sys.argv[1])))))
 """
 
 
+@pytest.mark.timeout(1200)  # each of six processes imports and compiles
 def test_kills_at_drawn_moments_change_no_score(
     undisturbed: tuple[Path, dict[str, Any]], model_path: str, tasks_path: str, tmp_path: Path
 ) -> None:
