@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from marin_assets.step.credentials import refuse_passwords
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.placement import require_override
@@ -100,6 +101,7 @@ class Step(StepMarker):
         if not isinstance(self.resources, Resources):
             raise ConfigError(f"Step {self.name!r} has resources={self.resources!r}, expected cpu(), gpu() or tpu().")
         object.__setattr__(self, "tags", tags_of(self.tags, self.name))
+        refuse_passwords(self.config, tuple(self.packages), self.name)
         check = getattr(self.config, "check_step", None)
         if callable(check):
             check(self.name, self.resources)

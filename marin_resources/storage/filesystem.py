@@ -36,7 +36,9 @@ def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
         return _spelled(_fsspec().filesystem("file"), rest)
     path = f"{scheme}://{rest}"
     if kind_of(path) is StoreKind.OTHER:
-        return _fsspec().core.url_to_fs(path, use_listings_cache=False)
+        # From ~/.netrc the password of a host, and from HTTPS_PROXY the way to it, as other programs have them.
+        options = {"client_kwargs": {"trust_env": True}} if scheme in ("http", "https") else {}
+        return _fsspec().core.url_to_fs(path, use_listings_cache=False, **options)
     if kind_of(path) is StoreKind.MIRROR:
         fs, place = _spelled(_fsspec().filesystem(scheme), path)
         return fs, place.strip("/")

@@ -154,10 +154,9 @@ def _remove_remains(home: Path) -> None:
     """Of an `up` that was killed while it made the deployment; what it had installed stays."""
     partial = layout_of(home)
     _end_processes(partial)
-    for folder in (partial.postgres_folder, partial.sessions_folder):
+    own = (home / name for name in ("secrets", "run", "dagster", "logs"))
+    for folder in (partial.postgres_folder, partial.sessions_folder, *own):
         shutil.rmtree(folder, ignore_errors=True)
-    for folder in ("secrets", "run", "dagster", "logs"):
-        shutil.rmtree(home / folder, ignore_errors=True)
 
 
 def _supervisord(layout: Layout) -> None:

@@ -113,7 +113,8 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
     elif fs.exists(root):
         folder, infos = posixpath.dirname(root), {root: fs.info(root)}
     else:
-        raise FileNotFoundError(f"{source!r} does not exist. Expected a file, a folder or a glob.")
+        refused = ", or its server refuses to answer without the user and password of ~/.netrc" if web else ""
+        raise FileNotFoundError(f"{source!r} does not exist{refused}. Expected a file, a folder or a glob.")
     found = {}
     for path, info in infos.items():
         name = path.removeprefix(folder).lstrip("/").partition("?" if web else "\0")[0]
@@ -222,7 +223,7 @@ def open_source(source: str) -> IO[bytes]:
     # Without range requests, which fsspec sends by default: from a server that ignores ranges and truncates a file, it
     # assembles a file of the right size with wrong content. Without compression: the sizes would differ.
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=60, sock_read=60)  # the default total is 5 minutes
-    web = {"timeout": timeout, "headers": {"Accept-Encoding": "identity"}}
+    web = {"timeout": timeout, "headers": {"Accept-Encoding": "identity"}, "trust_env": True}  # as filesystem_of
     return fsspec.filesystem("http", client_kwargs=web).open(source, "rb", block_size=0)
 
 

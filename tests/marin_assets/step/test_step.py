@@ -6,13 +6,19 @@ from typing import Any
 import pytest
 
 from marin_assets.step.step import Step
-from marin_assets.step.values import THIS_OUTPUT_PATH, ConfigError, InputName
+from marin_assets.step.values import THIS_OUTPUT_PATH, ConfigError, InputName, this_partition, versioned
 from marin_resources.hardware import cpu
 
 
 @dataclass(frozen=True)
 class Config:
     output_path: str = THIS_OUTPUT_PATH
+
+
+@dataclass(frozen=True)
+class Reading:
+    source: Any = ""
+    more: Any = None
 
 
 def do_nothing(config: Any) -> None:
@@ -96,3 +102,32 @@ def test_with_output_path_changes_the_path_alone() -> None:
         "d",
         one.config,
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"config": Reading(source="https://ada:pa55word@host/x")}, "config.source"),
+        ({"config": Reading(source=versioned("sftp://ada:pa55word@host/x"))}, "config.source"),
+        ({"config": Reading(source=this_partition(form="https://ada:pa55word@host/{partition}"))}, "config.source"),
+        ({"config": Reading(source="simplecache::https://:pa55word@host/x")}, "config.source"),
+        ({"config": Reading(more={"a": ["", "postgresql://ada:pa55word@host/x"]})}, "config.more['a'][1]"),
+        ({"packages": ("lxml", "a @ git+https://ada:pa55word@host/a.git")}, "packages[1]"),
+    ],
+)
+def test_a_password_in_an_url_is_refused_without_showing_it(changes: dict[str, Any], place: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        step(**changes)
+    assert f"Step 'raw/a' has a password in {place}, '" in str(caught.value)
+    assert ":***@host" in str(caught.value)
+    assert "pa55word" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["https://host/x", "https://host:8080/x@y", "hf://datasets/a/b@main:c", "ssh://git@host/x", "gs://a/b:c@d",
+     "see https://ada:example@host for more", "https://host/?q=a:b@c", "/data/a:b@c"],
+)  # fmt: skip
+def test_what_looks_like_a_password_and_is_none_is_taken(source: str) -> None:
+    assert step(config=Reading(source=source)).config.source == source

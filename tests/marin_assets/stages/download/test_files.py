@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -55,15 +56,24 @@ def output(tmp_path: Path) -> Path:
 
 class Server(ThreadingHTTPServer):
     """Serves `content` at every URL. `truncated`: HEAD reports all bytes, GET sends half of them. `moving`: a new ETag
-    for each request."""
+    for each request. `password`: the header Authorization that a request must have."""
 
     content = b"0123456789" * 1000
     truncated = moving = False
+    password: str | None = None
     requests = 0
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Server
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        if self.server.password in (None, self.headers["Authorization"]):
+            return True
+        self.send_error(401)
+        return False
 
     def do_HEAD(self) -> None:
         self.server.requests += 1
@@ -168,6 +178,20 @@ def test_a_file_that_has_another_size_than_listed_is_an_error(source: Path, outp
 
 def test_a_web_file_is_copied_and_its_query_is_not_part_of_the_name(server: Server, output: Path) -> None:
     download_files(config(f"http://127.0.0.1:{server.server_port}/data/x.bin?token=1", output))
+    assert copied(output)["x.bin"] == server.content
+
+
+def test_a_web_file_behind_a_password_is_copied_with_that_of_netrc(
+    server: Server, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.password = "Basic " + base64.b64encode(b"reader:four words").decode()
+    request = config(f"http://127.0.0.1:{server.server_port}/data/x.bin", output)
+    with pytest.raises(FileNotFoundError, match=r"or its server refuses to answer without .* of ~/\.netrc"):
+        download_files(request)
+    netrc = tmp_path / "netrc"
+    netrc.write_text('machine 127.0.0.1 login reader password "four words"\n')
+    monkeypatch.setenv("NETRC", str(netrc))
+    download_files(request)
     assert copied(output)["x.bin"] == server.content
 
 
