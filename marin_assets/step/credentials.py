@@ -32,6 +32,8 @@ def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
     left = [(place, value)]
     while left:
         place, value = left.pop()
+        if value is None or type(value) in (int, float, bool):  # most values
+            continue
         if isinstance(value, str | PurePath):
             yield place, str(value)
         elif isinstance(value, PartitionName):

@@ -44,43 +44,56 @@ def check_types(spec: Any, at: str = "") -> None:
                 check_types(part, f"{at}{field.name}.")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Hint:
+    """A type hint, taken apart once: a code location checks each config when it is loaded."""
+
+    kind: Any
+    origin: Any
+    arguments: tuple[_Hint, ...]
+
+
 @cache
-def _hints_of(kind: Any) -> Mapping[str, Any]:
-    return get_type_hints(kind)
+def _hints_of(kind: Any) -> Mapping[str, _Hint]:
+    return {name: _taken_apart(hint) for name, hint in get_type_hints(kind).items()}
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any:
+def _taken_apart(hint: Any) -> _Hint:
+    return _Hint(hint, get_origin(hint), tuple(map(_taken_apart, get_args(hint))))
+
+
+def _fits(value: Any, hint: _Hint) -> bool:
+    kind, origin, arguments = hint.kind, hint.origin, hint.arguments
+    if kind is Any:
         return True
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in arguments)
     if origin is tuple:  # JSON has lists
         if not isinstance(value, tuple | list):
             return False
-        kinds = (arguments[0],) * len(value) if arguments[-1] is Ellipsis else arguments
+        kinds = (arguments[0],) * len(value) if arguments[-1].kind is Ellipsis else arguments
         return len(kinds) == len(value) and all(map(_fits, value, kinds))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return isinstance(value, Mapping) and all(
             _fits(key, arguments[0]) and _fits(item, arguments[1]) for key, item in value.items()
         )
-    if hint is str:
+    if kind is str:
         return isinstance(value, str | Placeholder | MirroredValue)
-    if hint in (int, float):
-        is_number = isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
+    if kind in (int, float):
+        is_number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
         return is_number and math.isfinite(value)
-    return isinstance(value, hint)
+    return isinstance(value, kind)
 
 
-def _described(hint: Any) -> str:
-    origin, arguments = get_origin(hint), get_args(hint)
+def _described(hint: _Hint) -> str:
+    kind, origin, arguments = hint.kind, hint.origin, hint.arguments
     if origin in (Union, types.UnionType):
         *first, last = [_described(one) for one in arguments]
         return f"{', '.join(first)} or {last}"
     if origin is tuple:
-        if arguments[-1] is Ellipsis:
+        if arguments[-1].kind is Ellipsis:
             return f"a tuple, each of whose items is {_described(arguments[0])}"
         return f"({', '.join(map(_described, arguments))})"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return f"a dict from {_described(arguments[0])} to {_described(arguments[1])}"
-    return str(NAMES.get(hint) or getattr(hint, "__name__", hint))
+    return str(NAMES.get(kind) or getattr(kind, "__name__", kind))
