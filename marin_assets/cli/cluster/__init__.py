@@ -8,6 +8,7 @@ VERBS = {
     "jobs": "the jobs of all users that run or wait",
     "logs": "the output of a job",
     "stop-job": "stop a job, and report who did to the runs that wait for it",
+    "bad-hosts": "the hosts that steps avoid for a while, and to use one again",
     "auth": "put the cluster's token from Secret Manager where Ray looks for it",
     "project": "give a project of Google Cloud what the clusters need",
     "up": "bring a cluster of the catalogue up: its head, and its slices",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ from marin_resources.ray_tpu.slices.bundles import group_of
 from marin_resources.wire.task import Task
 
 FIRST_LOG_S, LOG_EVERY_S = 5.0, 60.0
+NAMED_HOSTS = 3
 
 
 class HostWait:
@@ -34,6 +36,8 @@ class HostWait:
         self._since = datetime.now(UTC)
         self._began_s = self._fit_s = time.monotonic()
         self._next_log_s = self._began_s + FIRST_LOG_S
+        self.avoided: Mapping[str, str] = {}
+        """The bad hosts that the step does without -> why."""
 
     def check(self) -> None:
         """Log what the step waits for. Raise UnmeetableError if its time limit for a node is over."""
@@ -56,9 +60,17 @@ class HostWait:
         names = list(group_of(self._task.resources).bundles[0])
         has = ", ".join(f"{free.get(name, 0):g} of {total.get(name, 0):g} {name}" for name in names)
         waited = f"{now_s - self._began_s:.0f} s, since {self._since:%Y-%m-%d %H:%M:%S} UTC"
-        line = f"waiting for {self._task.resources.describe()} for {waited}; free in the cluster: {has}"
+        line = f"waiting for {self._task.resources.describe()} for {waited}; free in the cluster: {has}{self._bad()}"
         if not missing:
             return line
         left_s = self._timeout_s - (now_s - self._fit_s)
         limit = "it has run before, and waits without limit" if self._has_run else f"it fails in {left_s:.0f} s"
         return f"{line}; no node has all of it now: {limit}"
+
+    def _bad(self) -> str:
+        """A phrase that names the hosts that are avoided."""
+        if not self.avoided:
+            return ""
+        named = [f"{host} ({why})" for host, why in list(self.avoided.items())[:NAMED_HOSTS]]
+        more = f" and {len(self.avoided) - NAMED_HOSTS} more" if len(self.avoided) > NAMED_HOSTS else ""
+        return f"; avoided as bad: {', '.join(named)}{more}, see marin cluster bad-hosts"

@@ -25,7 +25,7 @@ from marin_resources.ray_tpu.ray_options import UnmeetableError
 from marin_resources.ray_tpu.shards.connection import connect, task_environment
 from marin_resources.ray_tpu.shards.job_allocation import RAY_OUTPUT_VARIABLES
 from marin_resources.ray_tpu.shards.worker_context import worker_context
-from marin_resources.ray_tpu.slices.bad_hosts import avoidable, bad_hosts, report_bad_host
+from marin_resources.ray_tpu.slices.bad_hosts import avoidable, bad_hosts, host_key, key_of_node, report_bad_host
 from marin_resources.ray_tpu.slices.bad_slices import report_bad_slice
 from marin_resources.ray_tpu.slices.bundles import task_options
 from marin_resources.ray_tpu.slices.causes import Cause, Failure
@@ -120,9 +120,13 @@ class _Job:
 
         def avoid() -> frozenset[str]:
             nodes = [node for node in self._ray.nodes() if node["NodeID"] not in dead]
-            return avoidable(resources, nodes, bad_hosts()) | frozenset(dead)
+            bad = bad_hosts()
+            avoided = avoidable(resources, nodes, [node["NodeID"] for node in nodes if key_of_node(node) in bad])
+            keys = sorted(key_of_node(node) for node in nodes if node["NodeID"] in avoided)
+            watch.avoided = {key: bad[key] for key in keys}
+            return avoided | frozenset(dead)
 
-        with reserve(self._ray, resources, avoid=avoid, on_wait=watch.check) as hosts:
+        with reserve(self._ray, resources, avoid=avoid, on_wait=watch.check, name=self._note.job) as hosts:
             yield hosts
 
     def _starter(self, writer: Writer | None) -> Callable[[Sequence[Host], str], Start]:
@@ -152,6 +156,6 @@ def _print(line: str) -> None:
 def _report(host: Host, failure: Failure, step: str) -> None:
     """Let steps avoid the host for a while. Let the slice be replaced if its devices fail for other steps too: a step
     that hangs, or has too short a time limit, says nothing of the devices."""
-    report_bad_host(host.node_id, failure.error)
+    report_bad_host(host_key(host.node_id, host.slice_name, host.bundle), failure.error, step)
     if host.slice_name is not None and failure.cause is Cause.BAD_HOST:
         report_bad_slice(host.slice_name, failure.error, step)

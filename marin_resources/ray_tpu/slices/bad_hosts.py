@@ -1,6 +1,7 @@
 """Hosts that could not use their devices: for a while, no step of the cluster is placed on them.
 
-They are kept in the key-value store of Ray's head, as long as the ids of its nodes are valid: until the head restarts.
+They are kept in the key-value store of Ray's head, until that restarts. A host of a slice is known by the slice and its
+worker, as its node has another id when its raylet was started again. `marin cluster bad-hosts` lists and lifts them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from marin_resources.hardware import Resources, slice_type
-from marin_resources.ray_tpu.slices.bundles import POD, SLICE
+from marin_resources.ray_tpu.slices.bundles import POD, SLICE, WORKER
 
 AVOIDED_S = 1800.0
 """A process that still holds a chip ends within minutes; a host that is broken is replaced by its cloud."""
@@ -19,16 +20,26 @@ NAMESPACE = b"marin"
 PREFIX = b"bad-host/"
 
 
-def report_bad_host(node_id: str, why: str) -> None:
-    """Let the steps of this cluster avoid the node for half an hour."""
+def report_bad_host(host: str, why: str, step: str) -> None:
+    """Let the steps of this cluster avoid the host (`host_key`) for half an hour."""
     from ray.experimental import internal_kv  # late, for its weight
 
-    entry = json.dumps({"at_s": time.time(), "why": why}).encode()
-    internal_kv._internal_kv_put(PREFIX + node_id.encode(), entry, overwrite=True, namespace=NAMESPACE)
+    entry = json.dumps({"at_s": time.time(), "why": why, "step": step}).encode()
+    internal_kv._internal_kv_put(PREFIX + host.encode(), entry, overwrite=True, namespace=NAMESPACE)
+
+
+def host_key(node_id: str, slice_name: str | None, worker: str | int | None) -> str:
+    """The name of a host: its slice and worker, or the id of its node if it is no TPU's."""
+    return f"{slice_name}/{worker or 0}" if slice_name else node_id
+
+
+def key_of_node(node: Mapping[str, Any]) -> str:
+    """The name of a host, from its node as `ray.nodes()` returns it."""
+    return host_key(node["NodeID"], node["Labels"].get(SLICE), node["Labels"].get(WORKER))
 
 
 def bad_hosts() -> dict[str, str]:
-    """Id of the node -> why it is avoided now."""
+    """Name of the host -> why it is avoided now."""
     from ray.experimental import internal_kv  # late, for its weight
 
     found = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from typing import Any
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.slices.bundles import SLICE, Group, group_of
 
+NAME_END = "/"
+"""After the name of the step's job, in the name of a group."""
 POLL_S = 0.5
 """Signals are handled between two polls."""
 HOLD_S = (10.0, 20.0)
@@ -30,6 +33,10 @@ PAUSE_S = (1.0, 10.0)
 AVOID_EVERY_S = 10.0
 """How often a waiting step updates the hosts that it avoids: a bad host is taken after half an hour, or if it is the
 last."""
+
+
+Avoid = Callable[[], Collection[str]]
+"""Returns the ids of the nodes that a step avoids now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,43 +75,42 @@ def reserve(
     ray: Any,
     resources: Resources,
     *,
-    avoid: Callable[[], Collection[str]] = frozenset,
+    avoid: Avoid = frozenset,
     on_wait: Callable[[], None] = lambda: None,
+    name: str = "",
 ) -> Iterator[tuple[Host, ...]]:
     """Wait for all hosts of the step, on none of the nodes `avoid`; release them at the end of the block.
 
     `avoid` is called again while it waits. Of a step with `more_slices`: the most slices that are free now, or wait for
     the fewest.
-    `on_wait` is called twice a second while it waits, and may raise.
+    `on_wait` is called twice a second while it waits, and may raise. `name`: by which others see that it waits.
     """
     groups: list[Any] = []
     try:
-        _acquire(resources, avoid, on_wait, groups)
+        _acquire(resources, avoid, on_wait, groups, name)
         yield _hosts(ray, groups)
     finally:
         release(groups)
 
 
-def _acquire(
-    resources: Resources, avoid: Callable[[], Collection[str]], on_wait: Callable[[], None], groups: list[Any]
-) -> None:
+def _acquire(resources: Resources, avoid: Avoid, on_wait: Callable[[], None], groups: list[Any], name: str) -> None:
     """Request a group for each slice until all are there at once. `groups` always holds what is requested."""
     for count in sorted(resources.more_slices, reverse=True):
-        groups.extend(request(group_of(resources, avoid()), count))
+        groups.extend(request(group_of(resources, avoid()), count, name))
         if _all_there(groups, FREE_S):
             return
         release(groups)
-    while not _acquire_fewest(resources, avoid, on_wait, groups):
+    while not _acquire_fewest(resources, avoid, on_wait, groups, name):
         release(groups)
 
 
 def _acquire_fewest(
-    resources: Resources, avoid: Callable[[], Collection[str]], on_wait: Callable[[], None], groups: list[Any]
+    resources: Resources, avoid: Avoid, on_wait: Callable[[], None], groups: list[Any], name: str
 ) -> bool:
     """Request the fewest slices. Return True when all are there; False if they are to be requested again, as only some
     of them were there for long, or as other hosts are to be avoided now."""
     avoided = frozenset(avoid())
-    groups.extend(request(group_of(resources, avoided), resources.slices))
+    groups.extend(request(group_of(resources, avoided), resources.slices, name))
     hold_s, held_since_s, looked_s = random.uniform(*HOLD_S), None, time.monotonic()
     pauses = _growing_pauses()
     while held_since_s is None or time.monotonic() - held_since_s < hold_s:
@@ -133,11 +139,12 @@ def _pause(seconds: float, on_wait: Callable[[], None]) -> None:
         on_wait()
 
 
-def request(group: Group, count: int) -> list[Any]:
-    """Request so many groups of Ray. They belong to the job."""
+def request(group: Group, count: int, name: str = "") -> list[Any]:
+    """Request so many groups of Ray. They belong to the job. No two of a cluster may have one name."""
     from ray.util import placement_group  # late, for its weight
 
-    return [placement_group(**group.options()) for _ in range(count)]
+    names = [f"{name}{NAME_END}{uuid.uuid4().hex[:8]}" if name else "" for _ in range(count)]
+    return [placement_group(**group.options(), name=each) for each in names]
 
 
 def is_there(group: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, TypeVar
@@ -51,6 +51,9 @@ LOGS_TIMEOUT_S = 120.0
 """Ray reads the whole log before it responds."""
 MAX_NODES = 10_000
 """Ray's own maximum; its default is 100."""
+
+NOT_PLACED = ("PENDING", "PREPARED", "RESCHEDULING")
+"""Ray's states of a placement group."""
 
 T = TypeVar("T")
 Jobs = list[JobInfo]
@@ -173,6 +176,12 @@ class JobsApi:
         request = ApiRequest(action="Listing the nodes", method="GET", path=path)
         return await self._request(request, _hosts_of_slices)
 
+    async def waiting_groups(self) -> Sequence[str]:
+        """The names of the placement groups that Ray has not placed yet; those without a name are left out."""
+        path = f"/api/v0/placement_groups?limit={MAX_NODES}"
+        request = ApiRequest(action="Listing the placement groups", method="GET", path=path)
+        return await self._request(request, _waiting_groups)
+
     async def coming_resources(self) -> Mapping[str, float]:
         """The most that one of the nodes has which the autoscaler starts now; nothing without an autoscaler.
 
@@ -210,6 +219,11 @@ def _hosts_of_slices(response: Any) -> Mapping[str, int]:
     nodes = response["data"]["result"]["result"]
     names = (node["labels"].get("ray.io/tpu-slice-name") for node in nodes if node["state"] == "ALIVE")
     return Counter(name for name in names if name)
+
+
+def _waiting_groups(response: Any) -> Sequence[str]:
+    groups = response["data"]["result"]["result"]
+    return [each["name"] for each in groups if each["state"] in NOT_PLACED and each["name"]]
 
 
 def _coming(response: Any) -> Mapping[str, float]:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
-from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER, steps_of
+from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER, Load, loads_of
 from marin_resources.ray_tpu.cluster.monitor.shared_read import SharedRead
 from marin_resources.storage.output.attempts import has_begun
 from marin_resources.versioned_json import ControlFileError
@@ -39,9 +39,17 @@ class Queue:
 
     async def _read(self) -> Sequence[JobInfo]:
         jobs = await self._list_jobs()
-        steps = [step.as_job() for step in await steps_of(jobs)]
+        loads = [each for load in await loads_of(jobs) for each in _as_jobs(load)]
         own = [job for job in jobs if CARRIER not in job.metadata]
-        return [*await asyncio.gather(*(asyncio.to_thread(_as_it_waits, job) for job in own)), *steps]
+        return [*await asyncio.gather(*(asyncio.to_thread(_as_it_waits, job) for job in own)), *loads]
+
+
+def _as_jobs(load: Load) -> list[JobInfo]:
+    """The steps of a carrier. The carrier itself too if it is at work and none of them is seen at work: hundreds of
+    short ones begin and end while their list is read."""
+    steps = [step.as_job() for step in load.steps]
+    unseen = load.at_work and not any(step.status is JobStatus.RUNNING for step in steps)
+    return [load.carrier, *steps] if unseen else steps
 
 
 def _as_it_waits(job: JobInfo) -> JobInfo:

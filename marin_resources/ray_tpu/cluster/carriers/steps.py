@@ -64,9 +64,24 @@ async def steps_of(jobs: Sequence[JobInfo]) -> list[CarriedStep]:
 
     A carrier whose mailbox cannot be read from here has none.
     """
-    mailboxes = [job.metadata[CARRIER] for job in jobs if CARRIER in job.metadata and not job.status.is_terminal]
-    listed = await asyncio.gather(*(asyncio.to_thread(_read_steps, mailbox) for mailbox in mailboxes))
-    return sorted((step for steps in listed for step in steps), key=lambda step: step.note.submitted_at)
+    return [step for load in await loads_of(jobs) for step in load.steps]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What a carrier has to do."""
+
+    carrier: JobInfo
+    steps: tuple[CarriedStep, ...]
+    """Those that have not ended, by the time of their submission."""
+    at_work: bool
+    """Whether it had steps when it last wrote its list, or that is unknown here."""
+
+
+async def loads_of(jobs: Sequence[JobInfo]) -> list[Load]:
+    """What the carriers among these jobs have to do, that have not ended."""
+    carriers = [job for job in jobs if CARRIER in job.metadata and not job.status.is_terminal]
+    return list(await asyncio.gather(*(asyncio.to_thread(_read_load, carrier) for carrier in carriers)))
 
 
 async def find_step(jobs: Sequence[JobInfo], step_id: str) -> CarriedStep | None:
@@ -75,16 +90,28 @@ async def find_step(jobs: Sequence[JobInfo], step_id: str) -> CarriedStep | None
     return found[0] if found else None
 
 
-def _read_steps(mailbox: str) -> list[CarriedStep]:
+def _read_load(carrier: JobInfo) -> Load:
+    mailbox = carrier.metadata[CARRIER]
     path = join(mailbox, NAME)
     try:
         found = control.read(path)
         listed = [] if found is None else FORMAT.parse(found.data, path)["notes"]
-        notes = [(path, note) for path in listed if (note := read_note(path)) is not None]
-        return [_step(path, note) for path, note in notes if not note.closed]
     except (OSError, ControlFileError) as error:  # another user's bucket, or a damaged file: of this carrier alone
         log.warning("the steps of the carrier at %s cannot be listed: %s", mailbox, error)
-        return []
+        return Load(carrier=carrier, steps=(), at_work=True)
+    steps = [step for each in listed if (step := _read_step(each)) is not None]
+    steps.sort(key=lambda step: step.note.submitted_at)
+    return Load(carrier=carrier, steps=tuple(steps), at_work=bool(listed))
+
+
+def _read_step(path: str) -> CarriedStep | None:
+    """The step of a note, unless it has ended, or cannot be read."""
+    try:
+        note = read_note(path)
+        return None if note is None or note.closed else _step(path, note)
+    except (OSError, ControlFileError) as error:  # of this step alone
+        log.warning("the step of the note %s cannot be listed: %s", path, error)
+        return None
 
 
 def _step(path: str, note: JobNote) -> CarriedStep:

@@ -13,6 +13,18 @@ from marin_resources.durations import readable_duration
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobStatus
 
 Marin = Callable[..., tuple[int, str, str]]
+WAITS = """
+import os, time
+import ray
+from marin_resources.hardware import tpu
+from marin_resources.ray_tpu.slices.bundles import group_of
+from marin_resources.ray_tpu.slices.reservation import request
+
+ray.init()
+groups = request(group_of(tpu("v4-16")), 2, os.environ["RAY_JOB_SUBMISSION_ID"])
+print("requested", flush=True)
+time.sleep(60)
+"""
 OF_A_STEP = {
     "marin/step": "toy/data",
     "marin/output": "gs://bucket/toy/data-1",
@@ -76,6 +88,24 @@ def test_a_job_of_another_kind_is_listed_by_its_command() -> None:
     assert "python train.py --model a-very-long-nam…" in line
     assert head.index("attempt") == line.index("-  ", line.index("…"))
     assert list(lines_of([], now_s=0.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [("1 CPU, 1 slice(s) of TPU v4-16", "waiting for a slice"), ("1 CPU, 1 GPU", "waiting for a GPU")],
+)
+def test_a_job_that_waits_for_its_devices_says_so(marin: Marin, jobs_there: JobsThere, device: str, said: str) -> None:
+    """By the placement group that the job has requested, which Ray cannot place."""
+    job = jobs_there.run(WAITS, metadata={**OF_A_STEP, "marin/device": device})
+    try:
+        jobs_there.until_it_says(job, "requested")
+        [line] = [line for line in marin("cluster", "jobs")[1].splitlines() if job in line]
+        assert said in line
+        told = json.loads(marin("cluster", "jobs", "--json")[1])
+        [mine] = [entry for entry in told["jobs"] if entry["job"] == job]
+        assert (mine["state"], mine["waits_for"]) == ("RUNNING", device)
+    finally:
+        jobs_there.end(job)
 
 
 @pytest.mark.parametrize(

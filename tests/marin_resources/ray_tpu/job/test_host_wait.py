@@ -72,6 +72,18 @@ def test_a_step_whose_slice_was_taken_away_waits_for_days_and_says_since_when(
     ]
 
 
+def test_the_line_names_the_bad_hosts_that_the_step_does_without(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting = Waiting(FakeRay(HOST), monkeypatch, has_run=False)
+    waiting.wait.avoided = {f"a/{n}": "TPU initialization failed" for n in range(4)}
+    waiting.after(6)
+    assert capsys.readouterr().out.endswith(
+        "; avoided as bad: a/0 (TPU initialization failed), a/1 (TPU initialization failed), a/2 (TPU initialization "
+        "failed) and 1 more, see marin cluster bad-hosts\n"
+    )
+
+
 def test_a_step_that_never_had_its_hosts_fails_when_no_node_has_had_them_for_the_limit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ def test_a_step_that_waits_takes_a_bad_host_when_that_is_no_longer_avoided(monke
     """The only other slice may be taken away meanwhile, the half an hour may end, or a person may lift it."""
     bad, requested, held, polls = {"a1"}, list[str](), list[Any](), list[None]()
 
-    def request(group: Group, count: int) -> list[Any]:
+    def request(group: Group, count: int, name: str) -> list[Any]:
         requested.append(group.selectors[0].get(NODE, "any"))
         return [group]
 
@@ -27,6 +27,6 @@ def test_a_step_that_waits_takes_a_bad_host_when_that_is_no_longer_avoided(monke
     monkeypatch.setattr(reservation, "release", list.clear)
     monkeypatch.setattr(reservation, "POLL_S", 0.01)
     monkeypatch.setattr(reservation, "AVOID_EVERY_S", 0.0)
-    reservation._acquire(tpu("v4-16"), lambda: frozenset(bad), poll, held)
+    reservation._acquire(tpu("v4-16"), lambda: frozenset(bad), poll, held, "job-1")
     assert requested == ["!in(a1)", "any"]
     assert len(held) == 1

@@ -9,7 +9,10 @@ import pytest
 
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.carriers.queue import Queue
+from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER, NAME, write_steps
 from marin_resources.ray_tpu.cluster.monitor import shared_read
+from marin_resources.ray_tpu.cluster.monitor.start_watch import describe_queue
+from marin_resources.storage.control import control
 from marin_resources.storage.output.store import Store
 
 X = one_output.X
@@ -47,6 +50,24 @@ def test_a_job_whose_worker_has_claimed_nothing_waits_for_its_device(disk_prefix
     found = asyncio.run(Queue(listed).jobs("waits"))
     assert [each.submission_id for each in found if each.status is JobStatus.PENDING] == ["waits"]
     assert [each.submission_id for each in found] == [each.submission_id for each in jobs]
+
+
+@pytest.mark.parametrize("listed", ["steps that have ended", "nothing", "unreadable"])
+def test_a_carrier_at_work_runs_also_when_none_of_its_steps_is_seen_at_work(disk_prefix: str, listed: str) -> None:
+    mailbox = f"{disk_prefix}/.marin/carriers/c"
+    carrier = job("c", "x", **{CARRIER: mailbox, "marin/user": "ann"})
+    if listed == "unreadable":
+        control.put(f"{mailbox}/{NAME}", b"{")
+    else:
+        notes = [f"{disk_prefix}/toy/{n}/.marin/jobs/1.json" for n in range(300)]
+        write_steps(mailbox, notes if listed == "steps that have ended" else [])
+
+    async def there() -> list[JobInfo]:
+        return [carrier]
+
+    said = describe_queue("mine", asyncio.run(Queue(there).jobs("mine")))
+    runs = "no job runs" if listed == "nothing" else "1 job runs, of ann (1)"
+    assert said.endswith(runs)
 
 
 def test_the_queue_is_read_again_for_a_job_that_it_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
