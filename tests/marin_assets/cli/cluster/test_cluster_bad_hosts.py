@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
 from jobs_there import JobsThere
 
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
@@ -21,6 +22,7 @@ assert set(bad_hosts()) == {"a/1", "b/0"}
 """
 
 
+@pytest.mark.long
 def test_the_hosts_that_steps_avoid_are_listed_and_lifted(marin: Marin, jobs_there: JobsThere) -> None:
     ended = jobs_there.until_ended(jobs_there.run(REPORTS))
     assert ended.status is JobStatus.SUCCEEDED, ended.message

@@ -90,6 +90,7 @@ def test_a_job_of_another_kind_is_listed_by_its_command() -> None:
     assert list(lines_of([], now_s=0.0)) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("device", "said"),
     [("1 CPU, 1 slice(s) of TPU v4-16", "waiting for a slice"), ("1 CPU, 1 GPU", "waiting for a GPU")],
