@@ -22,7 +22,7 @@ from marin_resources.ray_tpu.slices.reservation import request
 
 ray.init()
 groups = request(group_of(tpu("v4-16")), 2, os.environ["RAY_JOB_SUBMISSION_ID"])
-print("requested", flush=True)
+print(f"requested {len(groups)} groups", flush=True)  # Ray logs this program too
 time.sleep(60)
 """
 OF_A_STEP = {
@@ -99,7 +99,7 @@ def test_a_job_that_waits_for_its_devices_says_so(marin: Marin, jobs_there: Jobs
     """By the placement group that the job has requested, which Ray cannot place."""
     job = jobs_there.run(WAITS, metadata={**OF_A_STEP, "marin/device": device})
     try:
-        jobs_there.until_it_says(job, "requested")
+        jobs_there.until_it_says(job, "requested 2 groups")
         [line] = [line for line in marin("cluster", "jobs")[1].splitlines() if job in line]
         assert said in line
         told = json.loads(marin("cluster", "jobs", "--json")[1])
