@@ -60,7 +60,8 @@ class JobsThere:
     def until_it_says(self, job: str, text: str) -> None:
         async def wait(api: JobsApi) -> None:
             async with asyncio.timeout(TIMEOUT_S):
-                while text not in await api.logs(job):
+                while text not in (log := await api.logs(job)):
+                    assert not (await api.info(job)).status.is_terminal, log
                     await asyncio.sleep(0.1)
 
         self._ask(wait)

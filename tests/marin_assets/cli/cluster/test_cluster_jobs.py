@@ -14,14 +14,15 @@ from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobStatus
 
 Marin = Callable[..., tuple[int, str, str]]
 WAITS = """
-import os, time
+import json, os, time
 import ray
 from marin_resources.hardware import tpu
 from marin_resources.ray_tpu.slices.bundles import group_of
 from marin_resources.ray_tpu.slices.reservation import request
 
 ray.init()
-groups = request(group_of(tpu("v4-16")), 2, os.environ["RAY_JOB_SUBMISSION_ID"])
+job = json.loads(os.environ["RAY_JOB_CONFIG_JSON_ENV_VAR"])["metadata"]["job_submission_id"]
+groups = request(group_of(tpu("v4-16")), 2, job)
 print(f"requested {len(groups)} groups", flush=True)  # Ray logs this program too
 time.sleep(60)
 """
