@@ -27,7 +27,7 @@ def closed_port() -> int:
     [
         (
             [],
-            "marin cluster: got no verb, expected one of 'local', 'preempt', 'jobs', 'logs', 'stop-job', 'auth', ",
+            "marin cluster: got no verb, expected one of 'local', 'preempt', 'jobs', 'logs', 'stop-job', 'bad-hosts', ",
         ),
         (["stop"], "marin cluster: got 'stop' as the verb, did you mean 'stop-job'?"),
         (["local"], "marin cluster local: the following arguments are required: what."),
