@@ -44,7 +44,7 @@ class SampledRow:
 
 
 def sample_rows(path: str, ledger: Mapping[str, Any], *, rows: int, tokens: int) -> Iterator[SampledRow]:
-    """Yield at most `rows` rows of a split, evenly spread over it, and of each at most so many tokens."""
+    """Yield at most `rows` rows of a split, evenly spread over it, and of each at most a number of tokens."""
     total = ledger["total_num_rows"]
     wanted = sorted({total * i // rows for i in range(min(rows, total))})
     first = 0

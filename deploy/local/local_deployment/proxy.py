@@ -60,7 +60,7 @@ Include {layout.secret_path("apache.conf")}
 
 
 def make_sessions_folder(layout: Layout) -> None:
-    """Make it, for Apache's user alone; leave one that is there."""
+    """Make it, for Apache's user alone; keep an existing one."""
     layout.sessions_folder.mkdir(mode=0o700, exist_ok=True)
     if os.geteuid() == 0:
         shutil.chown(layout.sessions_folder, USER, USER)

@@ -16,7 +16,7 @@ from marin_assets.plan.estimates import Total, total_of
 from marin_assets.plan.plan import Action, Kind, Planned
 
 MOST_ALIKE = 3
-"""Groups that differ in the values of the same fields alone. More are one group, which shows so many reasons."""
+"""Groups that differ in the values of the same fields alone. More are one group, which shows as many reasons."""
 ORDER = (Action.BLOCKED, Action.RUN, Action.WAIT, Action.REUSE)
 
 
