@@ -46,7 +46,7 @@ quickstart: init ## real text to an evaluated model, end to end; run again, it c
 # runs the tests with these options of pytest, and prints how long it took
 define run_tests
 	@start=$$SECONDS; \
-	.venv/bin/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(1); code=$$?; \
+	.venv/bin/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 4 $(1); code=$$?; \
 	echo "make $@ took $$((SECONDS - start)) s"; exit $$code
 endef
 

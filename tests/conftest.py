@@ -25,6 +25,7 @@ os.environ.update(
 )
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # tests import helpers from there, and workers do too
 
+import failure_reports
 import object_stores  # it sets the environment for all that follows
 import schedule
 from dagster_homes import new_home
@@ -35,6 +36,7 @@ from time_budget import TimeBudget, read_budget
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(schedule)
+    failure_reports.register(config)
     config.pluginmanager.register(TimeBudget(read_budget()))
 
 
