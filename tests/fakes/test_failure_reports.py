@@ -56,7 +56,8 @@ def command(tmp_path: Path) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(SUPPORT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **more}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return {**ours, "PYTHONPATH": str(SUPPORT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **more}
 
 
 def test_a_test_that_hangs_is_ended_and_named_with_where_it_was(command: list[str], tmp_path: Path) -> None:
