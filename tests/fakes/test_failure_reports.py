@@ -23,7 +23,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logstart(nodeid):
-    if nodeid.endswith("waits") and "PYTEST_XDIST_WORKER" not in os.environ:
+    if "ENDED" in os.environ and nodeid.endswith("waits") and "PYTEST_XDIST_WORKER" not in os.environ:
         print("waits", file=open(os.environ["ENDED"], "w"), flush=True)
 """
 TESTS = """
@@ -62,7 +62,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def test_a_test_that_hangs_is_ended_and_named_with_where_it_was(command: list[str], tmp_path: Path) -> None:
     ended = subprocess.run([*command, "-n1"], cwd=tmp_path, env=environment(), capture_output=True, text=True)
-    assert ended.returncode == 1
+    assert ended.returncode == 1, ended.stdout
     assert "test_that_hangs" in ended.stderr, "the stack that was printed"
     assert "crashed while running 'test_it.py::test_that_hangs'" in ended.stdout
     at_once = ended.stdout.index("test_it.py::test_that_fails: its call failed after 0 s")
