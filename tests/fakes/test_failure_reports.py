@@ -70,6 +70,7 @@ def test_a_test_that_hangs_is_ended_and_named_with_where_it_was(command: list[st
     assert at_once < ended.stdout.index("= FAILURES =")
 
 
+@pytest.mark.long
 def test_a_session_that_is_interrupted_names_the_test_under_way(command: list[str], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "waits")
     some = ["-n1", "-k", "fails or waits"]

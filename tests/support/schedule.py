@@ -63,6 +63,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadFileScheduling
 
     class LoadFilesOrGroups(LoadFileScheduling):
+        """After a crash of a worker, xdist 3.8 waits for ever: it assigns that worker's files again, also those of which
+        no test is left, and a worker begins a test only when it is given another one, or the end."""
+
         @cached_property
         def group_of(self) -> dict[str, str]:
             return groups_of_files(config.rootpath)
@@ -70,6 +73,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
             return self.group_of.get(file, file)
+
+        def remove_node(self, node: Any) -> str | None:
+            units = self.assigned_work.pop(node)
+            pending = [(unit, nodeid) for unit in units.values() for nodeid, completed in unit.items() if not completed]
+            if not pending:
+                return None
+            unit, crashed = pending[0]
+            unit[crashed] = True  # it has failed
+            self.workqueue.update({scope: unit for scope, unit in units.items() if not all(unit.values())})
+            for other in self.assigned_work:
+                self._reschedule(other)
+            return crashed
+
+        def _assign_work_unit(self, node: Any) -> None:
+            super()._assign_work_unit(node)
+            if self._pending_of(self.assigned_work[node]) < 2:
+                self._reschedule(node)
 
     return LoadFilesOrGroups(config, log)
 
