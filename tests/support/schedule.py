@@ -63,8 +63,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadFileScheduling
 
     class LoadFilesOrGroups(LoadFileScheduling):
-        """After a crash of a worker, xdist 3.8 waits for ever: it assigns that worker's files again, also those of which
-        no test is left, and a worker begins a test only when it is given another one, or the end."""
+        """After a crash of a worker, xdist 3.8 waits for ever: it assigns that worker's files again, also those
+        of which no test is left, and a worker begins a test only when it is given another one, or the end."""
 
         @cached_property
         def group_of(self) -> dict[str, str]:
