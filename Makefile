@@ -15,7 +15,7 @@ UV_VERSION := 0.13.8
 UV := .tools/bin/uv
 # of tests: three on 2 cores (five take as long, and what has a time limit fails)
 TEST_PROCESSES := 3
-LOCAL_DEPLOYMENT := PYTHONPATH=deploy/local:tests/support .venv/bin/python -m local_deployment
+LOCAL_DEPLOYMENT := PYTHONPATH=deploy/local .venv/bin/python -m local_deployment
 EXTRAS := --extra curate --extra train --extra evaluate
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster

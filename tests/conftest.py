@@ -23,13 +23,15 @@ os.environ.update(
     DO_NOT_TRACK="1",
     MARIN_CONFIG="",  # no settings of the person who runs the tests
 )
-sys.path.insert(0, str(Path(__file__).parent / "support"))  # tests import helpers from there, and workers do too
+# tests import helpers and the services of the rehearsal from there, and workers do too
+sys.path.insert(0, str(Path(__file__).parents[1] / "deploy/local"))
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import failure_reports
 import object_stores  # it sets the environment for all that follows
 import schedule
+from bucket_for_tests import BucketForTests
 from dagster_homes import new_home
-from fake_gcs.bucket_for_tests import BucketForTests
 from ray_cluster import Cluster
 from time_budget import TimeBudget, read_budget
 

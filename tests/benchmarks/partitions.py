@@ -34,9 +34,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import dagster as dg
 import object_stores
+from bucket_for_tests import BucketForTests
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 from dagster_processes import dagster_processes
-from fake_gcs.bucket_for_tests import BucketForTests
 from partition_steps import keys, part
 
 from marin_assets.assets.assemble import definitions_of

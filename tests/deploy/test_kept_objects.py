@@ -23,7 +23,7 @@ from marin_resources.ray_tpu.cluster.local.head import free_ports
 def objects(file: Path, port: int) -> Iterator[None]:
     """Serving; killed at the end."""
     command = [sys.executable, "-m", "fake_gcs", "--port", str(port), "--file", str(file)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "tests/support")}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "deploy/local")}
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import socket
-import sys
 from pathlib import Path
 
 import pytest
-from running import ROOT
-
-sys.path.insert(0, str(ROOT / "deploy/local"))
-
 from local_deployment.layout import (
     EXPERIMENTS,
     DeploymentError,
@@ -20,6 +15,7 @@ from local_deployment.layout import (
     new_layout,
 )
 from local_deployment.lifecycle import down, up
+from running import ROOT
 
 
 @pytest.fixture

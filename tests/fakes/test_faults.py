@@ -17,8 +17,8 @@ import fsspec
 import object_stores
 import pytest
 import requests
+from bucket_for_tests import BucketForTests
 from dropping_proxy import DroppingProxy
-from fake_gcs.bucket_for_tests import BucketForTests
 
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError

@@ -12,8 +12,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from bucket_for_tests import BucketForTests
 from dagster._core.test_utils import create_run_for_test
-from fake_gcs.bucket_for_tests import BucketForTests
 from partition_steps import part
 from running import definitions_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 
 from marin_resources.orchestrator.compute_logs import manager as module
 from marin_resources.orchestrator.compute_logs import objects

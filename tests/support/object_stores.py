@@ -19,7 +19,7 @@ import uuid
 from functools import cache
 from pathlib import Path
 
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 
 REAL_GCS_PREFIX = os.environ.get("TEST_GCS_PREFIX", "")
 ADDRESSES = "TEST_OBJECT_STORES"
@@ -27,6 +27,7 @@ ADDRESSES = "TEST_OBJECT_STORES"
 OWNER = "TEST_OBJECT_STORES_OWNER"
 """Likewise: whose they are, of the processes among which pytest-xdist shares the tests out. Each has its own."""
 _HERE = Path(__file__).parent
+_REHEARSAL = _HERE.parents[1] / "deploy/local"
 
 
 def _bound() -> socket.socket:
@@ -96,21 +97,21 @@ def forget(prefix: str) -> None:
 
 @cache
 def _gcs_server() -> subprocess.Popen[bytes] | None:
-    return _start("fake_gcs", _sockets[0]) if _sockets else None
+    return _start("fake_gcs", _sockets[0], _REHEARSAL) if _sockets else None
 
 
 @cache
 def _s3_server() -> subprocess.Popen[bytes] | None:
-    return _start("moto_s3", _sockets[1]) if _sockets else None
+    return _start("moto_s3", _sockets[1], _HERE) if _sockets else None
 
 
-def _start(module: str, bound: socket.socket) -> subprocess.Popen[bytes]:
+def _start(module: str, bound: socket.socket, folder: Path) -> subprocess.Popen[bytes]:
     """A server on `bound` that listens already. It ends with its standard input, so with this process at the latest."""
     with tempfile.NamedTemporaryFile(prefix=f"{module}-", suffix=".log", delete=False) as log:
         server = subprocess.Popen(
             [sys.executable, "-m", module, str(bound.fileno())],
             pass_fds=[bound.fileno()],
-            cwd=_HERE,
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +13,6 @@ import psutil
 import pytest
 from person import Person
 from running import wait_until
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "deploy/local"))
 
 pytest.importorskip("supervisor", reason="the group `rehearsal` is not installed: make rehearsal")
 

@@ -86,7 +86,7 @@ def supervisor_conf(layout: Layout) -> str:
     """It holds the database's password, as an environment does; the folder is its owner's alone."""
     home = layout.home
     folders = {"provider": home / "provider", "postgres": layout.postgres_folder}
-    code = os.pathsep.join(str(CHECKOUT / folder) for folder in ("", "deploy/local", "tests/support"))
+    code = os.pathsep.join(str(CHECKOUT / folder) for folder in ("", "deploy/local"))
     shared = {**layout.environment(), "PYTHONPATH": code, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
     sections = [
         f"""\

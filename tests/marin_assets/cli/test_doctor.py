@@ -12,8 +12,8 @@ from pathlib import Path
 import dagster as dg
 import object_stores
 import pytest
+from bucket_for_tests import BucketForTests
 from dagster_homes import laptop_home
-from fake_gcs.bucket_for_tests import BucketForTests
 from moto_s3 import CARELESS
 from stub_dashboard import StubDashboard, stub_dashboard
 from webhooks import SECRET, webhook_on_loopback

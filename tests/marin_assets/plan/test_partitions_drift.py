@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 from partition_steps import keys, part
 
 from marin_assets.plan.facts import describe_node, resolved_config

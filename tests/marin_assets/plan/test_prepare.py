@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 
 from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.plan import Action, Kind, Planned

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 from near_duplicate_texts import find
 
 from marin_assets.documents import Document, read_rows, shard_name, write_documents, write_rows

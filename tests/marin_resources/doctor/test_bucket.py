@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import object_stores
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 
 from marin_resources.doctor.bucket import judge, look
 from marin_resources.doctor.bucket_rules import Bucket, Rule

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from bucket_for_tests import BucketForTests
 from dagster._core.definitions.metadata import MetadataValue, TableRecord
-from fake_gcs.bucket_for_tests import BucketForTests
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from running import run_steps, wait_until

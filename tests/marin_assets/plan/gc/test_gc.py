@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import toy_steps
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 
 from marin_assets import InputName, Step
 from marin_assets.documents.snapshots import SnapshotPartition, write_snapshot

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 
 from marin_assets.stages.tokenize import cache
 from marin_assets.stages.tokenize.cache import Names, read_documents_of, write_shard

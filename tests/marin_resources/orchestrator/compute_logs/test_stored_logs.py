@@ -16,8 +16,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from bucket_for_tests import BucketForTests
 from dagster._core.storage.compute_log_manager import CapturedLogData, ComputeIOType
-from fake_gcs.bucket_for_tests import BucketForTests
 from running import ROOT, run_job, wait_until
 
 from marin_resources.orchestrator.compute_logs import objects

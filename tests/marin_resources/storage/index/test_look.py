@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 
 from marin_resources.output import Observed, Output, Status, identity_of
 from marin_resources.storage.done import packs

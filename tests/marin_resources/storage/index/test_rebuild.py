@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 
 from marin_resources.output import Output, Status, identity_of
 from marin_resources.storage.done import marks, partitions

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 from one_output import X, claim, make, output, snapshot, stale_lease, work, write
 from schedule import mostly_on_gcs
 

@@ -6,7 +6,7 @@ import os
 
 import gcsfs
 import pytest
-from fake_gcs.bucket_for_tests import BucketForTests
+from bucket_for_tests import BucketForTests
 
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import read_bytes, sizes_below, write_bytes

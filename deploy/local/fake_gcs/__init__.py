@@ -1,4 +1,4 @@
-"""A Google Cloud Storage of our own for tests, on loopback and in memory.
+"""A Google Cloud Storage of our own, for tests and the rehearsal: on loopback, in memory or with a file behind it.
 
 It speaks the JSON API as gcsfs, google-cloud-storage and TensorStore use it: generations, preconditions, pages of
 listings, simple, multipart and resumable uploads, ranges, copies, composed objects and batches, with GCS's own status
