@@ -17,11 +17,12 @@ from marin_resources.accelerators.catalogue import (
     near_gpu_types,
     near_slice_types,
 )
+from marin_resources.errors import MarinError
 
 GIB = 1024**3
 
 
-class ResourceError(ValueError):
+class ResourceError(MarinError, ValueError):
     """Resources that no machine can have: an unknown type, an amount that is no number."""
 
 

@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
+from marin_resources.errors import MarinError
+
 SAFE = "-_.=+@:"
 MAX_SEGMENT_BYTES = 200
 """A file system takes 255 for a name; what is written beside a folder has a longer name than the folder."""
@@ -21,7 +23,7 @@ MAX_SEGMENT_BYTES = 200
 _REVISED = re.compile(r"(?P<drop>.+)@(?P<number>[2-9]|[1-9][0-9]+)")
 
 
-class PartitionKeyError(ValueError):
+class PartitionKeyError(MarinError, ValueError):
     """A key that no partition can have: one sentence."""
 
 

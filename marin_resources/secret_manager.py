@@ -11,6 +11,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from marin_resources.errors import MarinError
+
 if TYPE_CHECKING:
     import requests
 
@@ -22,7 +24,7 @@ PAUSE_S = 0.5
 """Pause before another try, if the service is busy or unreachable."""
 
 
-class SecretError(RuntimeError):
+class SecretError(MarinError):
     """A secret that cannot be read: one sentence with its name, never with a value."""
 
 

@@ -16,12 +16,13 @@ import uuid
 from functools import cache
 from pathlib import Path
 
+from marin_resources.errors import InvalidInputError
 from marin_resources.places import absolute, split_scheme
 
 DISTRIBUTION = "marin-dagster"
 
 
-class SettingError(ValueError):
+class SettingError(InvalidInputError):
     """An unusable setting: one sentence with its name and value."""
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from marin_resources.errors import InvalidInputError
+
 FIELD = "format_version"
 MAX_DEPTH = 150
 """Levels of nesting in a file. Python's own limit is about 1,000 calls, and each level takes up to three of them."""
@@ -21,7 +23,7 @@ ANY = "*"
 """In a shape: every other field."""
 
 
-class ControlFileError(ValueError):
+class ControlFileError(InvalidInputError):
     """A control file that cannot be used: one sentence with its path and what to do."""
 
 

@@ -8,6 +8,7 @@ import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
+from marin_resources.errors import MarinError
 from marin_resources.http_request import FAILURES, OtherOriginError, TooSlowError, answer_to, is_same_origin, origin_of
 
 WEBHOOK = "MARIN_WEBHOOK_URL"
@@ -16,7 +17,7 @@ TIMEOUT_S = 10.0
 """Of a whole answer; Dagster gives a tick 60 s, in which several messages are sent."""
 
 
-class WebhookError(Exception):
+class WebhookError(MarinError):
     """A webhook that did not take a message: one sentence."""
 
 

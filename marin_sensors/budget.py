@@ -20,13 +20,13 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from marin_resources.errors import MarinError
 from marin_resources.settings import default_prefix, normalize_prefix
 from marin_resources.storage.usage.prices import VARIABLE as PRICES
 from marin_resources.storage.usage.prices import Prices, declared_prices
 from marin_resources.storage.usage.usage import UsageReader, Used
 from marin_resources.storage.usage.usage import device_hours as hours_by_pool
 from marin_resources.webhook import WEBHOOK
-from marin_sensors.looks.errors import REPORTED
 from marin_sensors.looks.spending import DOLLARS, TRANSFERS, Period, Spending, label_of, spending_of, start_of, unit_of
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.message import Message
@@ -89,7 +89,7 @@ def budget(
             prefix = normalize_prefix(default_prefix())
             reader = readers.setdefault(prefix, UsageReader(prefix=prefix))
             found, prices = reader.used(began, now), declared_prices()
-        except REPORTED as error:
+        except MarinError as error:
             return dg.SkipReason(str(error))
         spendings = [spending_of(what, limit, found, prices) for what, limit in limits.items()]
         before = Reported.parse(context.cursor, context.log.warning)

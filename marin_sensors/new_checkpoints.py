@@ -23,13 +23,14 @@ from typing import Any
 
 import dagster as dg
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Output
 from marin_resources.storage.paths import join
 from marin_sensors.drops.completeness import Marked
 from marin_sensors.drops.memory import Memory
-from marin_sensors.drops.pattern import DROP, DropPattern, PatternError
+from marin_sensors.drops.pattern import DROP, DropPattern
 from marin_sensors.drops.tick import Cursor, ListingError, Taken, Watch, look
 from marin_sensors.runs import lost
 from marin_sensors.runs import requests as run_requests
@@ -87,7 +88,7 @@ def new_checkpoints(
             watch = _watch(join(store.data_path(output), EXPORTS), at_most)
             known = context.instance.get_dynamic_partitions(partitions)
             tick = look(watch, memory, cursor, time.time(), known)
-        except (*run_requests.REPORTED, PatternError, dg.Failure) as error:
+        except (MarinError, dg.Failure) as error:
             return dg.SkipReason(str(error))
         run_requests.log(context, tick)
 

@@ -26,6 +26,7 @@ from typing import Literal
 
 import dagster as dg
 
+from marin_resources.errors import MarinError
 from marin_resources.settings import default_prefix, normalize_prefix
 from marin_sensors.drops.completeness import Completeness, Settled
 from marin_sensors.drops.memory import Memory
@@ -113,7 +114,7 @@ def new_raw_data(
         try:
             known = context.instance.get_dynamic_partitions(partitions)
             tick = look(now, memory, Cursor.parse(context.cursor), time.time(), known)
-        except run_requests.REPORTED as error:
+        except MarinError as error:
             return dg.SkipReason(str(error))
         run_requests.log(context, tick)
         again = lost.request_again(context, name, partitions, keys)

@@ -22,16 +22,14 @@ from dataclasses import dataclass
 import dagster as dg
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.states import UNFINISHED, State, states_of_partitions
 from marin_resources.storage.output.store import Store
-from marin_sensors.looks import errors as look_errors
 from marin_sensors.runs.in_progress import SCHEDULE, in_progress
 from marin_sensors.runs.partition_ranges import key_of_dimension, range_tags, ranges_of
-
-REPORTED = (*look_errors.REPORTED, dg.Failure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +100,7 @@ def nightly_backfill(
         try:
             caps = Caps(partitions=cap, in_pool=cap_per_pool or {}, failures=max_failures)
             night = night_of(context, StoreResource().store(), keys, caps)
-        except REPORTED as error:
+        except (MarinError, dg.Failure) as error:
             return dg.SkipReason(str(error))
         for partition, failures in night.failing.items():
             context.log.warning(f"{partition!r} is left out: it has failed {failures} times in a row.")

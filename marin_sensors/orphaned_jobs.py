@@ -25,9 +25,9 @@ import dagster as dg
 from dagster import RunRecord
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.run_jobs import jobs_of
 from marin_resources.orchestrator.run_launcher import is_over
-from marin_resources.settings import SettingError
 from marin_resources.webhook import WEBHOOK
 from marin_sensors.looks.orphans import Finding, Findings, Run, compare, is_a_step
 from marin_sensors.webhook.channel import Channel
@@ -71,8 +71,7 @@ def orphaned_jobs(
         ),
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, RefusedError, UnreachableError, connect
-        from marin_resources.ray_tpu.cluster.local.state import LocalClusterError
+        from marin_resources.ray_tpu.cluster.api.jobs_api import connect
         from marin_resources.ray_tpu.cluster.settings_from_env import each_from_env
 
         try:
@@ -80,7 +79,7 @@ def orphaned_jobs(
             if not clusters:
                 return dg.SkipReason("No Ray cluster is configured. Set MARIN_CLUSTER to the address of its dashboard.")
             findings = asyncio.run(_find_twice(list(map(connect, clusters)), context.instance, starved_s))
-        except (SettingError, LocalClusterError, UnreachableError, RefusedError, ApiError) as error:
+        except MarinError as error:
             return dg.SkipReason(str(error))
         return dg.SkipReason(f"{findings.summary()} {_report(context, findings.all, channel)}")
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Output
 from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.states import State, states_of_partitions
 from marin_resources.storage.output.store import Store
-from marin_sensors.looks.errors import REPORTED
 from marin_sensors.looks.materialized import steps_of, version_materialized
 from marin_sensors.runs.in_progress import SENSOR, in_progress
 from marin_sensors.webhook.reported import Reported
@@ -82,7 +82,7 @@ def outdated(
             found = find_outdated(context.repository_def.asset_graph, context.instance, store)
             running = in_progress(context.instance, SENSOR, name)
             requests = [] if running else list(_requests(found, store, name, max_failures))[:at_most]
-        except REPORTED as error:
+        except MarinError as error:
             return dg.SkipReason(str(error))
         for each in found:
             context.log.warning(f"Outdated: {each.describe()}")

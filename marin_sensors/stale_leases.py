@@ -19,13 +19,13 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed, Output
 from marin_resources.storage.output.states import State, state_of
 from marin_resources.storage.output.store import Store
 from marin_resources.webhook import WEBHOOK
-from marin_sensors.looks.errors import REPORTED
 from marin_sensors.looks.materialized import steps_of, version_materialized
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.reported import Reported
@@ -63,7 +63,7 @@ def stale_leases(
         try:
             known = _Known.parse(context.cursor, context.log.warning)
             looked = _looked(context, StoreResource().store())
-        except REPORTED as error:
+        except MarinError as error:
             return dg.SkipReason(str(error))
         known, left = known.after(looked, now_s)
         for each in left:

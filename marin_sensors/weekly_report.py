@@ -18,10 +18,9 @@ from dagster._check import CheckError
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 from pydantic import Field
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.links import link_to
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.settings import SettingError
-from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.paths import join
 from marin_sensors.runs.cron import require_cron
@@ -119,7 +118,7 @@ def _materialize(
         report = make_report(graph, context.instance, store, since, until, context.asset_key)
         path = join(store.prefix, FOLDER, name.removesuffix("_report"), f"{until:%Y-%m-%d}.html")
         write_bytes(path, draw(report, name, ui).encode())
-    except (SettingError, UnavailableError) as error:
+    except MarinError as error:
         raise _failure(str(error)) from error
     return dg.MaterializeResult(metadata=_metadata(report, path))
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 
 import dagster as dg
 
+from marin_resources.errors import MarinError
+
 GROUP = "left_out"
 CHECK = "loads"
 VALIDATION_VARIABLE = "DAGSTER_IS_DEFS_VALIDATION_CLI"
 """Set by `dagster definitions validate` and `dg check defs`."""
 
 
-class LeftOutError(ValueError):
+class LeftOutError(MarinError, ValueError):
     """Experiments are left out, and the code location is being validated: their sentences."""
 
 

@@ -18,6 +18,7 @@ from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, Kind, describe
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.log_positions import output_line
 from marin_resources.orchestrator.lost_runs import mark_lost
 from marin_resources.orchestrator.produce import FAILED_ATTEMPTS, Produced, ProduceError, RunCallbacks, produce
@@ -25,25 +26,8 @@ from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed
-from marin_resources.ray_tpu.cluster.errors import ClusterError
-from marin_resources.ray_tpu.environment.extras import MissingRequirementError
-from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
-from marin_resources.ray_tpu.site import NoSiteError
-from marin_resources.settings import SettingError
-from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.ray_tpu.ray_options import RayGoneError
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import ControlFileError
-
-REPORTED = (
-    UnmeetableError,
-    ClusterError,
-    MissingRequirementError,
-    NoSiteError,
-    SettingError,
-    UnavailableError,
-    ControlFileError,
-)
-"""Errors that are complete sentences. Any other one is a bug and keeps its traceback."""
 
 
 async def materialize(
@@ -62,7 +46,7 @@ async def open_store(node: Node, storage: StoreResource) -> Store:
     """The store of the run. Raises dg.Failure."""
     try:
         return await asyncio.to_thread(storage.store)
-    except REPORTED as error:
+    except MarinError as error:
         raise failure(f"Step {node.output.label!r}: {error}") from None
 
 
@@ -96,7 +80,7 @@ async def produce_output(
         raise failure(f"Step {label!r} was stopped with its run. Materialize it again to go on.") from None
     except ProduceError as error:
         raise failure(str(error), error.traceback, [error.log] if error.log else []) from None
-    except REPORTED as error:
+    except MarinError as error:
         if isinstance(error, RayGoneError):
             await asyncio.to_thread(mark_lost, context.instance, context.run.run_id)
         raise failure(f"Step {label!r}: {error}" if repr(label) not in str(error) else str(error)) from None

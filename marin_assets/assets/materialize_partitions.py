@@ -16,7 +16,6 @@ import dagster as dg
 
 from marin_assets.assets.checks import check_results_of_partitions
 from marin_assets.assets.materialize import (
-    REPORTED,
     failure,
     find_drift_of,
     open_store,
@@ -31,6 +30,7 @@ from marin_assets.plan.facts import manifest_digest
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
 from marin_resources.drift.drift import describe
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.partial_failure import marked_as_partial
 from marin_resources.orchestrator.produce import FAILED_ATTEMPTS, Produced
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
@@ -126,7 +126,7 @@ async def _take_complete(
     """Add the partitions that are complete to `made`, from one look at all; return the others. Raises dg.Failure."""
     try:
         observed = await asyncio.to_thread(store.look, [one.output for one in nodes.values()])
-    except REPORTED as error:
+    except MarinError as error:
         raise failure(f"Step {node.name!r}: {error}") from None
     done = {key: one for key, one in nodes.items() if observed[one.output].done}
     for one in done.values():

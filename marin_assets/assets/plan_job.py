@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.links import link_to
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
@@ -57,14 +57,13 @@ def show_plan(context: dg.OpExecutionContext, config: PlanConfig, store: StoreRe
     # late, for their weight: every load of the code location imports this module
     from marin_assets.plan.shown.page import page_of
     from marin_assets.plan.shown.text import summary_of
-    from marin_assets.step.values import ConfigError
     from marin_resources.orchestrator.run_launcher import process_tag
     from marin_resources.storage.files import write_bytes
 
     context.instance.add_run_tags(context.run_id, process_tag(context.run_id))  # as the executor of steps does
     try:
         prefix, planned = _planned(context.instance, config, store)
-    except (ConfigError, UnavailableError) as error:
+    except MarinError as error:
         raise dg.Failure(str(error), allow_retries=False) from None
     context.log.info(summary_of(planned))
     path = join(prefix, FOLDER, f"{context.run_id}.html")

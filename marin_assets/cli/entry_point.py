@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from marin_assets.assets.run_origin import LocationJob
-from marin_assets.cli.options import OptionError, OptionParser, add_prefix, prefix_of
+from marin_assets.cli.options import OptionParser, add_prefix, prefix_of
 from marin_assets.cli.partition_options import add_partition_options, chosen_runs, lines_of_new_keys
 from marin_assets.plan.experiments_folder import experiment_of_script
 from marin_assets.plan.output_places import refuse_overlapping_outputs
@@ -30,21 +30,16 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
+from marin_resources.errors import InvalidInputError, MarinError
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
 from marin_resources.ray_tpu.fleet.fleet import store_at
-from marin_resources.settings import SettingError, ensure_dagster_home
+from marin_resources.settings import ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
-from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import ControlFileError
-from marin_resources.wire.config_json import EncodeError
 from marin_resources.wire.reference import UnimportableError
 
 if TYPE_CHECKING:
     from marin_assets.plan.plan import Planned
-
-SENTENCES = (ConfigError, SettingError, EncodeError, UnimportableError, ControlFileError)
-"""Errors that are complete sentences. Any other one is a bug and keeps its traceback."""
 
 
 def executor_main(
@@ -61,10 +56,8 @@ def executor_main(
         _require_steps(steps)
         hand_over(steps)
         return _run(steps, description, _parse(description, max_concurrent))
-    except (OptionError, *SENTENCES) as error:
-        _quit(str(error), 2)
-    except UnavailableError as error:
-        _quit(str(error), 1)
+    except MarinError as error:
+        _quit(str(error), 2 if isinstance(error, InvalidInputError) else 1)
     except KeyboardInterrupt:
         _quit("Stopped by Ctrl-C. Complete outputs stay; run again to continue.", 130)
 

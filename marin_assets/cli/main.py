@@ -14,13 +14,12 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import marin_assets
-from marin_assets.cli.entry_point import SENTENCES
-from marin_assets.cli.options import FailedError, OptionError, OptionParser
+from marin_assets.cli.options import OptionError, OptionParser
 from marin_assets.cli.output import ReaderGoneError, print_error, print_line
 from marin_assets.cli.parsers import PACKAGE, module_of
 from marin_assets.cli.verbs import VERBS, unknown, usage, usage_of_group
 from marin_resources.configuration.check import load_settings
-from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.errors import InvalidInputError, MarinError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,10 +38,8 @@ def _run_in_sentences(arguments: list[str]) -> int:
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
     try:
         return _run(arguments)
-    except (OptionError, *SENTENCES) as error:
-        return print_error(str(error), 2, as_json=as_json)
-    except (UnavailableError, FailedError) as error:
-        return print_error(str(error), 1, as_json=as_json)
+    except MarinError as error:
+        return print_error(str(error), 2 if isinstance(error, InvalidInputError) else 1, as_json=as_json)
     except KeyboardInterrupt:
         return print_error("Stopped by Ctrl-C.", 130, as_json=as_json)
 

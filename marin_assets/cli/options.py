@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import NoReturn
 
+from marin_resources.errors import InvalidInputError, MarinError
 from marin_resources.settings import default_prefix, normalize_prefix
 
 SELECTIONS = {
@@ -17,11 +18,11 @@ SELECTIONS = {
 """Verb -> what selects the steps that it computes."""
 
 
-class OptionError(ValueError):
+class OptionError(InvalidInputError):
     """The command line is wrong: one sentence."""
 
 
-class FailedError(RuntimeError):
+class FailedError(MarinError):
     """The verb could not do its work: one sentence. The exit code is 1."""
 
 

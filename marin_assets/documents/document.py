@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from marin_resources.errors import MarinError
 
-class DocumentError(ValueError):
+
+class DocumentError(MarinError, ValueError):
     """A file that does not hold the documents or rows that it should: one sentence with file and line."""
 
 

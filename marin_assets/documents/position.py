@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 
 from marin_assets.documents.document import Document, page_of
+from marin_resources.errors import MarinError
 
 POSITIONS = 2**64
 ID = "id"
 PAGE = "page"
 
 
-class SampleError(ValueError):
+class SampleError(MarinError, ValueError):
     """A sample, split or shuffle that cannot be computed from its config: one sentence."""
 
 

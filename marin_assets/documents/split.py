@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from marin_assets.documents.document import Document, page_of
 from marin_assets.documents.position import POSITIONS, position
+from marin_resources.errors import MarinError
 
 TRAIN = "train"
 VALIDATION = "validation"
 SPLITS = (TRAIN, VALIDATION)
 
 
-class SplitError(ValueError):
+class SplitError(MarinError, ValueError):
     """A validation fraction outside its bounds."""
 
 

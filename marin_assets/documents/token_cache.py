@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.paths import StoreKind, absolute, is_local, join, kind_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ FIELD = "input_ids"
 READ_CACHE_BYTES = 64 * 1024**2
 
 
-class CacheError(ValueError):
+class CacheError(MarinError, ValueError):
     """The cache cannot be written or read."""
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.files import read_bytes
 from marin_resources.storage.paths import join
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 FILE = "tokenizer.json"
 
 
-class TokenizerFileError(ValueError):
+class TokenizerFileError(MarinError, ValueError):
     """A tokenizer.json cannot be read: one sentence."""
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from marin_assets.step.values import unwrap_versioned_value, versioned
+from marin_resources.errors import MarinError
 from marin_resources.settings import checkout
 
 Kind = Literal["jax", "torch", "vllm"]
@@ -26,7 +27,7 @@ MODULES = {"torch": ("torch", "transformers"), "vllm": ("vllm",)}
 IMPORT_TIMEOUT_S = 60.0
 
 
-class EngineError(RuntimeError):
+class EngineError(MarinError):
     """An engine cannot be had here, or has failed. The message says what to do."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from marin_assets.inference.tokenizer import ModelTokenizer
+from marin_resources.errors import MarinError
 from marin_resources.imports import collection_paused
 
 LEVANTER_NAMES = {"qwen2": "qwen"}
@@ -19,7 +20,7 @@ WRONG = ("gemma2", "gemma3", "gemma3_text")
 """Architectures whose logits Levanter computes otherwise than transformers: by 2.5 where a sliding window ends."""
 
 
-class ModelError(ValueError):
+class ModelError(MarinError, ValueError):
     """The model cannot be loaded, or cannot serve a request."""
 
 

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from marin_assets.inference.engine import Engine, EngineError, executable, python_of
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.companion import ROOT
 from marin_resources.ray_tpu.worker.kept_process import KeptProcess
 
@@ -50,7 +51,7 @@ TORCH_SERVER = Path(__file__).parent / "torch_server.py"
 log = logging.getLogger(__name__)
 
 
-class RequestError(ValueError):
+class RequestError(MarinError, ValueError):
     """The server refused a request: the model has no such window, or the request is wrong."""
 
 

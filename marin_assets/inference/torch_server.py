@@ -19,10 +19,12 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from marin_resources.errors import MarinError
+
 log = logging.getLogger("torch_server")
 
 
-class Refused(ValueError):
+class Refused(MarinError, ValueError):
     """A request that cannot be served: the message says why."""
 
 

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from marin_resources.errors import InvalidInputError
 from marin_resources.wire.config_json import MAX_DEPTH
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ DROP = "{drop}"
 """In a form: stands for the drop of raw data that the key names; of its revision "2026-01@2", "2026-01"."""
 
 
-class ConfigError(ValueError):
+class ConfigError(InvalidInputError):
     """A config that cannot be versioned, resolved or sent: one sentence with the field and the fix."""
 
 

@@ -6,14 +6,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from marin_resources.doctor.finding import Finding, State, wrong
-from marin_resources.settings import SettingError
-from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.errors import MarinError
 
 Look = Callable[[], Iterable[Finding]]
 TIMEOUT_S = 60.0
 """Of one look. Those that connect to something have shorter limits of their own."""
-SENTENCES = (SettingError, UnavailableError)
-"""Errors that are complete sentences, as a step would meet them."""
 
 
 def examine(looks: Mapping[str, Look], timeout_s: float = TIMEOUT_S) -> Iterator[Finding]:
@@ -43,7 +40,7 @@ def _taken(subject: str, look: Look, timeout_s: float) -> list[Finding]:
 def _take(subject: str, look: Look, found: list[Finding]) -> None:
     try:
         found.extend(look())
-    except SENTENCES as error:
+    except MarinError as error:
         found.append(wrong(subject, str(error)))
     except Exception as error:  # a look meets libraries of all kinds; the others are still taken
         found.append(wrong(subject, f"It could not be looked at ({type(error).__name__}: {error})."))

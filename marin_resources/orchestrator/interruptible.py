@@ -35,6 +35,7 @@ from dagster._core.execution.plan.state import KnownExecutionState
 from dagster._core.execution.plan.step import ExecutionStep
 from dagster_async_executor.executor import AsyncExecutor
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.captured_output import threads_for_tails
 from marin_resources.orchestrator.console import shorten_console
 from marin_resources.orchestrator.partial_failure import go_on_below
@@ -48,7 +49,7 @@ _END = object()
 POOL_POLL_S = 0.5
 
 
-class NothingSelectedError(DagsterError):
+class NothingSelectedError(MarinError, DagsterError):
     """A run of the implicit asset job selects nothing, which Dagster takes for all assets of the code location."""
 
 

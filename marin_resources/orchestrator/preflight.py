@@ -20,6 +20,7 @@ from dagster._core.storage.tags import (
     PARTITION_NAME_TAG,
 )
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import NAME, output_of_asset
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.store_resource import StoreResource
@@ -33,7 +34,7 @@ REQUIRES = "marin/requires"
 T = TypeVar("T")
 
 
-class UnmetRequirementsError(DagsterError):
+class UnmetRequirementsError(MarinError, DagsterError):
     """Steps of the run lack something that they require: one sentence for each thing."""
 
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.watched_pace import watched_pace
 from marin_resources.output import Holder, Match, Observed, Output, below
 from marin_resources.ray_tpu.backend import Backend, Handle, SubmissionLeftError
@@ -47,7 +48,7 @@ MAX_VANISHED = 3
 """How many times in a row the lease may be lost during the compute while no other writer is seen."""
 
 
-class ProduceError(RuntimeError):
+class ProduceError(MarinError):
     """The output was not produced: a sentence that names the step, and the function's traceback if it raised."""
 
     def __init__(self, sentence: str, traceback: str = "", log: str = "") -> None:

@@ -6,11 +6,12 @@ import json
 import sys
 from typing import Any
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.paths import join
 
 
-class UnstorableValueError(TypeError):
+class UnstorableValueError(MarinError, TypeError):
     """A value that cannot be stored as a file: one sentence."""
 
 

@@ -11,12 +11,14 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from marin_resources.errors import MarinError
+
 ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Variables of all of Ray's processes, with which 127.0.0.1 is the address of a node, as it is on macOS. Then each of
 its ports is there alone."""
 
 
-class NotPrivateError(Exception):
+class NotPrivateError(MarinError):
     """A folder for Ray's files is not this user's own: one sentence."""
 
 

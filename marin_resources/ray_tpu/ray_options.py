@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from marin_resources.errors import MarinError
 from marin_resources.hardware import GIB, Resources
 from marin_resources.ray_tpu.requirements import Lack
 
 
-class UnmeetableError(RuntimeError):
+class UnmeetableError(MarinError):
     """No node has the resources that the step requests: one sentence."""
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from marin_resources.errors import MarinError
 from marin_resources.hardware import Resources
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 
 SHOWN_MOVES = 3
 
 
-class NoSiteError(RuntimeError):
+class NoSiteError(MarinError):
     """No cluster can, or may, compute the step: one sentence."""
 
 

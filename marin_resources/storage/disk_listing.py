@@ -7,6 +7,8 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
+from marin_resources.errors import MarinError
+
 KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -19,7 +21,7 @@ Folders = frozenset[tuple[int, int]]
 """Device and inode of folders."""
 
 
-class SpecialFileError(OSError):
+class SpecialFileError(MarinError, OSError):
     """A FIFO, a socket or a device in place of a file: reading it could block for ever."""
 
 

@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import Any
 
+from marin_resources.errors import InvalidInputError
 from marin_resources.wire.reference import load, reference_to
 
 Json = Any
@@ -23,7 +24,7 @@ MAX_DEPTH = 100
 about 1,000 calls."""
 
 
-class EncodeError(ValueError):
+class EncodeError(InvalidInputError):
     """A value that has no JSON form: one sentence with the field, the value and what was expected."""
 
 

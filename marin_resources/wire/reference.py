@@ -15,8 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from marin_resources.errors import InvalidInputError
 
-class UnimportableError(ValueError):
+
+class UnimportableError(InvalidInputError):
     """A function or class that a worker cannot import by name."""
 
 

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.paths import join
 
 DROP = "{drop}"
@@ -21,7 +22,7 @@ _WILD = {"*": "[^/]*", "?": "[^/]", "**/": "(?:[^/]+/)*", DROP: "(?P<drop>[^/]+?
 _TOKEN = re.compile(r"\*\*/|\*|\?|\{drop\}")
 
 
-class PatternError(ValueError):
+class PatternError(MarinError, ValueError):
     """A path that does not say where drops are: one sentence."""
 
 

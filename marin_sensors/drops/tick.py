@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from marin_resources.errors import MarinError
 from marin_resources.partition_key import FoldersOfKeys, PartitionKeyError, key_of_revision, revision_of, segment_of
 from marin_resources.storage.files import read_bytes
 from marin_sensors.drops.checksums import Checksums
@@ -32,7 +33,7 @@ LISTING_TIMEOUT_S = 40.0
 SHOWN = 3
 
 
-class ListingError(Exception):
+class ListingError(MarinError):
     """A place that cannot be listed now: one sentence."""
 
 

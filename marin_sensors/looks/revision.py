@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from email.message import Message
 from urllib.parse import quote, urlsplit
 
+from marin_resources.errors import MarinError
 from marin_resources.http_request import FAILURES, answer_to
 
 HUB = "https://huggingface.co"
@@ -30,7 +31,7 @@ _DATASET = re.compile(r"hf://datasets/(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<bran
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
-class RevisionError(Exception):
+class RevisionError(MarinError):
     """A revision that cannot be asked for now: one sentence."""
 
 

@@ -8,10 +8,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from marin_resources.partition_key import FoldersOfKeys, PartitionKeyError
-from marin_sensors.drops.tick import ListingError, Tick
-from marin_sensors.looks import errors as look_errors
-
-REPORTED = (*look_errors.REPORTED, ListingError)
+from marin_sensors.drops.tick import Tick
 
 
 def keys_of(sensor: str, assets: Sequence[str]) -> list[dg.AssetKey]:

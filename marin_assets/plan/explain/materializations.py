@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from marin_assets.plan.reasons.read_inputs import path_of
+from marin_resources.errors import MarinError
 from marin_resources.output import Status
 from marin_resources.partition_key import segment_of
 from marin_resources.storage.files import folders_in
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class NoMaterializationError(ValueError):
+class NoMaterializationError(MarinError, ValueError):
     """No such materialization is known: one sentence."""
 
 

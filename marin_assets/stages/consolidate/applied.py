@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from marin_assets.documents.attributes import KEPT, Verdict
 from marin_assets.step.values import ensure_versioned
+from marin_resources.errors import MarinError
 
 ERROR, KEEP, REJECT = "error", "keep", "reject"
 MISSING = "missing"
@@ -15,7 +16,7 @@ BELOW, ABOVE = "below_at_least", "above_at_most"
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
-class ConsolidateError(ValueError):
+class ConsolidateError(MarinError, ValueError):
     """The attributes do not belong to the documents, or the config is invalid."""
 
 

@@ -32,6 +32,7 @@ from marin_assets.stages.decontaminate.questions import read_questions
 from marin_assets.stages.decontaminate.report import make_report
 from marin_assets.stages.decontaminate.words import words_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import exists, write_bytes, write_json
@@ -48,7 +49,7 @@ RULE = ("ngram", "min_ngram", "min_matches", "min_share", "ignore_more_than")
 log = logging.getLogger(__name__)
 
 
-class ContaminationError(ValueError):
+class ContaminationError(MarinError, ValueError):
     """Nothing can be found with this config."""
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.unchanged import require_unchanged
 
 MULTIPLE_CHOICE = ("ctx", "choices", "gold")
 
 
-class QuestionError(ValueError):
+class QuestionError(MarinError, ValueError):
     """A row that is not a question. The message has the file and the line."""
 
 

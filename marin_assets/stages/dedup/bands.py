@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from marin_assets.stages.dedup.minhash import MinHash
+from marin_resources.errors import MarinError
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.filesystem import filesystem_of
 
@@ -34,7 +35,7 @@ HEADER_BYTES = START_BYTES * (SLOTS + 1)
 RECORD_BYTES = 12
 
 
-class BandFileError(ValueError):
+class BandFileError(MarinError, ValueError):
     """A band file that is damaged, or was written with other settings."""
 
 

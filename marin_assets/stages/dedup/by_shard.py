@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.files import open_atomic
 from marin_resources.storage.filesystem import filesystem_of
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 CHUNK_RECORDS = 1 << 20
 
 
-class ShardRecordsError(ValueError):
+class ShardRecordsError(MarinError, ValueError):
     """Records that are not those that were written for a shard."""
 
 

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.files import StoredFile, open_atomic
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import join
@@ -32,7 +33,7 @@ TRAILER = struct.Struct("<8sIIIIQ")
 OFFSET_BYTES = 8
 
 
-class RecordsError(ValueError):
+class RecordsError(MarinError, ValueError):
     """A record file that is damaged or of another kind."""
 
 

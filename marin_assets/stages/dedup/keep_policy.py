@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.dedup.merge import merge_parts
+from marin_resources.errors import MarinError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +28,7 @@ MIN_MERGED = 1 << 16
 """Candidates that are collected before they are merged."""
 
 
-class KeepPolicyError(ValueError):
+class KeepPolicyError(MarinError, ValueError):
     """An unknown policy, or one without the attributes or sources that it needs."""
 
 

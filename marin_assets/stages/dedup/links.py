@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from marin_assets.stages.dedup.bands import SLOTS, read_band
 from marin_assets.stages.dedup.minhash import MinHash
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.storage.files import StoredFile, open_atomic, read_bytes, write_bytes
 from marin_resources.storage.paths import join
@@ -28,7 +29,7 @@ RANGE_DOCUMENTS = 1 << 22
 """Documents of a band that are sorted at once, in about 300 MB. This holds up to a billion documents."""
 
 
-class LinkFileError(ValueError):
+class LinkFileError(MarinError, ValueError):
     """A damaged file of links."""
 
 

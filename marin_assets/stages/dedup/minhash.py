@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from marin_assets.stages.dedup.shingles import BASE, mixed, shingle_hashes
+from marin_resources.errors import MarinError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,7 @@ MAX_NGRAM = 100
 MAX_PERMUTATIONS = 4096
 
 
-class MinHashError(ValueError):
+class MinHashError(MarinError, ValueError):
     """Settings out of bounds."""
 
 

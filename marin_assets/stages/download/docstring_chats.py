@@ -23,6 +23,7 @@ from typing import Any
 from marin_assets.documents import write_rows
 from marin_assets.stages.download.pydoc import check_python_version, choose, module_names
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 from marin_resources.storage.paths import join
 
 KINDS = ("text",)
@@ -37,7 +38,7 @@ FEWEST_WORDS, MOST_WORDS = 4, 24
 log = logging.getLogger(__name__)
 
 
-class NoChatsError(ValueError):
+class NoChatsError(MarinError, ValueError):
     """The sources have no docstring to ask for. The message says where they were looked for."""
 
 

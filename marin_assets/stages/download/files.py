@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 from marin_assets.step.values import THIS_OUTPUT_PATH, as_glob, versioned
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.disk_listing import data_files, require_file, require_target
 from marin_resources.storage.files import StoredFile, exists, open_atomic, read_json, write_json
@@ -39,7 +40,7 @@ MARKS = ("generation", "etag", "content-md5", "last-modified", "lastmodified", "
 """Fields of a store's file information that change when the file changes, the most reliable first."""
 
 
-class SourceError(ValueError):
+class SourceError(MarinError, ValueError):
     """A source that differs from its config or its listing: one sentence with the file and both values."""
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
@@ -38,11 +39,11 @@ RENDERER = Path(__file__).with_name("pydoc_render.py")
 log = logging.getLogger(__name__)
 
 
-class PythonVersionError(ValueError):
+class PythonVersionError(MarinError, ValueError):
     """The running Python is not the one that the config requests."""
 
 
-class RenderError(RuntimeError):
+class RenderError(MarinError):
     """The rendering interpreter failed: one sentence with the end of its stderr."""
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 from marin_resources.storage.paths import join
 
 KINDS = ("jax",)
@@ -28,7 +29,7 @@ SHOWN = 10
 log = logging.getLogger(__name__)
 
 
-class PromptError(ValueError):
+class PromptError(MarinError, ValueError):
     """There is no text to continue. The message says what to pass."""
 
 

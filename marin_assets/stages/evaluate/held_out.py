@@ -27,6 +27,7 @@ from marin_assets.documents import Document, document_files, page_of, read_docum
 from marin_assets.documents.split import VALIDATION, check_fraction, split_of
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
@@ -40,7 +41,7 @@ SLACK_CHARACTERS = 40
 log = logging.getLogger(__name__)
 
 
-class HeldOutError(ValueError):
+class HeldOutError(MarinError, ValueError):
     """The held-out documents give too few questions. The message has the counts and the fields to change."""
 
 

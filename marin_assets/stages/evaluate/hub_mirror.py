@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from marin_resources.errors import MarinError
+
 SUFFIXES = {".parquet": "parquet", ".jsonl": "json", ".json": "json"}
 PART = re.compile(r"-\d{5}-of-\d{5}$")
 DEFAULT = "default"
 
 
-class MirrorError(ValueError):
+class MirrorError(MarinError, ValueError):
     """The mirror lacks the data of a task. The message says which, and where they were looked for."""
 
 

@@ -9,9 +9,10 @@ from marin_assets.inference.engine import Engine
 from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 
 
-class EvaluationError(ValueError):
+class EvaluationError(MarinError, ValueError):
     """The task or the model cannot be evaluated. The message has the task names that are known."""
 
 

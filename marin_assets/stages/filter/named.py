@@ -17,6 +17,7 @@ from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, j
 from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, judge_gopher_repetition
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.step.values import versioned
+from marin_resources.errors import MarinError
 
 Filter = Callable[[TextStatistics, Any], Verdict]
 
@@ -30,7 +31,7 @@ FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@finewe
 """FineWeb's filters in FineWeb's order."""
 
 
-class FilterError(ValueError):
+class FilterError(MarinError, ValueError):
     """An unknown filter, set of thresholds, threshold or language."""
 
 

@@ -15,11 +15,12 @@ import json
 from string import Formatter
 
 from marin_assets.documents import Document
+from marin_resources.errors import MarinError
 
 FIELDS = ("text", "id", "source")
 
 
-class TemplateError(ValueError):
+class TemplateError(MarinError, ValueError):
     """A template without a meaning, or a document that lacks one of its fields."""
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.publish.model_card import model_card
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 from marin_resources.storage.files import exists, write_bytes, write_json
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join
@@ -32,7 +33,7 @@ CARD = "README.md"
 log = logging.getLogger(__name__)
 
 
-class UploadError(RuntimeError):
+class UploadError(MarinError):
     """The model cannot be uploaded. The message says why."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.files import exists, read_json
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import absolute, is_local, join
@@ -26,7 +27,7 @@ BARE_SUFFIXES = (".bin", ".ftz")
 CHUNK_BYTES = 1024**2
 
 
-class ClassifierError(ValueError):
+class ClassifierError(MarinError, ValueError):
     """The model cannot be loaded, or does not know the label."""
 
 

@@ -41,6 +41,7 @@ from marin_assets.stages.quality.classifier import (
 from marin_assets.stages.quality.sample import Example, SampleConfig, sample_shard, sampled_examples
 from marin_assets.stages.quality.scores import scores
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import open_atomic, write_json
@@ -58,7 +59,7 @@ MINIMUMS = {"max_examples": 1, "dim": 1, "word_ngrams": 1, "bucket": 1, "min_cou
 log = logging.getLogger(__name__)
 
 
-class TrainingError(ValueError):
+class TrainingError(MarinError, ValueError):
     """No classifier can be trained from these examples or parameters."""
 
 

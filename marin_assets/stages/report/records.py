@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from marin_resources.errors import MarinError
 from marin_resources.output import describe_adopted
 from marin_resources.storage.adoption.records import record_folder
 from marin_resources.storage.files import exists, read_json
@@ -24,7 +25,7 @@ OF_WEIGHTS, OF_AVERAGE = "eval/", "eval/ema/"
 """How the validation metrics of the weights begin, and those of their average."""
 
 
-class ReportError(ValueError):
+class ReportError(MarinError, ValueError):
     """A step cannot be reported. The message names it, and what to do."""
 
 

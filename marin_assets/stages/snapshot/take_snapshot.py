@@ -19,6 +19,7 @@ from typing import Any
 
 from marin_assets.documents.snapshots import SnapshotPartition, write_snapshot
 from marin_assets.step.values import THIS_OUTPUT_PATH
+from marin_resources.errors import MarinError
 from marin_resources.output import Status, identity_of
 from marin_resources.partition_key import key_of, key_of_revision, revision_of, segment_of
 from marin_resources.storage.files import names_in
@@ -31,7 +32,7 @@ LOOKS_AT_ONCE = 32
 log = logging.getLogger(__name__)
 
 
-class NothingCompleteError(ValueError):
+class NothingCompleteError(MarinError, ValueError):
     """No partition is complete: one sentence with the folder."""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from marin_resources.errors import MarinError
 
-class TrainError(ValueError):
+
+class TrainError(MarinError, ValueError):
     """The model cannot be trained with this config, or on this host: one sentence."""
 
 
@@ -18,5 +20,5 @@ class DamagedCheckpointError(TrainError):
         self.path, self.reason = path, reason
 
 
-class InputError(ValueError):
+class InputError(MarinError, ValueError):
     """Caches, weights, mixture and tokenizer do not match: one sentence."""

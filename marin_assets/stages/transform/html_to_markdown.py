@@ -20,6 +20,7 @@ from marin_assets.documents import Document, document_files, document_shards, re
 from marin_assets.stages.transform.html_bounds import has_too_many_attributes, is_too_deep
 from marin_assets.stages.transform.pieces import pieces
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 
@@ -35,7 +36,7 @@ TAG = re.compile(rf"</?(?:{TAG_NAMES})(?:\s[^<>]*)?/?>", re.IGNORECASE)
 """A tag of HTML. Text such as `<module>` or `List<int>` does not match."""
 
 
-class ExtractorError(ValueError):
+class ExtractorError(MarinError, ValueError):
     """An unknown extractor."""
 
 

@@ -31,6 +31,7 @@ from marin_assets.documents import (
     write_documents,
 )
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
@@ -46,7 +47,7 @@ REASONS = (
 )  # fmt: skip
 
 
-class IngestError(ValueError):
+class IngestError(MarinError, ValueError):
     """An invalid config, or input with too few documents: one sentence."""
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import is_local, join
 
@@ -36,7 +37,7 @@ AWAY_S = 15.0
 T = TypeVar("T")
 
 
-class LogStoreError(Exception):
+class LogStoreError(MarinError):
     """The store of the logs did not do what it was asked: one sentence."""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from marin_resources.errors import MarinError
 
-class ClusterError(RuntimeError):
+
+class ClusterError(MarinError):
     """Base of the final errors. A caller can show the sentence as it is."""
 
 
-class UnreachableError(ConnectionError):
+class UnreachableError(MarinError, ConnectionError):
     """No usable response: refused, timed out, a gateway's 5xx. A retry may succeed."""
 
 
@@ -23,7 +25,7 @@ class NoSuchJobError(ClusterError):
     """The cluster has no job of this id."""
 
 
-class NoSuchPackageError(RuntimeError):
+class NoSuchPackageError(MarinError):
     """The cluster has no package of this name."""
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from marin_resources.errors import MarinError
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.environment.install_command import install_command
 from marin_resources.ray_tpu.requirements import Lack, Requirements, describe_lacks
@@ -31,7 +32,7 @@ SIMPLE_REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)[^;\[]*")
 """A requirement with neither extras nor a marker, which needs no parser. Its group is the package's name."""
 
 
-class MissingRequirementError(RuntimeError):
+class MissingRequirementError(MarinError):
     """A requirement of a step is not in its environment: one sentence with the command that installs or sets it."""
 
 

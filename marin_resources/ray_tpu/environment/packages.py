@@ -24,6 +24,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.requirements import Lack, Requirements
 
 TIMEOUT_S = 600.0
@@ -32,7 +33,7 @@ LOCK_POLL_S = 0.1
 UV_SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 
 
-class PackagesError(RuntimeError):
+class PackagesError(MarinError):
     """Packages that cannot be installed: one sentence with the requirements."""
 
 

@@ -9,12 +9,13 @@ import os
 import sys
 from collections.abc import Sequence
 
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.environment.secrets import SecretError, load_secrets
 
 USAGE = "python -m marin_resources.ray_tpu.job.command --env NAME … -- CMD …"
 
 
-class UsageError(ValueError):
+class UsageError(MarinError, ValueError):
     """Arguments that are not valid: one sentence."""
 
 

@@ -16,12 +16,13 @@ from typing import Any
 from marin_resources.drift.source_digest import files_digest
 from marin_resources.drift.source_file import read_code
 from marin_resources.drift.source_modules import Module, name_of_file
+from marin_resources.errors import MarinError
 
 MAX_NAMED = 3
 DIGITS = 8
 
 
-class SourceMismatchError(ValueError):
+class SourceMismatchError(MarinError, ValueError):
     """The code on this node is not the submitter's: one sentence with the modules."""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.control.control import delete
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.disk import TEMPORARY_SUFFIX
@@ -36,7 +37,7 @@ class ShardNoteError(ControlFileError):
 FORMAT = VersionedJson(kind="note of a shard", newest=FORMAT_VERSION, error=ShardNoteError)
 
 
-class ShardLostError(RuntimeError):
+class ShardLostError(MarinError):
     """The output of a finished shard is missing or another writer's: one sentence."""
 
 

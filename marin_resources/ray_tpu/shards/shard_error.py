@@ -1,5 +1,7 @@
 """The error of a stage one of whose shards failed."""
 
+from marin_resources.errors import MarinError
 
-class ShardError(RuntimeError):
+
+class ShardError(MarinError):
     """A shard failed: one sentence with its index, its function, the reason and its config."""

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FolderState, folder_state
 from marin_resources.storage.files import REQUESTS_AT_ONCE, StoredFile, stored_file
 from marin_resources.storage.paths import is_local
 
 
-class InputChangedError(RuntimeError):
+class InputChangedError(MarinError):
     """An input that was written or removed while a stage worked with it: one sentence."""
 
 

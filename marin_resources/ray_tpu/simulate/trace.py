@@ -15,12 +15,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from marin_resources.errors import MarinError
+
 COLUMNS = ("host", "gone_s", "back_s")
 Away = tuple[float, float]
 """From when to when, in seconds since the trace began."""
 
 
-class TraceError(ValueError):
+class TraceError(MarinError, ValueError):
     """A trace that cannot be used: one sentence."""
 
 

@@ -1,5 +1,7 @@
 """What an adoption is refused with."""
 
+from marin_resources.errors import MarinError
 
-class AdoptionError(RuntimeError):
+
+class AdoptionError(MarinError):
     """The data cannot be adopted, or an adoption cannot be undone: one sentence."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from marin_resources.errors import MarinError
 
-class ConflictError(RuntimeError):
+
+class ConflictError(MarinError):
     """The file has another generation than the writer expected: another process has written it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path!r} was changed by another process in the meantime.")
 
 
-class UnavailableError(OSError):
+class UnavailableError(MarinError, OSError):
     """The store did not answer, or not clearly. A write may have succeeded or not."""
 
 

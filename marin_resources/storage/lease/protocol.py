@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from marin_resources.errors import MarinError
 from marin_resources.output import Holder
 
 
-class LeaseLostError(RuntimeError):
+class LeaseLostError(MarinError):
     """This process no longer holds the lease, so it may not publish."""
 
 
-class LeaseHeldError(RuntimeError):
+class LeaseHeldError(MarinError):
     """Another process holds the lease of the output."""
 
     def __init__(self, path: str, holder: Holder) -> None:

@@ -14,6 +14,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from marin_resources.errors import MarinError
+
 if TYPE_CHECKING:
     import fsspec
 
@@ -26,7 +28,7 @@ REMOTE_CHUNK_BYTES = 8 << 20
 OnBytes = Callable[[int], None]
 
 
-class ChecksumError(ValueError):
+class ChecksumError(MarinError, ValueError):
     """A checksum of an unknown algorithm: one sentence."""
 
 

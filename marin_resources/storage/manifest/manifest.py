@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.control import control
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import CRC32C, MD5, read_checksum
@@ -38,7 +39,7 @@ TIMINGS = ("metrics.jsonl", "eval_metrics.jsonl", "report.html")
 log = logging.getLogger(__name__)
 
 
-class IrregularFileError(ValueError):
+class IrregularFileError(MarinError, ValueError):
     """A file of an output that cannot be published: one sentence with its path, what it is, and what to do."""
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from marin_resources.errors import MarinError
+
 PROTOCOL = "mirror"
 SCHEME = PROTOCOL + "://"
 SOURCE, GENERATION, COPY_ID = "marin-mirror-source", "marin-mirror-generation", "marin-mirror-id"
@@ -16,7 +18,7 @@ OWN_FILE = re.compile(r"\.(?P<name>.+)\.(?:mirror|[0-9a-f]{8}\.tmp)")
 CONTROL_FILE = re.compile(r"(?:.*/)?(?:\.executor_[^/]*|\.marin(?:/.*)?)")
 
 
-class MirrorError(OSError):
+class MirrorError(MarinError, OSError):
     """A file that cannot be copied: one sentence."""
 
 

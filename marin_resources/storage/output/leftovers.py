@@ -10,6 +10,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from marin_resources.errors import MarinError
 from marin_resources.places import is_same, is_within
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
@@ -29,7 +30,7 @@ REQUESTS_AT_ONCE = 16
 _CONTROL = {status.NAME, record.NAME, lease.NAME, ".marin"}
 
 
-class StoreError(RuntimeError):
+class StoreError(MarinError):
     """An output's path cannot be used: one sentence with the path and what to do."""
 
 

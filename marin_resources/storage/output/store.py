@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
+from marin_resources.errors import MarinError
 from marin_resources.output import Match, Observed, Output, Status
 from marin_resources.partition_key import key_of
 from marin_resources.places import is_same, is_within
@@ -55,7 +56,7 @@ OVERTAKEN_TRIES = 5
 log = logging.getLogger(__name__)
 
 
-class AlreadyDoneError(RuntimeError):
+class AlreadyDoneError(MarinError):
     """Another process has completed the output, or taken this attempt's number, in the meantime."""
 
 

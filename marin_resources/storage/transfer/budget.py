@@ -20,6 +20,7 @@ from functools import lru_cache, partial
 from types import TracebackType
 from typing import Any
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.transfer.account import BUDGET_GB, GB_BYTES, Account, current_account, default_budget_bytes
 from marin_resources.storage.transfer.ledger import Decision, Ledger, Moved, Reservation
@@ -37,7 +38,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
 log = logging.getLogger(__name__)
 
 
-class TransferBudgetError(RuntimeError):
+class TransferBudgetError(MarinError):
     """A transfer between regions exceeds the budget: one sentence."""
 
 

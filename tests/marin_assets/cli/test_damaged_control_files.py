@@ -26,11 +26,11 @@ from toy_steps import make, toy
 import marin_assets.experiments
 from marin_assets import Step
 from marin_assets.assets.checks import check_results
-from marin_assets.assets.materialize import REPORTED
 from marin_assets.assets.metadata.materialization import materialization_metadata
 from marin_assets.assets.request import build_request, build_task
 from marin_assets.cli.main import main
 from marin_assets.step.graph import Graph, Node, build_graph
+from marin_resources.errors import MarinError
 from marin_resources.orchestrator.console import failure_sentence
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
 from marin_resources.ray_tpu.local import Handle, LocalBackend
@@ -280,7 +280,7 @@ def materialize(world: World, name: str) -> Produced:
     callbacks = RunCallbacks(log=lambda line: None, on_log=lambda line: None)
     try:
         return asyncio.run(produce(request, world.store, ClaimsOnly, callbacks=callbacks))
-    except REPORTED as error:
+    except MarinError as error:
         raise ProduceError(str(error)) from error
 
 

@@ -9,6 +9,10 @@ from importlib.metadata import version
 
 import pytest
 
+from marin_assets.cli import verify
+from marin_resources.errors import InvalidInputError, MarinError
+from marin_resources.storage.control.protocol import UnavailableError
+
 Marin = Callable[..., tuple[int, str, str]]
 
 
@@ -73,3 +77,29 @@ def test_it_runs_as_a_module() -> None:
         ended = subprocess.run([sys.executable, "-m", module, "verify", "x", "--seed"], capture_output=True, text=True)
         assert (ended.returncode, ended.stdout) == (2, "")
         assert ended.stderr == "marin verify: argument --seed: expected one argument. See 'marin verify --help'.\n"
+
+
+class _AnyError(MarinError):
+    """A sentence of a kind that no boundary names."""
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(_AnyError, 1), (UnavailableError, 1), (InvalidInputError, 2)])
+def test_an_error_that_is_a_sentence_is_one_line_and_its_kind_decides_the_exit_code(
+    experiment: str, marin: Marin, monkeypatch: pytest.MonkeyPatch, kind: type[MarinError], expected: int
+) -> None:
+    def run(options: object) -> int:
+        raise kind("The roof is open. Close it.")
+
+    monkeypatch.setattr(verify, "run", run)
+    assert marin("verify") == (expected, "", "The roof is open. Close it.\n")
+
+
+def test_any_other_error_of_a_verb_is_a_bug_and_keeps_its_traceback(
+    experiment: str, marin: Marin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(options: object) -> int:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(verify, "run", run)
+    with pytest.raises(ValueError, match="a bug"):
+        marin("verify")

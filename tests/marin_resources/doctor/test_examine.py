@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from marin_resources.doctor.examine import examine
 from marin_resources.doctor.finding import Finding, State, ok
+from marin_resources.errors import MarinError
 
 
 def test_a_look_that_fails_or_hangs_is_a_finding_and_the_others_are_taken() -> None:
@@ -22,3 +23,11 @@ def test_a_look_that_fails_or_hangs_is_a_finding_and_the_others_are_taken() -> N
     assert (hung.state, failed.state, fine.state) == (State.WRONG, State.WRONG, State.OK)
     assert "no answer within 0.2 s" in hung.sentence
     assert failed.sentence == "It could not be looked at (RuntimeError: a bug in two lines)."
+
+
+def test_an_error_that_is_a_sentence_is_the_finding() -> None:
+    def fails() -> Iterator[Finding]:
+        raise MarinError("The roof is open. Close it.")
+
+    (finding,) = examine({"a": fails})
+    assert (finding.state, finding.sentence) == (State.WRONG, "The roof is open. Close it.")

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
+from marin_resources.errors import MarinError
 
 STEM = re.compile(r"^(?:val|test|validation)_|[_-]?\d{6,8}(?:to\d{6,8})?$")
 """What a file's name has beside its domain: the split in front, and dates at the end."""
 
 
-class TextError(ValueError):
+class TextError(MarinError, ValueError):
     """A set cannot be read as texts. The message names the row and what was expected."""
 
 

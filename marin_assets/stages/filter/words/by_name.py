@@ -6,9 +6,10 @@ from functools import cache
 
 from marin_assets.stages.filter.words.fast import FastSplitter
 from marin_assets.stages.filter.words.splitter import Splitter
+from marin_resources.errors import MarinError
 
 
-class SplitterError(ValueError):
+class SplitterError(MarinError, ValueError):
     """An unknown splitter."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from marin_assets.stages.tokenize.chat.messages import ASSISTANT, Messages, NotAChat, is_learnt
 from marin_assets.step.values import versioned
+from marin_resources.errors import MarinError
 
 _NEWLINE = "{{ '\\n' }}"  # a newline after a block would be trimmed
 _EACH = "{{ bos_token }}{% for message in messages %}"
@@ -47,7 +48,7 @@ TEMPLATES = {
 """Name -> text. "chatml" and "llama3" suit the tokenizers that have their tokens."""
 
 
-class TemplateError(ValueError):
+class TemplateError(MarinError, ValueError):
     """The chat template cannot be used: one sentence."""
 
 

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from marin_resources.errors import MarinError
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.paths import join
@@ -26,7 +27,7 @@ class MailboxError(ControlFileError):
     """A message that cannot be read: one sentence with its path."""
 
 
-class MailboxClosedError(RuntimeError):
+class MailboxClosedError(MarinError):
     """The carrier has closed its mailbox, and reads no more messages."""
 
 

@@ -13,6 +13,7 @@ import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
 from marin_resources.ray_tpu.cluster.code.kept import read_kept
 from marin_resources.ray_tpu.cluster.code.python import python_for
@@ -54,7 +55,7 @@ class Restored:
         return f"{self.fate}: {self.job}{f' ({self.why})' if self.why else ''}"
 
 
-class SameHeadError(RuntimeError):
+class SameHeadError(MarinError):
     """The head of the backup still answers: one sentence."""
 
 

@@ -1,0 +1,20 @@
+"""The base of the errors that are shown to a person.
+
+MarinError          every error whose text is one complete sentence
+InvalidInputError   such an error about what a person has given
+
+A boundary (the command line, an asset, a sensor, the doctor) catches MarinError and shows the sentence without a
+traceback. Any other exception is a bug, or an error of somebody else's code, and keeps its traceback. An exception that
+only directs the flow of control, or whose text is a phrase that a sentence takes in, does not derive from it.
+"""
+
+
+class MarinError(Exception):
+    """Its text is one complete sentence for a person: what, the value, what was expected, what to do next.
+
+    The second base of a subclass is for its callers: ValueError, OSError, TypeError.
+    """
+
+
+class InvalidInputError(MarinError, ValueError):
+    """Arguments, a setting, a config or a control file cannot be used. A command ends with 2, not with 1."""
