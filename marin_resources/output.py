@@ -7,10 +7,11 @@ import enum
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from marin_resources.partition_key import segment_of
+from marin_resources.record import Adoption, Record
 
 
 class Status(enum.StrEnum):
@@ -101,7 +102,8 @@ class Observed:
     path: str
     """Where its control files are, and its data unless the record says otherwise."""
     status: Status | None = None
-    record: Mapping[str, Any] | None = None
+    record: Record = field(default_factory=Record)
+    """Without a field if there is none."""
     holder: Holder | None = None
     """The holder of its lease, if it is held."""
     match: Match = Match.SAME
@@ -119,29 +121,29 @@ class Observed:
         return self.status is Status.SUCCESS and self.match is not Match.OTHER
 
     @property
-    def adopted(self) -> Mapping[str, Any] | None:
+    def adopted(self) -> Adoption | None:
         """Of a complete output that was adopted: where its data are from, and why."""
-        return (self.record or {}).get("adopted") if self.done else None
+        return self.record.adopted if self.done else None
 
     @property
     def data_path(self) -> str:
         """Where the data of a complete output are: below the prefix of the cluster that computed it, or where they were
         adopted."""
-        return str((self.record or {}).get("data_path") or self.path)
+        return self.record.data_path or self.path
 
     @property
     def result(self) -> Mapping[str, Any]:
         """The recorded result of the step's function; empty if none is recorded."""
-        return (self.record or {}).get("result") or {}
+        return self.record.result
 
 
-def describe_adopted(record: Mapping[str, Any]) -> str:
+def describe_adopted(record: Record) -> str:
     """ "adopted from 'raw/old': renamed"; of what was made from adopted outputs "made from 'raw/x', adopted from …"; ""
     for any other record."""
-    if adopted := record.get("adopted"):
-        return f"adopted from {adopted['from']!r}: {adopted['why']}"
-    made_from = record.get("adopted_inputs") or {}
-    return "; ".join(f"made from {name!r}, adopted from {each['from']!r}" for name, each in made_from.items())
+    if adopted := record.adopted:
+        return f"adopted from {adopted.path!r}: {adopted.why}"
+    made_from = record.adopted_inputs
+    return "; ".join(f"made from {name!r}, adopted from {each.path!r}" for name, each in made_from.items())
 
 
 def below(path: str, name: str | None) -> str:

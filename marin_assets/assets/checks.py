@@ -107,7 +107,7 @@ def _check_complete(key: dg.AssetKey, path: str, data_path: str) -> dg.AssetChec
 
 def _check_expectations(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
     """Marin records no results, so its outputs get a warning, which fails no run."""
-    result, known = observed.result, "result" in (observed.record or {})
+    result, known = observed.result, observed.record.has_result
     absent = "missing" if known else "not recorded"
     return [
         dg.AssetCheckResult(

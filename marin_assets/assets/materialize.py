@@ -123,7 +123,7 @@ def report(
 
 def warn_if_empty(context: dg.AssetExecutionContext, node: Node, observed: Observed) -> None:
     """Log a warning for a computed output without a file and without a result."""
-    if not observed.result and not ((observed.record or {}).get("manifest") or {}).get("files"):
+    if not observed.result and not observed.record.manifest.files:
         context.log.warning(
             f"{node.output.label}: complete and empty: its function wrote no file below {observed.data_path!r} and "
             "returned nothing. If that is a mistake, correct the function, and remove that folder or change a "

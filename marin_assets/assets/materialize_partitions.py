@@ -138,7 +138,7 @@ async def _take_complete(
 
     def mark() -> None:
         for key in done.keys() - store.done_partitions(node.output):
-            store.mark_done(done[key].output, observed[done[key].output].record or {})
+            store.mark_done(done[key].output, observed[done[key].output].record)
 
     await asyncio.to_thread(take)
     if done:

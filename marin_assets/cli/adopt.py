@@ -134,9 +134,9 @@ def _tell_dagster(node: Node, store: Store, options: argparse.Namespace) -> None
 
 def _undo(graph: Graph, node: Node, store: Store, options: argparse.Namespace) -> int:
     adopted = find_adopted(store, node.output)
-    readers = made_from(graph, node, store, str(adopted["from"]))
+    readers = made_from(graph, node, store, adopted.path)
     undo(store, node.output, by=user_name() or "unknown", report=print_stderr)
-    print_line(f"taken back: {node.output.label} is missing now; the data at {adopted['from']} are as they were")
+    print_line(f"taken back: {node.output.label} is missing now; the data at {adopted.path} are as they were")
     print_line(f"    $ {to_compute(node, script=options.script, prefix=options.prefix)}")
     if readers:
         print_line(f"made from it: {', '.join(readers)}")

@@ -11,22 +11,22 @@ from marin_resources.storage.output.store import other_version_message
 
 def describe(node: Node, observed: Observed) -> str:
     """The size of a complete output, the error of a failed one, the holder of one that is computed."""
-    record = observed.record or {}
+    record = observed.record
     match state_of(observed):
         case State.BLOCKED:
             return observed.damage or other_version_message(node.output, observed.path)
         case State.COMPLETE:
-            manifest = record.get("manifest") or {}
-            files = f"{manifest['files']} file{'s' * (manifest['files'] != 1)}" if manifest else "no manifest"
-            size = f"{files}, {readable_bytes(manifest['bytes'])}" if manifest else files
+            manifest = record.manifest
+            files = f"{manifest.files} file{'s' * (manifest.files != 1)}" if manifest else "no manifest"
+            size = f"{files}, {readable_bytes(manifest.bytes or 0)}" if manifest else files
             elsewhere = describe_adopted(record)
             if not observed.adopted and observed.data_path != observed.path:
                 elsewhere = ", ".join(filter(None, (f"at {observed.data_path}", elsewhere)))
-            return ", ".join(filter(None, (size, str(record.get("finished_at") or "")[:19], elsewhere)))
+            return ", ".join(filter(None, (size, str(record.finished_at or "")[:19], elsewhere)))
         case State.RUNNING:
             return f"by {observed.holder.describe()}" if observed.holder else ""
         case State.FAILED:
-            return str(record.get("error") or "was stopped")
+            return str(record.error or "was stopped")
         case State.DEAD:
             return "its worker is gone; run again to continue"
         case State.MISSING if observed.collected:

@@ -94,6 +94,6 @@ def _exports(store: Store, selections: Sequence[str], script: str | None) -> lis
     _, nodes = select_nodes(selections, None, script)
     looked = store.look(node.output for node in nodes)
     done = [found for found in looked.values() if found.done]
-    done.sort(key=lambda found: str((found.record or {}).get("finished_at")))
+    done.sort(key=lambda found: str(found.record.finished_at))
     folders = [join(found.path, EXPORT) for found in done]
     return [folder for folder in folders if exists(join(folder, "config.json"))]

@@ -100,8 +100,7 @@ def _lines_of(nodes: Sequence[Node], states: _States, now: datetime) -> Iterator
 
 
 def _to_json(node: Node, observed: Observed, running: Mapping[str, Running]) -> dict[str, Any]:
-    record = observed.record or {}
-    manifest = record.get("manifest") or {}
+    record = observed.record
     return {
         "name": node.name,
         "path": observed.path,
@@ -109,12 +108,12 @@ def _to_json(node: Node, observed: Observed, running: Mapping[str, Running]) -> 
         "state": state_of(observed),
         "holder": observed.holder.describe() if observed.holder else None,
         "running": asdict(running[observed.path]) if observed.path in running else None,
-        "error": observed.damage or record.get("error"),
-        "files": manifest.get("files"),
-        "bytes": manifest.get("bytes"),
-        "finished_at": record.get("finished_at"),
-        "adopted": observed.adopted,
-        "adopted_inputs": record.get("adopted_inputs") or {},
+        "error": observed.damage or record.error,
+        "files": record.manifest.files,
+        "bytes": record.manifest.bytes,
+        "finished_at": record.finished_at,
+        "adopted": observed.adopted.to_dict() if observed.adopted else None,
+        "adopted_inputs": {name: each.to_dict() for name, each in record.adopted_inputs.items()},
         "result": dict(observed.result),
     }
 

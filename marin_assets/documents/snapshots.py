@@ -92,8 +92,7 @@ def read_unchanged_snapshot(folder: str) -> dict[str, SnapshotPartition]:
     partitions = read_snapshot(folder)
     with ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
         records = pool.map(lambda partition: read_record(partition.own_path or partition.path), partitions.values())
-        now = ((record or {}).get("manifest") for record in records)
-        digests = [(manifest or {}).get("digest") for manifest in now]
+        digests = [None if record is None else record.manifest.digest for record in records]
     for partition, digest in zip(partitions.values(), digests, strict=True):
         if digest != partition.digest:
             what = "is gone" if digest is None else "was computed again, with other files,"

@@ -42,28 +42,28 @@ def adopted_inputs(inputs: Mapping[str, Observed]) -> dict[str, Any]:
     """What the reader of these inputs records: the adopted outputs that it is made from, directly or through others."""
     found: dict[str, Any] = {}
     for label, seen in inputs.items():
-        record = seen.record or {}
-        for known in (record, seen.result):  # a snapshot returns those of its partitions
-            found |= known.get("adopted_inputs") or {}
+        found |= {name: each.to_dict() for name, each in seen.record.adopted_inputs.items()}
+        found |= seen.result.get("adopted_inputs") or {}  # a snapshot returns those of its partitions
         if seen.adopted is not None:
-            found[label] = {"from": seen.adopted["from"], "why": seen.adopted["why"]}
+            found[label] = {"from": seen.adopted.path, "why": seen.adopted.why}
     return {"adopted_inputs": dict(sorted(found.items()))} if found else {}
 
 
 def facts_of_adopted(node: Node, store: Store, source: Source) -> dict[str, Any]:
     """The facts of an adopted output's own step. No config and no code is among them, as the step made no data."""
     made = source.record
+    adopted = {name: each.to_dict() for name, each in made.adopted_inputs.items()}
     return {
         "name": node.name,
-        "fn_name": made.get("fn_name"),
+        "fn_name": made.fn_name,
         "description": node.step.description,
         "override_output_path": node.step.override_output_path,
         **({} if node.key is None else {"partition": node.key}),
         "version": node.version.as_dict(),
         "prefix": store.prefix,
         "output_path": store.locate(node.output),
-        "dependencies": list(made.get("dependencies") or []),
-        **({"adopted_inputs": made["adopted_inputs"]} if made.get("adopted_inputs") else {}),
+        "dependencies": list(made.dependencies),
+        **({"adopted_inputs": adopted} if adopted else {}),
     }
 
 
@@ -76,5 +76,5 @@ def made_from(graph: Graph, node: Node, store: Store, source: str) -> list[str]:
 
 
 def _says(seen: Observed, label: str, source: str) -> bool:
-    known = ((seen.record or {}).get("adopted_inputs") or {}).get(label) or {}
-    return seen.done and "from" in known and is_same(known["from"], source)
+    known = seen.record.adopted_inputs.get(label)
+    return seen.done and known is not None and is_same(known.path, source)

@@ -5,12 +5,12 @@ An estimate rests on outputs of the same name, of whatever version. There is non
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from marin_assets.step.graph import Node
+from marin_resources.record import Record
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.cost import cost_of
 
@@ -65,7 +65,7 @@ def total_of(expected: Iterable[Expected | None]) -> Total:
     )
 
 
-def _of(node: Node, records: Sequence[Mapping[str, Any]]) -> Expected | None:
+def _of(node: Node, records: Sequence[Record]) -> Expected | None:
     times = [seconds for record in records if (seconds := _compute_s(record)) is not None]
     if not times:
         return None
@@ -73,15 +73,15 @@ def _of(node: Node, records: Sequence[Mapping[str, Any]]) -> Expected | None:
     return Expected(compute_s=median(times), device_hours=median(hours) if hours else None, outputs=len(times))
 
 
-def _compute_s(record: Mapping[str, Any]) -> float | None:
+def _compute_s(record: Record) -> float | None:
     """The time of the function's call; an output that was adopted took none here."""
-    if record.get("adopted"):
+    if record.adopted:
         return None
-    found = (record.get("timing") or {}).get("compute_s", record.get("duration_s"))
+    found = record.timing.get("compute_s", record.duration_s)
     return None if found is None else float(found)
 
 
-def _device_hours(node: Node, record: Mapping[str, Any]) -> float | None:
+def _device_hours(node: Node, record: Record) -> float | None:
     """As its record has them; in one that says nothing of devices, those of today for the time that it took."""
     recorded = cost_of(record).device_hours
     if recorded is not None:

@@ -19,6 +19,7 @@ from marin_resources.drift.source_digest import read_source, source_now
 from marin_resources.drift.source_modules import Module
 from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.site import Site
+from marin_resources.record import Record, SourceDigest
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import Json, encode, plain, references_in
@@ -81,41 +82,34 @@ def facts_now(node: Node, graph: Graph, store: Store) -> dict[str, Any]:
     return {**_placed(node, store, config), "source_digest": source, "environment": environment()}
 
 
-def drifting_facts(
-    node: Node, graph: Graph, store: Store, record: Mapping[str, Any], sources: SourcesNow | None = None
-) -> dict[str, Any]:
+def drifting_facts(node: Node, graph: Graph, store: Store, record: Record, sources: SourcesNow | None = None) -> Record:
     """The facts of today that can drift. Source files that are unchanged since the record are not parsed.
 
     `sources` holds what was read a moment ago for other nodes; it gets what is read here.
     """
     config = resolved_config(node, graph, store)
-    recorded = record.get("source_digest")
-    return {
-        **_placed(node, store, config),
-        "source_digest": _source_now(_references(node, config), recorded, sources) if recorded else None,
-        "environment": environment(),
-    }
+    recorded = record.source_digest
+    source = _source_now(_references(node, config), recorded, sources) if recorded else None
+    return Record.from_dict({**_placed(node, store, config), "source_digest": source, "environment": environment()})
 
 
-def _source_now(
-    references: list[str], recorded: Mapping[str, Any], sources: SourcesNow | None
-) -> Mapping[str, Any] | None:
+def _source_now(references: list[str], recorded: SourceDigest, sources: SourcesNow | None) -> Mapping[str, Any] | None:
     if sources is None:
-        return source_now(references, counts, recorded)
-    key = (*references, recorded["function"], recorded["digest"], recorded["files_digest"], recorded.get("used_format"))
+        return source_now(references, counts, recorded.to_dict())
+    key = (*references, recorded.function, recorded.digest, recorded.files_digest, recorded.used_format)
     if key not in sources:
-        sources[key] = source_now(references, counts, recorded)
+        sources[key] = source_now(references, counts, recorded.to_dict())
     return sources[key]
 
 
 def manifest_digest(observed: Observed) -> str | None:
     """The digest of an output's manifest; None for an incomplete output, and for Marin's, which has none."""
-    return ((observed.record or {}).get("manifest") or {}).get("digest") if observed.done else None
+    return observed.record.manifest.digest if observed.done else None
 
 
 def bytes_of(inputs: Mapping[str, Observed]) -> int | None:
     """The size of the inputs; None if that of one is not known, as of Marin's, which have no manifest."""
-    sizes = [((observed.record or {}).get("manifest") or {}).get("bytes") for observed in inputs.values()]
+    sizes = [observed.record.manifest.bytes for observed in inputs.values()]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
 

@@ -18,6 +18,7 @@ from marin_assets.plan.plan import Action, Planned
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.config import fields_of
 from marin_resources.drift.drift import Kind, find_drift, without_plumbing
+from marin_resources.record import Record
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import ANY, Required
 
@@ -62,7 +63,8 @@ def differences_of(
             continue
         facts = {**run["facts"], "source_digest": (saved.get("sources") or {}).get(run["facts"].get("source"))}
         yield from ((node, sentence) for sentence in _settings_changed(run["settings"], _settings(node)))
-        found = find_drift({COMPARED: 1, **facts}, drifting_facts(node, graph, store, facts, sources), digests[node])
+        before = Record.from_dict({COMPARED: 1, **facts})
+        found = find_drift(before, drifting_facts(node, graph, store, before, sources), digests[node])
         for each in without_plumbing(found):
             if each.kind is not Kind.ENVIRONMENT:
                 yield node, each.sentence()

@@ -19,7 +19,7 @@ def drift_of(
     node: Node, graph: Graph, store: Store, observed: Observed, inputs: Mapping[str, str | None]
 ) -> tuple[tuple[Drift, ...], tuple[Kind, ...]]:
     """The drift of the output, and the kinds of drift that its record cannot show. `inputs`: digests by step name."""
-    facts = drifting_facts(node, graph, store, observed.record or {})
+    facts = drifting_facts(node, graph, store, observed.record)
     return find_drift(observed.record, facts, inputs), not_recorded(observed.record, facts)
 
 
@@ -33,7 +33,7 @@ class DriftNow:
 
     def of(self, node: Node, observed: Observed, inputs: Mapping[str, str | None]) -> tuple[Drift, ...]:
         """The drift of one output. `inputs`: digests by step name."""
-        facts = drifting_facts(node, self._graph, self._store, observed.record or {}, self._sources)
+        facts = drifting_facts(node, self._graph, self._store, observed.record, self._sources)
         return find_drift(observed.record, facts, inputs)
 
 
@@ -44,7 +44,7 @@ def input_digests(
 
     `digests` holds those that the run knows already; it gets those that are looked up here.
     """
-    recorded = (observed.record or {}).get("inputs") or {}
+    recorded = observed.record.inputs or {}
     wanted = {label: output for label, output in node.inputs.items() if recorded.get(label) is not None}
     looked = store.look(output for output in wanted.values() if output not in digests)
     digests.update((output, manifest_digest(found)) for output, found in looked.items())

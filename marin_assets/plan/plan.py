@@ -6,7 +6,6 @@ import dataclasses
 import enum
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from marin_assets.plan.estimates import Expected
 from marin_assets.plan.reasons.causes import Why
@@ -15,6 +14,7 @@ from marin_resources.drift.drift import Drift, describe
 from marin_resources.output import Match, Observed, Output, Status, describe_adopted
 from marin_resources.ray_tpu.requirements import Lack
 from marin_resources.ray_tpu.site import Site
+from marin_resources.record import Record
 from marin_resources.storage.output.control_files import Damage
 
 
@@ -84,7 +84,7 @@ class Planned:
     @property
     def bytes(self) -> int | None:
         """The size of a complete output; None for another, and for one of Marin's, which has no manifest."""
-        return ((self.observed.record or {}).get("manifest") or {}).get("bytes") if self.observed.done else None
+        return self.observed.record.manifest.bytes if self.observed.done else None
 
 
 def plan(
@@ -165,7 +165,7 @@ def _decide(
         unverified = seen.match is Match.UNVERIFIED
         known = "complete, unverified: its record has no version" if unverified else "complete"
         kind = Kind.UNVERIFIED if unverified else Kind.ADOPTED if seen.adopted else Kind.COMPLETE
-        return Action.REUSE, kind, ", ".join(filter(None, (known, describe_adopted(seen.record or {}))))
+        return Action.REUSE, kind, ", ".join(filter(None, (known, describe_adopted(seen.record))))
     if seen.collected and not forced:
         return Action.REUSE, Kind.COLLECTED, "collected by marin gc, and comes back without computing"
     if seen.holder is not None:
@@ -187,18 +187,18 @@ def _made_from_adopted(node: Node, observed: Mapping[Output, Observed]) -> str:
     return f"made from {'; '.join(adopted)}" if adopted else ""
 
 
-def _adopted_records(node: Node, observed: Mapping[Output, Observed]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _adopted_records(node: Node, observed: Mapping[Output, Observed]) -> Iterator[tuple[str, Record]]:
     """The labels and records of the inputs that are adopted."""
     for label, output in node.inputs.items():
         seen = observed.get(output)
         if seen is not None and seen.adopted is not None:
-            yield label, seen.record or {}
+            yield label, seen.record
 
 
 def _why_run(node: Node, seen: Observed, actions: Mapping[Output, Action]) -> tuple[Kind, str]:
     resumes = ", it resumes from the files of that attempt" if node.step.resumable else ""
     if seen.status is Status.FAILED:
-        error = (seen.record or {}).get("error")
+        error = seen.record.error
         if error:
             return Kind.FAILED, f"its last attempt failed: {error}"
         return Kind.STOPPED, f"its last attempt was stopped{resumes}"

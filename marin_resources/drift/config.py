@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from marin_resources.record import Record
+
 MIRROR = "mirror://"
 """Scheme of a path that may be read from another region."""
 
 
-def differing_fields(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def differing_fields(record: Record, facts: Record) -> Iterator[tuple[str, Any, Any]]:
     """(field, before, now) for each difference. A field is "model.layers" or "sets.[0]"; a missing value is None."""
     prefix, numbers = _prefix_then(record, facts), _numbers(record)
-    at_home = _at_home(record["config"], record.get("data_prefix"), prefix)
-    was = _fields(at_home, _placeholders(record, prefix, numbers))
-    config = _at_home(facts["config"], facts.get("data_prefix"), facts["prefix"])
-    now = _fields(config, _placeholders(facts, facts["prefix"], numbers))
+    was = _fields(_at_home(record.config, record.data_prefix, prefix), _placeholders(record, prefix, numbers))
+    today = str(facts.prefix)
+    now = _fields(_at_home(facts.config, facts.data_prefix, today), _placeholders(facts, today, numbers))
     for field in sorted(was.keys() | now.keys()):
         if was.get(field) != now.get(field):
             yield field, was.get(field), now.get(field)
@@ -44,25 +45,25 @@ def _at_home(value: Any, data_prefix: str | None, prefix: str) -> Any:
     return value
 
 
-def _prefix_then(record: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+def _prefix_then(record: Record, facts: Record) -> str:
     """The record's prefix; for a record without one, its output path without the part below the prefix."""
-    relative = str(facts["output_path"]).removeprefix(facts["prefix"])
-    return record.get("prefix") or str(record.get("output_path", "")).removesuffix(relative)
+    relative = str(facts.output_path).removeprefix(str(facts.prefix))
+    return record.prefix or str(record.output_path or "").removesuffix(relative)
 
 
-def _numbers(record: Mapping[str, Any]) -> list[int]:
+def _numbers(record: Record) -> list[int]:
     """The number of each input. Two that were read at one path, as one is adopted from the other, have one number."""
-    paths = list(record.get("dependencies") or ())
+    paths = list(record.dependencies)
     return [paths.index(path) for path in paths]
 
 
-def _placeholders(known: Mapping[str, Any], prefix: str, numbers: list[int]) -> list[tuple[str, str]]:
+def _placeholders(known: Record, prefix: str, numbers: list[int]) -> list[tuple[str, str]]:
     """(path, placeholder), the longest path first, as one may be below another."""
-    paths = list(known.get("dependencies") or ())
+    paths = list(known.dependencies)
     if len(paths) != len(numbers):
         numbers = list(range(len(paths)))
     inputs = [(path, f"<input {number}>") for number, path in zip(numbers, paths, strict=True)]
-    placeholders = [(str(known.get("output_path", "")), "<output>"), *inputs, (prefix, "<prefix>")]
+    placeholders = [(str(known.output_path or ""), "<output>"), *inputs, (prefix, "<prefix>")]
     return sorted((place for place in placeholders if place[0]), key=lambda place: -len(place[0]))
 
 

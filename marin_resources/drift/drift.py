@@ -16,6 +16,7 @@ from typing import Any
 
 from marin_resources.drift.config import differing_fields
 from marin_resources.drift.source_modules import is_plumbing
+from marin_resources.record import Record, SourceDigest
 
 MAX_NAMED = 4
 
@@ -50,28 +51,23 @@ class Drift:
         return f"{_NOUNS[self.kind]} {self.what!r} changed."
 
 
-def find_drift(
-    record: Mapping[str, Any] | None, facts: Mapping[str, Any], inputs: Mapping[str, str | None]
-) -> tuple[Drift, ...]:
+def find_drift(record: Record, now: Record, inputs: Mapping[str, str | None]) -> tuple[Drift, ...]:
     """The differences between a record and now, in the order of Kind, then by name.
 
-    `facts` are the facts that a record written now would hold; `inputs` maps the name of each input's step to the
+    `now` has the facts that a record written now would hold; `inputs` maps the name of each input's step to the
     current digest of its manifest. A fact that one side lacks is not drift.
     """
-    if record is None:
-        return ()
-    found = (_config(record, facts), _code(record, facts), _inputs(record, inputs), _environment(record, facts))
+    found = (_config(record, now), _code(record, now), _inputs(record, inputs), _environment(record, now))
     return tuple(sorted((drift for part in found for drift in part), key=lambda d: (_ORDER[d.kind], d.what)))
 
 
-def not_recorded(record: Mapping[str, Any] | None, facts: Mapping[str, Any]) -> tuple[Kind, ...]:
+def not_recorded(record: Record, now: Record) -> tuple[Kind, ...]:
     """The kinds of drift that cannot be compared: Marin's records and older ones hold less."""
-    record = record or {}
     unknown = {
-        Kind.CONFIG: not _is_ours(record) or "config" not in facts,
-        Kind.SOURCE: not (record.get("source_digest") and facts.get("source_digest")),
-        Kind.INPUT: bool(facts.get("dependencies")) and record.get("inputs") is None,
-        Kind.ENVIRONMENT: not _of_environment(record, "lock_digest"),
+        Kind.CONFIG: not _is_ours(record) or now.config is None,
+        Kind.SOURCE: not (record.source_digest and now.source_digest),
+        Kind.INPUT: bool(now.dependencies) and record.inputs is None,
+        Kind.ENVIRONMENT: not record.environment.lock_digest,
     }
     return tuple(kind for kind, holds in unknown.items() if holds)
 
@@ -89,21 +85,19 @@ def describe(drift: Sequence[Drift]) -> str:
     return f"since it was computed, {_listed(clauses)} changed"
 
 
-def _config(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift]:
-    if _is_ours(record) and "config" in facts:  # Marin writes configs in another form, and an adoption has none
-        for field, was, now in differing_fields(record, facts):
-            yield Drift(kind=Kind.CONFIG, what=field, was=was, now=now)
+def _config(record: Record, now: Record) -> Iterator[Drift]:
+    if _is_ours(record) and now.config is not None:  # Marin writes configs in another form, and an adoption has none
+        for field, before, after in differing_fields(record, now):
+            yield Drift(kind=Kind.CONFIG, what=field, was=before, now=after)
 
 
-def _code(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift]:
-    was, now = record.get("source_digest"), facts.get("source_digest")
+def _code(record: Record, today: Record) -> Iterator[Drift]:
+    was, now = record.source_digest, today.source_digest
     if not was or not now or was == now:
         return
-    another = was["function"] != now["function"]
+    another = was.function != now.function
     if another:
-        yield Drift(
-            kind=Kind.FUNCTION, what=record.get("name") or now["function"], was=was["function"], now=now["function"]
-        )
+        yield Drift(kind=Kind.FUNCTION, what=record.name or now.function, was=was.function, now=now.function)
     known_was, known_now = _comparable(was, now)
     changed = _changed_modules(known_was, known_now)
     plumbing = [name for name in changed if is_plumbing(name)]
@@ -113,18 +107,18 @@ def _code(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift
         if name not in plumbing and not (another and None in (before, after)):
             yield Drift(kind=Kind.SOURCE, what=name, was=before, now=after)
     if plumbing and not another:
-        yield Drift(kind=Kind.PLUMBING, what=_named(plumbing), was=was["digest"], now=now["digest"])
+        yield Drift(kind=Kind.PLUMBING, what=_named(plumbing), was=was.digest, now=now.digest)
 
 
-def _comparable(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+def _comparable(was: SourceDigest, now: SourceDigest) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """The digests of what the function uses, and of the plumbing; of whole modules for an older record."""
-    if was.get("used") is None or was.get("used_format") != now.get("used_format"):
-        return was["modules"], now["modules"]
+    if was.used is None or was.used_format != now.used_format:
+        return was.modules, now.modules
     return _used_and_plumbing(was), _used_and_plumbing(now)
 
 
-def _used_and_plumbing(source: Mapping[str, Any]) -> Mapping[str, str]:
-    return {**{name: digest for name, digest in source["modules"].items() if is_plumbing(name)}, **source["used"]}
+def _used_and_plumbing(source: SourceDigest) -> Mapping[str, str]:
+    return {**{name: digest for name, digest in source.modules.items() if is_plumbing(name)}, **source.used}
 
 
 def _changed_modules(was: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -135,27 +129,31 @@ def _changed_modules(was: Mapping[str, str], now: Mapping[str, str]) -> list[str
     return sorted(kept | {name for name in was.keys() & now.keys() if was[name] != now[name]})
 
 
-def _inputs(record: Mapping[str, Any], inputs: Mapping[str, str | None]) -> Iterator[Drift]:
-    for name, was in (record.get("inputs") or {}).items():
+def _inputs(record: Record, inputs: Mapping[str, str | None]) -> Iterator[Drift]:
+    for name, was in (record.inputs or {}).items():
         now = inputs.get(name)
         if was is not None and now is not None and was != now:
             yield Drift(kind=Kind.INPUT, what=name, was=was, now=now)
 
 
-def _environment(record: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Drift]:
-    for what, field in ((LOCK, "lock_digest"), (PYTHON, "python")):
-        was, now = _of_environment(record, field), _of_environment(facts, field)
-        if was and now and was != now:
-            yield Drift(kind=Kind.ENVIRONMENT, what=what, was=was, now=now)
+def _environment(record: Record, now: Record) -> Iterator[Drift]:
+    before, today = record.environment, now.environment
+    both = {
+        LOCK: (before.lock_digest, today.lock_digest),
+        PYTHON: (_minor_version(before.python), _minor_version(today.python)),
+    }
+    for what, (was, is_now) in both.items():
+        if was and is_now and was != is_now:
+            yield Drift(kind=Kind.ENVIRONMENT, what=what, was=was, now=is_now)
 
 
-def _of_environment(facts: Mapping[str, Any], field: str) -> str | None:
-    value = (facts.get("environment") or {}).get(field)
-    return ".".join(value.split(".")[:2]) if value and field == "python" else value
+def _minor_version(python: str | None) -> str:
+    """ "3.11" of "3.11.9"."""
+    return ".".join((python or "").split(".")[:2])
 
 
-def _is_ours(record: Mapping[str, Any]) -> bool:
-    return "format_version" in record and "config" in record
+def _is_ours(record: Record) -> bool:
+    return record.format_version is not None and record.config is not None
 
 
 def _clauses(kind: Kind, drift: Sequence[Drift]) -> Iterator[str]:

@@ -48,6 +48,7 @@ from marin_assets.plan.prepare import prepare_plan
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import static
 from marin_resources.orchestrator.event_batches import VARIABLE
+from marin_resources.record import Record
 from marin_resources.settings import project_root
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.output.states import State
@@ -115,7 +116,7 @@ def look_in_bucket(graph: Graph, node: Node, complete: list[str], count: int) ->
         output = node.at(key).output
         record = read_bytes(f"{on_disk.locate(output)}/.executor_info")
         write_bytes(f"{store.locate(output)}/.executor_info", record)
-        store.mark_done(output, json.loads(record))
+        store.mark_done(output, Record.from_dict(json.loads(record)))
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(mark, complete))

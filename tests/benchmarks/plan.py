@@ -41,6 +41,7 @@ from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.output import Status
+from marin_resources.record import Record
 from marin_resources.settings import project_root
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output import record, status
@@ -97,9 +98,9 @@ def fill(store: Store, count: int) -> None:
         ended = {"identity": output.identity, "attempt": 1, "finished_at": "2026-01-01T00:00:00+00:00"}
         taken = {"digest": "d", "files": 1, "bytes": 5}
         known = {**facts[output], **ended, "duration_s": 3.0, "result": {"documents": 1}, "manifest": taken}
-        record.write_record(path, known)
+        record.write_record(path, Record.from_dict(known))
         status.write_status(path, Status.SUCCESS)
-        store.mark_done(output, known)
+        store.mark_done(output, Record.from_dict(known))
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(complete, facts))

@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from job_process import new_job
 from ray_cluster import Cluster
+from record_fields import fields_of_record
 from submitted_jobs import submit
 from train_step import make_inputs
 
@@ -37,7 +38,6 @@ from marin_assets.stages.train.train_lm import TrainLmConfig
 from marin_resources.hardware import tpu
 from marin_resources.hosts import COORDINATOR, COUNT, INDEX
 from marin_resources.ray_tpu.cluster.local.head import free_ports
-from marin_resources.storage.output.record import read_record
 from marin_resources.wire.config_json import encode
 
 STEP_LIMIT, RECOVERY_LIMIT_S = 1.02, 15.0
@@ -121,7 +121,7 @@ def on_the_slice(cluster: Cluster, folder: Path, config: TrainLmConfig) -> list[
     job = submit_training(cluster, folder, config)
     while not job.info().status.is_terminal:
         time.sleep(1)
-    assert read_record(job.job.output_path) is not None, job.logs()
+    assert fields_of_record(job.job.output_path) is not None, job.logs()
     return read_times(folder / "times")
 
 
@@ -147,7 +147,7 @@ def recovery(cluster: Cluster, slices: dict[str, Any], folder: Path, config: Tra
     cluster.kill_host(host)
     while not job.info().status.is_terminal:
         time.sleep(1)
-    record = read_record(job.job.output_path) or {}
+    record = fields_of_record(job.job.output_path) or {}
     assert [each["cause"] for each in record["tries"]] == ["preempted", None], job.logs()
     after = [(what, at_s) for what, at_s in read_times(times) if at_s > killed_s]
     called_s = next(at_s for what, at_s in after if what == "called")

@@ -38,6 +38,7 @@ import dagster as dg
 import psutil
 from dagster_processes import CODE, DAEMON, DagsterProcesses, dagster_processes
 from partition_steps import called, part
+from record_fields import fields_of_record
 from running import wait_until
 from webhooks import webhook_on_loopback
 
@@ -46,7 +47,6 @@ from marin_assets.step.graph import build_graph
 from marin_resources.output import Output
 from marin_resources.settings import project_root
 from marin_resources.storage.output.attempts import latest_attempt, read_attempt
-from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.states import State, states_of_partitions
 from marin_resources.storage.output.store import Store
 
@@ -206,7 +206,7 @@ def drops(store: Store, whole: Output, soak: Soak, calls: Path) -> bool:
         print(f"wrong     partitions and drops differ: {sorted(set(there) ^ set(soak.arrived_s))}")
     for name, arrived_s in soak.arrived_s.items():
         path = store.locate(whole.at(name))
-        record = read_record(path)
+        record = fields_of_record(path)
         marks = [read_attempt(path, attempt) for attempt in range(1, latest_attempt(path) + 1)]
         assert record is not None
         outcomes, own_calls = [mark.get("outcome") for mark in marks], times[f"raw[{name}]"]

@@ -184,7 +184,7 @@ def test_what_marin_writes_over_our_record_is_not_lost(marin: MarinProcess, ours
     assert read_json(join(before.path, ".executor_info"))["fn_name"].startswith("<function")
     after = ours.look(RAW)
     assert (after.done, after.match, after.result) == (True, Match.SAME, {"value": 1})
-    assert {"format_version": FORMAT_VERSION, **(after.record or {})} == before.record
+    assert {"format_version": FORMAT_VERSION, **after.record.to_dict()} == before.record.to_dict()
 
 
 def test_what_marin_left_when_it_was_killed_is_taken_over(mortal: MarinProcess, ours: Ours, gate: Path) -> None:

@@ -17,10 +17,10 @@ from cluster_runs import env_for
 from dagster_processes import CODE, DagsterProcesses, dagster_processes
 from postgres_server import postgres
 from ray_cluster import Cluster
+from record_fields import fields_of_record
 from running import ROOT, wait_until
 
 from marin_resources.storage.output.attempts import latest_attempt
-from marin_resources.storage.output.record import read_record
 
 STEPS = 10
 CHANGED = 5
@@ -154,7 +154,7 @@ def records(prefix: Path, name: str) -> list[dict[str, Any]]:
     """Of all versions of a step, by the code that made them. Each was made by one attempt."""
     found = []
     for path in prefix.glob(f"{name}-*"):
-        record = read_record(str(path))
+        record = fields_of_record(str(path))
         assert record is not None, path
         assert latest_attempt(str(path)) == 1, path
         found.append(record)

@@ -11,9 +11,8 @@ import pytest
 from cluster_runs import env_for, start_run
 from dagster_dev import dagster_dev
 from ray_cluster import Cluster
+from record_fields import fields_of_record
 from running import ROOT, WORKSPACE, wait_until
-
-from marin_resources.storage.output.record import read_record
 
 RECIPE = """
 import os, time
@@ -80,7 +79,7 @@ def edit_between_the_steps(folder: Path, prefix: Path) -> None:
 
 
 def records(prefix: Path) -> list[dict[str, Any]]:
-    found = [read_record(str(path)) for name in ("first", "second") for path in prefix.glob(f"edited/{name}-*")]
+    found = [fields_of_record(str(path)) for name in ("first", "second") for path in prefix.glob(f"edited/{name}-*")]
     return [record for record in found if record is not None]
 
 

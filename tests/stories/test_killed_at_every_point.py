@@ -128,8 +128,7 @@ class Killed:
         assert not temporary or is_local(self.path)
         seen = self.store.look([X])[X]
         assert seen.holder is None
-        assert seen.record is not None
-        assert seen.record["manifest"] == manifest.summary()
+        assert seen.record.to_dict()["manifest"] == manifest.summary()
 
 
 def names_below(path: str) -> Counter[str]:

@@ -9,9 +9,9 @@ import pytest
 from cluster_runs import env_for
 from quickstart_runs import paths_below, require_complete, require_equal, results_of, run_in
 from ray_cluster import Cluster
+from record_fields import fields_of_record
 
 from marin_assets.experiments.quickstart import steps
-from marin_resources.storage.output.record import read_record
 
 
 @pytest.mark.long
@@ -27,7 +27,7 @@ def test_its_outputs_are_those_of_the_local_ray_and_are_then_reused(
     different = {"report/quickstart-tiny"}  # it tells bytes of a page that shows durations
     local, jobs = results_of(here), results_of(there)
     assert {n: local[n] for n in local.keys() - different} == {n: jobs[n] for n in jobs.keys() - different}
-    ids = {(read_record(path) or {})["job"]["id"] for path in there.values()}
+    ids = {(fields_of_record(path) or {})["job"]["id"] for path in there.values()}
     assert len(ids) == 22
     assert "0 computed, 22 reused, 0 failed" in run_in(str(prefix), "tiny", tmp_path, env)
 

@@ -16,13 +16,13 @@ import psutil
 import pytest
 from quickstart_runs import paths_below, require_complete
 from ray_cluster import Cluster
+from record_fields import fields_of_record
 from running import ROOT, wait_until
 
 from marin_assets.experiments.quickstart import steps
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_resources.ray_tpu.cluster.local import local_cluster
 from marin_resources.ray_tpu.cluster.local.state import read_cluster, state_folder
-from marin_resources.storage.output.record import read_record
 
 KIND = "v4-16"
 MODEL, REPORT = "checkpoints/quickstart-tiny", "report/quickstart-tiny"
@@ -102,7 +102,7 @@ def test_the_losses_are_those_of_one_process_also_when_the_slice_is_taken_away_a
     require_complete(there)
     assert losses(there[MODEL]) == pytest.approx(losses(here[MODEL]), abs=1e-4)
     assert len(losses(there[MODEL])) == len(losses(here[MODEL])) > 15
-    record = read_record(there[MODEL]) or {}
+    record = fields_of_record(there[MODEL]) or {}
     first, last = record["tries"]
     assert (first["cause"], first["error"], last["cause"]) == ("preempted", "its node is being drained", None)
     assert last["resumed_from"] == first["saved_step"]

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from record_fields import fields_of_record
 from running import ROOT
 
 from marin_assets import Step
 from marin_assets.step.graph import build_graph
 from marin_resources.storage.files import sizes_below
 from marin_resources.storage.manifest.manifest import Entry, Manifest, read_manifest
-from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import Status, read_status
 from marin_resources.storage.paths import join
 
@@ -104,7 +104,7 @@ def results_of(paths: dict[str, str]) -> dict[str, dict[str, Any]]:
     """Of each step, what it counted, without what the clock has to do with."""
     found = {}
     for name, path in paths.items():
-        record = read_record(path)
+        record = fields_of_record(path)
         assert record is not None
         assert record["manifest"] == manifest_of(path).summary()
         found[name] = {key: value for key, value in record["result"].items() if key not in BY_THE_CLOCK}

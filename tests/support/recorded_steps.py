@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from record_fields import fields_of_record
+
 from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH, output_path_of, versioned
+from marin_resources.record import Record
 from marin_resources.storage.done.marks import seconds_of
 from marin_resources.storage.files import remove_folder, write_bytes
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.history import FOLDER
-from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.store import Claim, Store
 from marin_resources.storage.paths import join
 
@@ -80,8 +82,8 @@ class Recorded:
     def collect(self, node: Node) -> None:
         """Remove an output, and leave its record in the history."""
         path = self.store.locate(node.output)
-        record = read_record(path)
+        record = fields_of_record(path)
         assert record is not None
-        below = join(self.store.prefix, FOLDER, node.output.relative(), f"{seconds_of(record)}.json")
+        below = join(self.store.prefix, FOLDER, node.output.relative(), f"{seconds_of(Record.from_dict(record))}.json")
         write_bytes(below, json.dumps(record).encode())
         remove_folder(path)

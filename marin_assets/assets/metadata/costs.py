@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from marin_resources.record import Record
 from marin_resources.settings import SettingError
 from marin_resources.storage.output.cost import cost_of
 from marin_resources.storage.usage.bill import Bill, bill_of, price_list
 
 
-def costs_of(record: Mapping[str, Any]) -> dict[str, Any]:
+def costs_of(record: Record) -> dict[str, Any]:
     """Numbers, which Dagster plots over the materializations; nothing of a record without them."""
-    if not record.get("spent"):
+    if not record.spent:
         return {}
     cost = cost_of(record)
     try:

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.assets.metadata.tables import MAX_ROWS, table
+from marin_resources.record import Record
 from marin_resources.storage.output.ledger import ledger_of as ledger_sums
-from marin_resources.storage.output.ledger import tries_of
 
 NAMES = ("goodput", "tries", "slices_waited_s", "startup_s", "kept_s", "lost_s", "device_hours")
 
 
-def ledger_of(record: Mapping[str, Any]) -> dict[str, Any]:
+def ledger_of(record: Record) -> dict[str, Any]:
     """Numbers, which Dagster plots over the materializations, and a table of the last tries; nothing without tries."""
-    tries = tries_of(record)
+    tries = record.tries
     if not tries:
         return {}
-    sums = record.get("ledger") or ledger_sums(tries)
+    sums = record.ledger or ledger_sums(tries)
     return {
         **({} if sums["goodput"] is None else {"goodput": sums["goodput"]}),
         "slices_waited_s": sums["waited_s"],

@@ -20,6 +20,7 @@ from marin_assets.assets.metadata.tables import config_table, table, tables_of
 from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Match
+from marin_resources.record import Record
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.budget import spent
@@ -49,7 +50,7 @@ def materialization_metadata(
 
     `contamination`: rows of plan/contamination.py, of a score.
     """
-    observed, record = produced.observed, produced.observed.record or {}
+    observed, record = produced.observed, produced.observed.record
     result, transfers = observed.result, _transfers(observed.path, record)
     drifts = _drifts(drift, not_recorded)
     shown: dict[str, Any] = {
@@ -85,44 +86,43 @@ def materialization_metadata(
         **_log(observed.path, record),
         **_job(record),
         **_site(record),
-        "config": config_table(record.get("config") or {}, _versioned(record)),
+        "config": config_table(record.config or {}, _versioned(record)),
         "results": dg.MetadataValue.json(dict(result)),
         **_maker(record),
     }
 
 
-def _versioned(record: Mapping[str, Any]) -> list[str]:
+def _versioned(record: Record) -> list[str]:
     """The dotted names of the config's fields in the version; none if the record has no version."""
-    version = record.get("version")
-    fields = version.get("config") if isinstance(version, Mapping) else None
+    fields = record.version.get("config")
     return list(fields) if isinstance(fields, Mapping) else []
 
 
-def _maker(record: Mapping[str, Any]) -> dict[str, Any]:
+def _maker(record: Record) -> dict[str, Any]:
     """Who computed the output, with which commit and in which run, which may be of another deployment. Who has adopted
     it did not."""
-    if record.get("adopted"):
+    if record.adopted:
         return {}
-    git = known if isinstance(known := record.get("git"), Mapping) else {}
-    own = known if isinstance(known := record.get("project"), Mapping) else {}
+    git = known if isinstance(known := record.git, Mapping) else {}
+    own = known if isinstance(known := record.project, Mapping) else {}
     parts = [
-        f"{record.get('user') or 'someone'} on {record.get('host') or 'an unknown machine'}",
+        f"{record.user or 'someone'} on {record.host or 'an unknown machine'}",
         f"commit {str(git['commit'])[:12]}{' with changes' if git.get('dirty') else ''}" if git.get("commit") else "",
         f"marin-dagster {own['version']}" if own.get("version") else "",
     ]
-    run = record.get("dagster_run_id")
+    run = record.dagster_run_id
     return {"made_by": ", ".join(filter(None, parts))} | (
         {"made_in": dg.MetadataValue.dagster_run(str(run))} if run else {}
     )
 
 
-def _log(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
+def _log(path: str, record: Record) -> dict[str, Any]:
     """The log of the attempt in the record; a record of Marin's has none, and then it is the latest. An adoption has no
     log."""
-    if record.get("adopted"):
+    if record.adopted:
         return {}
     try:
-        attempt = record.get("attempt") or latest_attempt(path)
+        attempt = record.attempt or latest_attempt(path)
     except ControlFileError as error:
         return {"damaged": str(error)}
     return {"log": dg.MetadataValue.path(log_path(path, attempt))}
@@ -143,35 +143,34 @@ def _drifts(drift: Sequence[Drift], not_recorded: Sequence[Kind]) -> dict[str, A
     return shown
 
 
-def _sizes(record: Mapping[str, Any]) -> dict[str, Any]:
-    manifest = record.get("manifest") or {}
-    found = {"files": manifest.get("files"), "bytes": manifest.get("bytes"), "duration_s": record.get("duration_s")}
+def _sizes(record: Record) -> dict[str, Any]:
+    found = {"files": record.manifest.files, "bytes": record.manifest.bytes, "duration_s": record.duration_s}
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _timing(record: Mapping[str, Any]) -> dict[str, Any]:
+def _timing(record: Record) -> dict[str, Any]:
     """The time spent waiting for a machine, setting it up, and computing."""
-    timing = record.get("timing") or {}
+    timing = record.timing
     return {key: timing[key] for key in ("queue_s", "setup_s", "compute_s") if timing.get(key) is not None}
 
 
-def _job(record: Mapping[str, Any]) -> dict[str, Any]:
+def _job(record: Record) -> dict[str, Any]:
     """The cluster's job that computed the output, if any. Its page exists as long as the cluster's head."""
-    job = record.get("job")
-    if not job:
+    job = record.job
+    if job is None:
         return {}
-    page = f"{job['dashboard'].rstrip('/')}/#/jobs/{quote(job['id'], safe='')}"
+    page = f"{job.dashboard.rstrip('/')}/#/jobs/{quote(job.id, safe='')}"
     return {
         "job": dg.MetadataValue.url(page),
-        "job_id": job["id"],
-        "attempts": record.get("attempt"),
-        "code": _code(job.get("code")),
+        "job_id": job.id,
+        "attempts": record.attempt,
+        "code": _code(job.code),
     }
 
 
-def _site(record: Mapping[str, Any]) -> dict[str, Any]:
+def _site(record: Record) -> dict[str, Any]:
     """The cluster of a fleet that computed the output, and why that one."""
-    return {"cluster": record["cluster"], "site": record.get("site")} if record.get("cluster") else {}
+    return {"cluster": record.cluster, "site": record.site} if record.cluster else {}
 
 
 def _code(code: Any) -> str:
@@ -180,9 +179,9 @@ def _code(code: Any) -> str:
     return f"shipped {package}" if package else "image" if isinstance(code, Mapping) else str(code)
 
 
-def _transfers(path: str, record: Mapping[str, Any]) -> dict[str, Any]:
+def _transfers(path: str, record: Record) -> dict[str, Any]:
     """The transfers from other regions, if the config has a mirrored path, or a cluster of a fleet computed it."""
-    if "mirror://" not in json.dumps(record.get("config")) and not record.get("cluster"):
+    if "mirror://" not in json.dumps(record.config) and not record.cluster:
         return {}
     try:
         moved = spent(path)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 from marin_assets.plan.compare.side import Side, SideStep, side_of, with_ancestors
 from marin_assets.plan.explain.recorded_versions import RecordedVersions
+from marin_resources.record import Record
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.history import complete_record
 
@@ -35,28 +35,28 @@ def side_of_recorded_run(begins: str, prefix: str) -> Side | None:
     records = [
         record
         for record in complete.records(complete.marks).values()
-        if str(record.get("dagster_run_id") or "").startswith(begins) and "output_path" in record
+        if str(record.dagster_run_id or "").startswith(begins) and record.output_path is not None
     ]
     if not records:
         return None
-    run_id = str(records[0]["dagster_run_id"])
+    run_id = str(records[0].dagster_run_id)
     note = f"This instance of Dagster does not know run {run_id}: what it reused, apart from inputs, is not known."
     return _side(f"the run {run_id}", records, prefix, note)
 
 
-def _side(title: str, records: Iterable[Mapping[str, Any]], prefix: str, note: str) -> Side:
+def _side(title: str, records: Iterable[Record], prefix: str, note: str) -> Side:
     steps = [
         SideStep(
-            name=record["name"],
-            version=record.get("version"),
-            path=record["output_path"],
-            function=record.get("fn_name") or "",
+            name=record.name or "",
+            version=record.version or None,
+            path=record.output_path,
+            function=record.fn_name or "",
         )
         for record in records
     ]
     return side_of(title, with_ancestors(steps, prefix, RecordedVersions(prefix)), note)
 
 
-def _record(prefix: str, path: str) -> Mapping[str, Any] | None:
+def _record(prefix: str, path: str) -> Record | None:
     record = complete_record(prefix, path)
-    return record if record is not None and "output_path" in record else None
+    return record if record is not None and record.output_path is not None else None

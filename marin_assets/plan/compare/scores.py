@@ -74,5 +74,5 @@ def _numbers(step: SideStep | None, prefix: str) -> dict[str, float | int] | Non
     record = complete_record(prefix, step.path)
     if record is None:
         return None
-    found = flat_numbers(record.get("result") or {}, "")
+    found = flat_numbers(record.result, "")
     return {number.removeprefix("."): value for number, value in found.items()}

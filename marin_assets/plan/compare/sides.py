@@ -61,7 +61,7 @@ def side_of_record(text: str, prefix: str) -> Side | None:
     return None
 
 
-def _of_record(record: dict[str, Any], path: str) -> Side:
+def _of_record(fields: dict[str, Any], path: str) -> Side:
     steps = [
         SideStep(
             name=each["name"],
@@ -69,10 +69,10 @@ def _of_record(record: dict[str, Any], path: str) -> Side:
             path=each["output_path"],
             function=each.get("fn_name") or "",
         )
-        for each in record["steps"]
+        for each in fields["steps"]
     ]
-    commit = f", commit {record['git_commit'][:12]}" if record.get("git_commit") else ""
-    return side_of(f"the record {path!r} of {record.get('created_date', 'an unknown day')[:10]}{commit}", steps)
+    commit = f", commit {fields['git_commit'][:12]}" if fields.get("git_commit") else ""
+    return side_of(f"the record {path!r} of {fields.get('created_date', 'an unknown day')[:10]}{commit}", steps)
 
 
 def _of_nodes(nodes: Iterable[Node], store: Store) -> list[SideStep]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 from marin_assets.plan.cost.sums import OutputCost
+from marin_resources.record import Record
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.lineage import lineage_of
 from marin_resources.storage.output.cost import RecordCost, cost_of
@@ -23,7 +23,7 @@ MEDIANS = ("wall_s", "cpu_s", "reserved_cpu_s", "device_s", "bytes_in", "bytes_o
 THREADS = 16
 
 
-def costs_of(path: str, record: Mapping[str, Any], complete: CompleteOutputs) -> list[OutputCost]:
+def costs_of(path: str, record: Record, complete: CompleteOutputs) -> list[OutputCost]:
     """What the output with this record has cost, and each output that it was made from; its own first.
 
     Seconds and bytes are those that were recorded; prices are today's. Raises SettingError and UnavailableError.
@@ -60,7 +60,7 @@ def _median(amounts: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def _cost(path: str, record: Mapping[str, Any] | None, prefix: str, listed: PriceList) -> OutputCost:
+def _cost(path: str, record: Record | None, prefix: str, listed: PriceList) -> OutputCost:
     if record is None:
         label = path.removeprefix(f"{prefix}/")
         return OutputCost(
@@ -79,14 +79,14 @@ def _cost(path: str, record: Mapping[str, Any] | None, prefix: str, listed: Pric
     )
 
 
-def _label(path: str, record: Mapping[str, Any]) -> str:
-    name = str(record.get("name") or path)
-    return name if record.get("partition") is None else f"{name}[{record['partition']}]"
+def _label(path: str, record: Record) -> str:
+    name = record.name or path
+    return name if record.partition is None else f"{name}[{record.partition}]"
 
 
-def _transfers(path: str, record: Mapping[str, Any]) -> tuple[int | None, float | None]:
+def _transfers(path: str, record: Record) -> tuple[int | None, float | None]:
     """Bytes and dollars of transfers from other regions; of an output whose config names none, no file is read."""
-    if not record.get("cluster") and "mirror://" not in json.dumps(record.get("config")):
+    if not record.cluster and "mirror://" not in json.dumps(record.config):
         return 0, 0.0
     try:
         moved = spent(path)

@@ -17,6 +17,7 @@ from marin_assets.plan.explain.materializations import LONG_AGO, Materialization
 from marin_assets.plan.explain.recorded_versions import RecordedVersions
 from marin_assets.plan.reasons.differences import Differences, differences
 from marin_resources.drift.drift import Drift, Kind, find_drift, not_recorded
+from marin_resources.record import Record
 from marin_resources.storage.files import names_in
 from marin_resources.storage.output.attempts import FOLDER, read_attempt
 from marin_resources.storage.paths import join
@@ -73,10 +74,10 @@ def explain(prefix: str, this: Materialization, known: Sequence[Materialization]
     """`known`: the materializations of the step. Raises UnavailableError."""
     before = before_of(this, known)
     marks = [] if this.removed else marks_of(this.path, this.attempt)
-    was, now = (each.record.get("version") if each is not None else None for each in (before, this))
+    was, now = (each.record.version if each is not None else None for each in (before, this))
     recipe = NOTHING
     if before is not None and was and now:
-        recipe = differences(was, now, was_config=before.record.get("config"), now_config=this.record.get("config"))
+        recipe = differences(was, now, was_config=before.record.config, now_config=this.record.config)
     gone = _gone(marks, before, same=before is not None and was == now and bool(now))
     return Explanation(
         this=this,
@@ -137,14 +138,14 @@ def _earlier(mark: Mapping[str, Any]) -> EarlierAttempt:
     return EarlierAttempt(number=mark["attempt"], outcome=mark.get("outcome") or "died", error=mark.get("error") or "")
 
 
-def _besides_the_recipe(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Drift, ...]:
+def _besides_the_recipe(was: Record, now: Record) -> tuple[Drift, ...]:
     """The drift between two records, without the fields that both versions hold."""
-    if "format_version" not in now:  # Marin's
+    if now.format_version is None:  # Marin's
         return ()
     covered = _versioned(was) & _versioned(now)
-    found = find_drift(was, now, now.get("inputs") or {})
+    found = find_drift(was, now, now.inputs or {})
     return tuple(each for each in found if each.kind is not Kind.CONFIG or each.what not in covered)
 
 
-def _versioned(record: Mapping[str, Any]) -> set[str]:
-    return set((record.get("version") or {}).get("config") or {})
+def _versioned(record: Record) -> set[str]:
+    return set(record.version.get("config") or {})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from marin_assets.plan.explain.changed_inputs import ChangedInput
 from marin_assets.plan.explain.explanation import Explanation, Why
 from marin_assets.plan.explain.materializations import Materialization
 from marin_resources.drift.drift import Drift, Kind
+from marin_resources.record import Record
 
 WIDTH = 12
 """Of the first column."""
@@ -26,8 +26,8 @@ def lines_of(found: Explanation, label: str) -> Iterator[str]:
     state = f"{state}, and removed since" if this.removed else state
     yield f"{label}, version {this.version}, {_time(this)}: {state}"
     yield from _rows("why", [_why(found)])
-    if this.record.get("error"):
-        yield from _rows("error", [str(this.record["error"])])
+    if this.record.error:
+        yield from _rows("error", [str(this.record.error)])
     yield from _rows("attempts", [_attempt(each.number, each.outcome, each.error) for each in found.attempts])
     if before is not None:
         fields = [each.describe() for each in found.recipe.fields]
@@ -49,33 +49,32 @@ def line_in_list(each: Materialization) -> str:
     return f"{_time(each)}  {each.version}  {state:8}  {made_by(each.record)}"
 
 
-def made_by(record: Mapping[str, Any]) -> str:
+def made_by(record: Record) -> str:
     """Who computed it, where, with which commit, in which run, how long: as a phrase."""
-    job, seconds = record.get("job") or {}, record.get("duration_s")
-    cluster = record.get("cluster") or job.get("dashboard")
+    seconds, cluster = record.duration_s, record.cluster or (record.job.dashboard if record.job else None)
     parts = [
-        f"{record.get('user') or 'someone'} on {record.get('host') or 'an unknown machine'}",
+        f"{record.user or 'someone'} on {record.host or 'an unknown machine'}",
         f"cluster {cluster}" if cluster else "",
         f"commit {commit_of(record)}" if commit_of(record) else "",
-        f"run {record['dagster_run_id']}" if record.get("dagster_run_id") else "",
-        f"attempt {record['attempt']}" if record.get("attempt") else "",
+        f"run {record.dagster_run_id}" if record.dagster_run_id else "",
+        f"attempt {record.attempt}" if record.attempt else "",
         f"{seconds:,.1f} s" if seconds is not None else "",
     ]
     return ", ".join(filter(None, parts))
 
 
-def commit_of(record: Mapping[str, Any]) -> str | None:
+def commit_of(record: Record) -> str | None:
     """The commit of the step's code, and whether the checkout had changes; None if it is not recorded."""
-    git = record.get("git") or {}
+    git = record.git or {}
     if not git.get("commit"):
         return None
     return f"{str(git['commit'])[:DIGITS_OF_A_COMMIT]}{' with changes' if git.get('dirty') else ''}"
 
 
 def _why(found: Explanation) -> str:
-    before, adopted = found.before, found.this.record.get("adopted")
+    before, adopted = found.before, found.this.record.adopted
     if adopted:
-        return f"it was not computed: it is adopted from {adopted.get('from')!r}, as {adopted.get('why')!r}"
+        return f"it was not computed: it is adopted from {adopted.path!r}, as {adopted.why!r}"
     if found.gone is not None:
         return f"computed again: the same version was complete before, {_day_and_time(found.gone)}, and {_gone(found)}"
     if before is None:
@@ -130,7 +129,7 @@ def _same(found: Explanation, kind: Kind) -> str:
     return "not recorded" if kind in found.unknown else SAME
 
 
-def _commits(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _commits(was: Record, now: Record) -> str:
     before, after = commit_of(was) or "not recorded", commit_of(now) or "not recorded"
     return f"{before} -> {after}" if before != after else after if after == "not recorded" else f"{SAME}, {after}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,7 @@ from marin_assets.plan.reasons.read_inputs import path_of
 from marin_resources.errors import MarinError
 from marin_resources.output import Status
 from marin_resources.partition_key import segment_of
+from marin_resources.record import Record
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.output.commit import readable_record
 from marin_resources.storage.output.history import past_records, past_versions
@@ -43,7 +44,7 @@ class NoMaterializationError(MarinError, ValueError):
 class Materialization:
     """One output that was computed, or whose last attempt failed, as its record says."""
 
-    record: Mapping[str, Any]
+    record: Record
     path: str
     version: str
     """The six digits."""
@@ -54,12 +55,12 @@ class Materialization:
     @property
     def finished(self) -> datetime | None:
         """When; None for a record of Marin's, which does not say."""
-        text = self.record.get("finished_at")
+        text = self.record.finished_at
         return datetime.fromisoformat(text) if text else None
 
     @property
     def attempt(self) -> int:
-        return self.record.get("attempt") or 0
+        return self.record.attempt or 0
 
 
 def materializations(
@@ -81,7 +82,7 @@ def materializations(
     found = [each for each in there if each is not None]
     for version in past_versions(prefix, name):
         for record in past_records(prefix, f"{version}{below}"):
-            path = str(record.get("output_path") or f"{join(prefix, version)}{below}")
+            path = str(record.output_path or f"{join(prefix, version)}{below}")
             found.append(_of(record, path, complete=True, removed=True))
     known: dict[Any, Materialization] = {}
     for each in found:
@@ -103,7 +104,7 @@ def newest_at(found: Sequence[Materialization], at: str) -> Materialization:
     Raises NoMaterializationError.
     """
     of_version = [each for each in found if each.version == at]
-    of_run = [each for each in found if str(each.record.get("dagster_run_id") or "").startswith(at)]
+    of_run = [each for each in found if str(each.record.dagster_run_id or "").startswith(at)]
     if of_version or (of_run and RUN.fullmatch(at)):
         return (of_version or of_run)[0]
     until = _end_of(at)
@@ -139,13 +140,12 @@ def _in_place(path: str, report: Callable[[str], None]) -> Materialization | Non
         report(damage)
     if record is None:
         return None
-    complete = status is Status.SUCCESS or "manifest" in record
+    complete = status is Status.SUCCESS or bool(record.manifest)
     return _of(record, path, complete=complete, removed=complete and status is not Status.SUCCESS)
 
 
-def _of(record: Mapping[str, Any], path: str, *, complete: bool, removed: bool = False) -> Materialization:
-    if "manifest" in record:
-        record = {"format_version": FORMAT_VERSION, **record}  # of ours, if it is a copy without
-    version = record.get("version")
-    whole = path_of(version) if version else path
+def _of(record: Record, path: str, *, complete: bool, removed: bool = False) -> Materialization:
+    if record.manifest:  # of ours, if it is a copy without
+        record = Record.from_dict({"format_version": FORMAT_VERSION, **record.to_dict()})
+    whole = path_of(record.version) if record.version else path
     return Materialization(record=record, path=path, version=whole[-6:], complete=complete, removed=removed)

@@ -34,9 +34,9 @@ class RecordedVersions:
     def _read_all(self) -> None:
         self._all, complete = True, CompleteOutputs(self._prefix)
         for mark, record in complete.records(complete.marks).items():
-            self._known.setdefault(f"{mark.name}-{mark.version}", record.get("version"))
+            self._known.setdefault(f"{mark.name}-{mark.version}", record.version or None)
 
     def _read(self, relative: str) -> Mapping[str, Any] | None:
         record, _ = readable_record(join(self._prefix, relative), Status.SUCCESS)
         past = [record] if record is not None else past_records(self._prefix, relative)
-        return next((each["version"] for each in past if each.get("version")), None)
+        return next((each.version for each in past if each.version), None)

@@ -42,7 +42,8 @@ def to_json(found: Explanation) -> dict[str, Any]:
 
 
 def materialization_to_json(each: Materialization) -> dict[str, Any]:
-    record = {name: each.record.get(name) for name in RECORDED}
+    known = each.record.to_dict()
+    record = {name: known.get(name) for name in RECORDED}
     state = "removed" if each.removed else "complete" if each.complete else "failed"
     return {"version": each.version, "path": each.path, "state": state, **record}
 

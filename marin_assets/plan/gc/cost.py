@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from marin_resources.record import Record
 from marin_resources.storage.output.cost import cost_of
 from marin_resources.storage.usage.bill import PriceList, bill_of
 
@@ -19,7 +18,7 @@ class MakingCost:
     dollars: float | None = None
 
 
-def making_cost(record: Mapping[str, Any], prices: PriceList) -> MakingCost:
+def making_cost(record: Record, prices: PriceList) -> MakingCost:
     """What an output with this record cost."""
     cost = cost_of(record)
     return MakingCost(seconds=cost.wall_s, device_hours=cost.device_hours or 0.0, dollars=bill_of(cost, prices).dollars)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from marin_assets.plan.gc.stored import StoredOutputs
 from marin_resources.places import relative_to
+from marin_resources.record import Record
 
 
 def made_from(relative: str, stored: StoredOutputs, prefixes: Sequence[str]) -> list[str]:
@@ -35,7 +35,7 @@ def _outputs_at(paths: Iterable[str], stored: StoredOutputs) -> Iterator[str]:
             yield path
 
 
-def _inputs(record: Mapping[str, Any], prefixes: Sequence[str]) -> Iterator[str]:
-    known = [each for each in (record.get("prefix"), *prefixes) if each]
-    for path in record.get("dependencies") or ():
+def _inputs(record: Record, prefixes: Sequence[str]) -> Iterator[str]:
+    known = [each for each in (record.prefix, *prefixes) if each]
+    for path in record.dependencies:
         yield relative_to(path.rstrip("/"), known) or path.rstrip("/")

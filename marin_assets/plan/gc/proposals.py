@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from marin_assets.plan.gc.cost import MakingCost, making_cost
 from marin_assets.plan.gc.kept import Reason
@@ -17,6 +16,7 @@ from marin_assets.plan.gc.roots import Roots
 from marin_assets.plan.gc.stored import Stored, StoredOutputs
 from marin_assets.step.values import ConfigError
 from marin_resources.output import Status
+from marin_resources.record import Record
 from marin_resources.storage.index.look import existing
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join, name_below
@@ -42,7 +42,7 @@ class Proposal:
     """An output that nothing needs."""
 
     stored: Stored
-    record: Mapping[str, Any]
+    record: Record
     cost: MakingCost
     last_use: datetime | None
     """The last run of an experiment that names it, else when it was complete; None if neither is known."""
@@ -92,9 +92,9 @@ def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: PriceLi
     return Proposals(proposed=tuple(sorted(found, key=lambda each: _per_byte(each, in_dollars))), kept=kept)
 
 
-def is_ours(record: Mapping[str, Any]) -> bool:
+def is_ours(record: Record) -> bool:
     """Whether this software has made the output, and not Marin."""
-    return "format_version" in record or "identity" in record
+    return record.format_version is not None or record.identity is not None
 
 
 def require_pattern(pattern: str) -> None:

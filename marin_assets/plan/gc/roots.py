@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from marin_assets.documents.snapshots import read_snapshot
 from marin_assets.plan.gc.experiment_files import ExperimentFile, experiment_files
@@ -24,6 +23,7 @@ from marin_assets.plan.gc.stored import Stored, StoredOutputs
 from marin_assets.plan.sites.inputs import external_names, mirrored_names, urls_in
 from marin_assets.step.graph import Graph
 from marin_resources.places import relative_to
+from marin_resources.record import Record
 from marin_resources.storage.collect.pins import list_pins
 from marin_resources.storage.output.live import live_attempts
 from marin_resources.storage.paths import join
@@ -114,14 +114,14 @@ def _keep_snapshots(kept: Kept, stored: StoredOutputs) -> None:
     """Also of a snapshot that was collected: as long as it may come back, so must what it lists."""
     for snapshot, record in _snapshots(stored):
         try:
-            listed = read_snapshot(record.get("data_path") or join(stored.prefix, snapshot))
+            listed = read_snapshot(record.data_path or join(stored.prefix, snapshot))
         except FileNotFoundError:
             continue  # it was removed by hand, and its marker is left
         for partition in listed.values():
             kept.keep(partition.path, "by snapshots", f"listed by the snapshot {snapshot}")
 
 
-def _snapshots(stored: StoredOutputs) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _snapshots(stored: StoredOutputs) -> Iterator[tuple[str, Record]]:
     """Path below the prefix and record of each."""
     yield from ((path, record) for path, record in stored.of_marks.items() if _is_snapshot(record))
     versions = {whole: [each.relative for each in some] for whole, some in stored.partitions_of.items()}
@@ -133,8 +133,8 @@ def _snapshots(stored: StoredOutputs) -> Iterator[tuple[str, Mapping[str, Any]]]
             yield from ((path, record) for path, record in stored.records(paths).items() if _is_snapshot(record))
 
 
-def _is_snapshot(record: Mapping[str, Any]) -> bool:
-    return (record.get("fn_name") or "").startswith(SNAPSHOT_STAGE)
+def _is_snapshot(record: Record) -> bool:
+    return (record.fn_name or "").startswith(SNAPSHOT_STAGE)
 
 
 def _keep_adopted(kept: Kept, stored: StoredOutputs) -> None:
@@ -142,11 +142,11 @@ def _keep_adopted(kept: Kept, stored: StoredOutputs) -> None:
     without_marker = [path for path in kept.paths() if path not in stored.by_path and path not in stored.partitions_of]
     notes = [note.relative for note in stored.collected]
     for path, record in {**stored.of_marks, **stored.records([*without_marker, *notes])}.items():
-        if record.get("adopted") and record.get("data_path"):
-            known = [each for each in (record.get("prefix"), *kept.prefixes) if each]
-            data = relative_to(record["data_path"], known) or record["data_path"]
+        if record.adopted and record.data_path:
+            known = [each for each in (record.prefix, *kept.prefixes) if each]
+            data = relative_to(record.data_path, known) or record.data_path
             kept.keep(data, "by adoptions", f"adopted as {path}")
-            kept.keep(path, "by adoptions", f"adopted from {record['data_path']}")
+            kept.keep(path, "by adoptions", f"adopted from {record.data_path}")
 
 
 def _keep_what_is_older(kept: Kept, stored: StoredOutputs) -> None:

@@ -10,16 +10,17 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from marin_resources.output import Output, Status, identity_of
+from marin_resources.output import Output, Status
 from marin_resources.partition_key import key_of
+from marin_resources.record import Record
 from marin_resources.storage.done.marks import Mark
 from marin_resources.storage.done.partitions import FOLDER as PARTITIONS
 from marin_resources.storage.files import names_below
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.collected import Collected, list_collected
 from marin_resources.storage.output.commit import readable_record
+from marin_resources.storage.output.record import identity_in
 from marin_resources.storage.paths import is_local, join
 
 THREADS = 32
@@ -39,9 +40,9 @@ class Stored:
     mark: Mark | None = None
     """None of a partition, and of an output without a marker."""
 
-    def output(self, record: Mapping[str, Any]) -> Output:
+    def output(self, record: Record) -> Output:
         """The output with this record."""
-        identity = record.get("identity") or (identity_of(record["version"]) if record.get("version") else "")
+        identity = identity_in(record) or ""
         return Output(name=self.name, version=self.version, identity=identity, partition=self.partition)
 
     @property
@@ -97,13 +98,13 @@ class StoredOutputs:
         return [stored for stored in found if stored is not None]
 
     @cached_property
-    def of_marks(self) -> dict[str, dict[str, Any]]:
+    def of_marks(self) -> dict[str, Record]:
         """Path -> record of every output without partitions whose record is there."""
         records = self.complete.records(self.complete.marks)
         found = {f"{mark.name}-{mark.version}": record for mark, record in records.items()}
         return {**found, **self._read_each(path for path in map(_path_of, self.complete.marks) if path not in found)}
 
-    def records(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def records(self, paths: Iterable[str]) -> dict[str, Record]:
         """Path below the prefix -> record, of those that have one, complete or collected. Of a damaged record it is the
         commit object's copy.
 
@@ -118,7 +119,7 @@ class StoredOutputs:
         stored = self.by_path.get(path)
         return stored.finished_s if stored is not None and stored.finished_s else math.inf
 
-    def _read_each(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def _read_each(self, paths: Iterable[str]) -> dict[str, Record]:
         wanted = list(dict.fromkeys(paths))
         if is_local(self.prefix):  # threads would take longer to start
             found = list(map(self._read, wanted))
@@ -127,7 +128,7 @@ class StoredOutputs:
                 found = list(pool.map(self._read, wanted))
         return {path: record for path, record in zip(wanted, found, strict=True) if record is not None}
 
-    def _read(self, path: str) -> dict[str, Any] | None:
+    def _read(self, path: str) -> Record | None:
         whole = path if path.startswith("/") or "://" in path else join(self.prefix, path)
         record, damage = readable_record(whole, Status.SUCCESS)
         if damage:

@@ -16,6 +16,7 @@ from typing import Any
 from marin_assets.plan.reasons.differences import Differences, FieldChange, differences
 from marin_assets.plan.reasons.read_inputs import Dependency, Waits, is_certain, name_of, path_of, waits_of
 from marin_assets.step.graph import Node
+from marin_resources.record import Record
 from marin_resources.storage.done.marks import Mark
 from marin_resources.storage.index.complete import CompleteOutputs
 
@@ -53,7 +54,7 @@ class Causes:
     def __init__(self, complete: CompleteOutputs) -> None:
         self._complete = complete
         self._known: dict[tuple[str, Node], tuple[Cause, ...]] = {}
-        self._recorded: dict[str, Mapping[str, Any]] = {}
+        self._recorded: dict[str, Record] = {}
         self._waits: dict[Node, Waits] = {}
 
     def of(self, nodes: Sequence[Node]) -> dict[Node, Why]:
@@ -66,11 +67,11 @@ class Causes:
         marks = self._complete.by_name.get(node.name, ())
         return next((mark for mark in marks if not mark.is_of(node.output)), None)
 
-    def _why(self, node: Node, mark: Mark, record: Mapping[str, Any] | None) -> Why:
-        was = (record or {}).get("version")
-        if not was:
+    def _why(self, node: Node, mark: Mark, record: Record | None) -> Why:
+        was = record.version if record is not None else None
+        if record is None or not was:
             return Why(earlier=mark, own=(), inputs=(), causes=(Cause(step=node.name, change=None),))
-        self._recorded[path_of(was)] = record or {}
+        self._recorded[path_of(was)] = record
         changed = self._differences(was, node)
         causes = self._causes(was, node)
         return Why(earlier=mark, own=changed.fields, inputs=tuple(each.name for each in changed.inputs), causes=causes)
@@ -100,23 +101,23 @@ class Causes:
         return self._known[key]
 
     def _differences(self, was: Mapping[str, Any], node: Node) -> Differences:
-        config = None if is_certain(was) else self._record(was).get("config")
+        config = None if is_certain(was) else self._record(was).config
         if node not in self._waits:
             self._waits[node] = waits_of(node.step)
         return differences(was, node.version.as_dict(), was_config=config, now_waits=self._waits[node])
 
     def _version(self, dependency: Dependency) -> Mapping[str, Any] | None:
         """The whole version of an input; None if no record of it is left."""
-        return self._record(dependency).get("version") if isinstance(dependency, str) else dependency
+        return self._record(dependency).version or None if isinstance(dependency, str) else dependency
 
-    def _record(self, dependency: Dependency) -> Mapping[str, Any]:
+    def _record(self, dependency: Dependency) -> Record:
         """The record of a version; empty if none is left."""
         path = path_of(dependency)
         if path not in self._recorded:
             name, version = name_of(dependency), path[-6:]
             marks = [mark for mark in self._complete.by_name.get(name, ()) if mark.version == version]
             records = self._complete.records(marks[:1])
-            self._recorded[path] = next(iter(records.values()), {})
+            self._recorded[path] = next(iter(records.values()), Record())
         return self._recorded[path]
 
 

@@ -45,7 +45,7 @@ def output_as_json(item: Planned) -> dict[str, Any]:
         "path": seen.path,
         "data_path": seen.data_path,
         "bytes": item.bytes,
-        "finished_at": (seen.record or {}).get("finished_at"),
+        "finished_at": seen.record.finished_at,
         "to_be_verified": seen.listed and seen.done,
         "inputs": list(node.inputs),
         **({} if item.why is None else _why(item.why)),

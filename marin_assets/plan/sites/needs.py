@@ -49,7 +49,7 @@ def needs_of(
 
 def _bytes_of(seen: Observed, parts: tuple[str, ...]) -> int | None:
     """The bytes of an output, or of the named parts of it; None for one of Marin's, which has no manifest."""
-    whole = ((seen.record or {}).get("manifest") or {}).get("bytes")
+    whole = seen.record.manifest.bytes
     if whole is None or not parts:
         return whole
     manifest = read_manifest(seen.path)

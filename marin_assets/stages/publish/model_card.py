@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from marin_resources.record import Record
+
 NUMBERS = {
     "parameters": "parameters",
     "steps": "steps",
@@ -21,12 +23,11 @@ OF_THE_WEIGHTS = "validation loss of the weights that were averaged, nats a toke
 """What `loss_end` is in the record of an earlier release, whose model is an average of the weights."""
 
 
-def model_card(record: Mapping[str, Any], *, license: str | None, description: str | None) -> str:
+def model_card(record: Record, *, license: str | None, description: str | None) -> str:
     """The card as Markdown, with YAML before it."""
-    result: Mapping[str, Any] = record.get("result") or {}
-    version: Mapping[str, Any] = record.get("version") or {}
-    git: Mapping[str, Any] = record.get("git") or {}
-    name = str(record.get("name", "model")).removeprefix("checkpoints/")
+    result, version = record.result, record.version
+    git: Mapping[str, Any] = record.git or {}
+    name = (record.name or "model").removeprefix("checkpoints/")
     front = [
         "---",
         "library_name: transformers",
@@ -39,9 +40,9 @@ def model_card(record: Mapping[str, Any], *, license: str | None, description: s
     shown = {**NUMBERS, "loss_end": OF_THE_WEIGHTS} if averaged and "loss_end_unaveraged" not in result else NUMBERS
     numbers = [f"| {text} | {_shown(result[key])} |" for key, text in shown.items() if result.get(key) is not None]
     made = [
-        f"* step: `{record.get('name')}`, output `{str(record.get('identity', ''))[:6]}`",
+        f"* step: `{record.name}`, output `{(record.identity or '')[:6]}`",
         *([f"* commit: `{git['commit']}`{' with changes' if git.get('dirty') else ''}"] if git.get("commit") else []),
-        *[f"* input: `{one}`" for one in record.get("dependencies") or ()],
+        *[f"* input: `{one}`" for one in record.dependencies],
     ]
     config = json.dumps(version.get("config") or {}, indent=2, sort_keys=True, ensure_ascii=False)
     return "\n".join(

@@ -21,6 +21,7 @@ from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.publish.model_card import model_card
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.errors import MarinError
+from marin_resources.record import Record
 from marin_resources.storage.files import exists, write_bytes, write_json
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join
@@ -61,7 +62,7 @@ def upload_model(config: UploadModelConfig) -> dict[str, Any]:
     """
     model_path = join(config.training_path, config.model)
     _check(config, model_path)
-    record = read_record(config.training_path) or {"name": Path(config.training_path).name}
+    record = read_record(config.training_path) or Record.from_dict({"name": Path(config.training_path).name})
     card = model_card(record, license=config.license, description=config.description)
     with tempfile.TemporaryDirectory(prefix="upload-") as folder:
         copy_to_local(model_path, folder)

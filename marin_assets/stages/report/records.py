@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from marin_resources.errors import MarinError
 from marin_resources.output import describe_adopted
+from marin_resources.record import Record
 from marin_resources.storage.adoption.records import record_folder
 from marin_resources.storage.files import exists, read_json
 from marin_resources.storage.filesystem import filesystem_of
-from marin_resources.storage.output.ledger import tries_of
 from marin_resources.storage.paths import join
 
 RECORD = ".executor_info"
@@ -34,13 +34,13 @@ class StepRecord:
     label: str
     path: str
     """Where its data are."""
-    record: Mapping[str, Any]
+    record: Record
     own_path: str = ""
     """Where its record is; the same but for an adopted output."""
 
     @property
     def name(self) -> str:
-        return str(self.record.get("name", self.label))
+        return self.record.name or self.label
 
     @property
     def version(self) -> str:
@@ -50,12 +50,12 @@ class StepRecord:
 
     @property
     def result(self) -> Mapping[str, Any]:
-        return self.record.get("result") or {}
+        return self.record.result
 
     @property
-    def tries(self) -> list[Mapping[str, Any]]:
+    def tries(self) -> Sequence[Mapping[str, Any]]:
         """Of a step that ran on slices."""
-        return tries_of(self.record)
+        return self.record.tries
 
     @property
     def adopted(self) -> str:
@@ -66,13 +66,13 @@ class StepRecord:
     def dependencies(self) -> list[str]:
         """The paths of the step's inputs, relocated if the whole prefix was moved since."""
         own_path = self.own_path or self.path
-        then, now = _roots(str(self.record.get("output_path") or own_path).rstrip("/"), own_path)
-        recorded = (str(path).rstrip("/") for path in self.record.get("dependencies") or [])
+        then, now = _roots(str(self.record.output_path or own_path).rstrip("/"), own_path)
+        recorded = (path.rstrip("/") for path in self.record.dependencies)
         return [now + path.removeprefix(then) if path.startswith(then) else path for path in recorded]
 
     def value(self, dotted: str) -> Any:
         """Return the record's value at "manifest.bytes" or "result.scores.arc.acc"; None if absent."""
-        value: Any = self.record
+        value: Any = self.record.to_dict()
         for part in dotted.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         return value
@@ -89,7 +89,7 @@ class StepRecord:
     @property
     def is_averaged(self) -> bool:
         """Whether it is a training whose exported model is an average of the weights."""
-        config = (self.record.get("version") or {}).get("config") or {}
+        config = self.record.version.get("config") or {}
         return UNAVERAGED in self.result or config.get(AVERAGING) is not None
 
     def exported_metric(self, metric: str) -> str:
@@ -120,7 +120,7 @@ def read_records(inputs: Mapping[str, str]) -> dict[str, StepRecord]:
                 f"The step {label!r} has no record {RECORD!r} in {own_path!r}. Run the step, or leave it out of the "
                 "report."
             )
-        record = read_json(join(own_path, RECORD))
+        record = Record.from_dict(read_json(join(own_path, RECORD)))
         found[label] = StepRecord(label=label, path=path.rstrip("/"), record=record, own_path=own_path)
     return in_order(found)
 

@@ -154,7 +154,7 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         questions={label: sample_questions(step, config.sample_questions) for label, step in records.items()},
         generated={label: generated_texts(step) for label, step in records.items()},
         plots={label: plots_of(step) for label, step in records.items()},
-        configs={label: json.dumps(step.record.get("config"), indent=2) for label, step in records.items()},
+        configs={label: json.dumps(step.record.config, indent=2) for label, step in records.items()},
     )
 
 

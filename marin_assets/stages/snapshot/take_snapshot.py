@@ -12,7 +12,7 @@ too, so a later snapshot is a new output, and never a new content at an old path
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,7 @@ from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.errors import MarinError
 from marin_resources.output import Status, identity_of
 from marin_resources.partition_key import key_of, key_of_revision, revision_of, segment_of
+from marin_resources.record import Record
 from marin_resources.storage.files import names_in
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
@@ -67,7 +68,7 @@ def take_snapshot(config: TakeSnapshotConfig) -> dict[str, Any]:
         "partitions": len(listed),
         "incomplete": len(keys) - len(found),
         "superseded": len(found) - len(listed),
-        "bytes": sum(int((record.get("manifest") or {}).get("bytes") or 0) for _, record in listed),
+        "bytes": sum(record.manifest.bytes or 0 for _, record in listed),
         **({"adopted_inputs": adopted} if adopted else {}),
     }
 
@@ -79,24 +80,25 @@ def _newest_revisions(keys: Iterable[str]) -> set[str]:
     return {key_of_revision(drop, revision) for drop, revision in newest.items()}
 
 
-def _adopted(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
+def _adopted(key: str, record: Record) -> dict[str, Any]:
     """What a reader of the partition is made from that is adopted, as its record has it."""
-    found = dict(record.get("adopted_inputs") or {})
-    if adopted := record.get("adopted"):
-        found[f"{record.get('name')}[{key}]"] = {"from": adopted["from"], "why": adopted["why"]}
+    found: dict[str, Any] = {name: each.to_dict() for name, each in record.adopted_inputs.items()}
+    if adopted := record.adopted:
+        found[f"{record.name}[{key}]"] = {"from": adopted.path, "why": adopted.why}
     return found
 
 
-def _look(folder: str, key: str) -> tuple[SnapshotPartition, Mapping[str, Any]] | None:
+def _look(folder: str, key: str) -> tuple[SnapshotPartition, Record] | None:
     """The partition and its record, if it is complete."""
     path = join(folder, segment_of(key))
     if read_status(path) is not Status.SUCCESS:
         return None
-    record = read_record(path) or {}
-    own = identity_of({"version": identity_of(record.get("version") or {}), "partition": key})
-    if record.get("identity") != own:
+    record = read_record(path) or Record()
+    own = identity_of({"version": identity_of(record.version), "partition": key})
+    if record.identity != own:
         return None  # not a partition of this software's
-    digest = (record.get("manifest") or {}).get("digest")
-    own_path = path if record.get("adopted") else None
-    partition = SnapshotPartition(key=key, path=record.get("data_path") or path, digest=digest, own_path=own_path)
+    own_path = path if record.adopted else None
+    partition = SnapshotPartition(
+        key=key, path=record.data_path or path, digest=record.manifest.digest, own_path=own_path
+    )
     return partition, record

@@ -32,11 +32,11 @@ def is_adopted_from(path: str, store: Store, output: Output) -> bool:
         raise AdoptionError(seen.damage)
     if seen.match is Match.OTHER:
         raise AdoptionError(other_version_message(output, seen.path))
-    if seen.adopted is not None and is_same(seen.adopted["from"], path):
+    if seen.adopted is not None and is_same(seen.adopted.path, path):
         return True
     if seen.adopted is not None:
         raise AdoptionError(
-            f"{output.label!r} is adopted from {seen.adopted['from']!r} already. Take that back first: the same "
+            f"{output.label!r} is adopted from {seen.adopted.path!r} already. Take that back first: the same "
             "command with --undo, and without --from and --why."
         )
     if seen.done:
@@ -100,4 +100,4 @@ def _ending(store: Store, claim: Claim, source: Source) -> dict[str, Any]:
     """What the record says of the attempt: without its duration, which is not the time that the data took to make. Only
     a result that was recorded with the data is theirs."""
     ending = {name: value for name, value in store.ending(claim).items() if name != "duration_s"}
-    return ending | ({"result": dict(source.record["result"])} if "result" in source.record else {})
+    return ending | ({"result": dict(source.record.result)} if source.record.has_result else {})

@@ -6,11 +6,12 @@ those computed from the bytes if the output is small or that is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from marin_resources.output import Output, Status
+from marin_resources.record import Record
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.place import (
     folders_above,
@@ -53,16 +54,16 @@ class Source:
     manifest: Manifest
     was_checked: bool
     """Whether they had a manifest, and are as it says. Otherwise it was taken now."""
-    record: Mapping[str, Any] = field(default_factory=dict)
+    record: Record = field(default_factory=Record)
     """Of the output that they are; empty for other data."""
 
     @property
     def of(self) -> dict[str, Any]:
         """The output that the data were made as: of an output that is adopted itself, what that one is of."""
-        adopted = self.record.get("adopted")
-        if adopted:
-            return dict(adopted.get("of") or {})
-        return {name: self.record[name] for name in KEPT if self.record.get(name) is not None}
+        if self.record.adopted:
+            return dict(self.record.adopted.of)
+        known = self.record.to_dict()
+        return {name: known[name] for name in KEPT if known.get(name) is not None}
 
 
 def find_source(
@@ -78,8 +79,8 @@ def find_source(
     found = read_status(path)
     if found is not Status.SUCCESS:
         _refuse_incomplete(path, found)
-    record = recorded(path, found) or {} if found is not None else {}
-    data_path = str(record.get("data_path") or path)
+    record = (recorded(path, found) if found is not None else None) or Record()
+    data_path = record.data_path or path
     refuse_own_place(data_path, own, output.label)
     _refuse_part_of_incomplete(data_path)
     manifest = read_manifest(path) if found is not None else None

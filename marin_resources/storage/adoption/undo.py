@@ -11,11 +11,11 @@ All of it under the output's lease, so no run is at work. A process that is kill
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from marin_resources.output import Output, Status
+from marin_resources.record import Adoption
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.lease_wait import acquire_or_refuse
@@ -29,15 +29,13 @@ from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 
 
-def find_adopted(store: Store, output: Output) -> Mapping[str, Any]:
+def find_adopted(store: Store, output: Output) -> Adoption:
     """From where and why the output is adopted. Raises AdoptionError if it is not."""
     path = store.locate(output)
     return _adopted(path, output, commit.read_commit(path))
 
 
-def undo(
-    store: Store, output: Output, *, by: str, report: Callable[[str], None] = lambda line: None
-) -> Mapping[str, Any]:
+def undo(store: Store, output: Output, *, by: str, report: Callable[[str], None] = lambda line: None) -> Adoption:
     """Take the adoption of the output back; return what was undone. Raises as `find_adopted`, and AdoptionError if
     another process holds its lease."""
     path = store.locate(output)
@@ -51,7 +49,7 @@ def undo(
         held.release()
 
 
-def _withdraw(store: Store, path: str, output: Output, held: lease.Lease, by: str) -> Mapping[str, Any]:
+def _withdraw(store: Store, path: str, output: Output, held: lease.Lease, by: str) -> Adoption:
     now = commit.read_commit(path)
     adopted = _adopted(path, output, now)
     before = now.fence if now is not None and now.fence else attempts.latest_mark(path)
@@ -67,21 +65,21 @@ def _withdraw(store: Store, path: str, output: Output, held: lease.Lease, by: st
     (marks if output.partition is None else partitions).remove_marks(store.prefix, output)
     who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "by": by}
     at = datetime.now(UTC).isoformat()
-    undone = {"outcome": "undone", "started_at": at, "finished_at": at, "undone": dict(adopted)}
+    undone = {"outcome": "undone", "started_at": at, "finished_at": at, "undone": adopted.to_dict()}
     attempts.begin_attempt(path, before + 1, {**who, "identity": output.identity, **undone})
     return adopted
 
 
-def _adopted(path: str, output: Output, now: Commit | None) -> Mapping[str, Any]:
+def _adopted(path: str, output: Output, now: Commit | None) -> Adoption:
     """By the commit object; by the record if readers still go by that alone."""
     if now is not None and now.state is State.COMMITTED:
         known = now.record
     else:
         known = record.read_record(path) if status.read_status(path) is Status.SUCCESS else None
-    adopted = (known or {}).get("adopted")
-    if not adopted:
+    adopted = known.adopted if known is not None else None
+    if adopted is None:
         raise AdoptionError(f"{output.label!r} is not adopted, so there is nothing to undo at {path!r}.")
-    return dict(adopted)
+    return adopted
 
 
 def _delete(path: str, generation: str | None) -> None:

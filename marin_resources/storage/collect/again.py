@@ -13,12 +13,11 @@ again, and computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from marin_resources.output import Output, Status
 from marin_resources.places import is_within
+from marin_resources.record import Record
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.history import keep_record
@@ -79,9 +78,9 @@ def _withdraw(store: Store, output: Output, path: str, held: Lease, who: dict[st
     fault_points.reach("commit taken back")
 
 
-def _require_no_reader(store: Store, path: str, recorded: Mapping[str, Any]) -> None:
+def _require_no_reader(store: Store, path: str, recorded: Record) -> None:
     """Raises KeptError if an attempt at work reads the output, which is complete again then."""
-    places = {path, str(recorded.get("data_path") or path)}
+    places = {path, recorded.data_path or path}
     for attempt in live_attempts(store.prefix):
         if any(is_within(read, place) for read in attempt.reads for place in places):
             status.write_status(path, Status.SUCCESS)

@@ -9,17 +9,16 @@ Each file is the record as it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
+from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.done.marks import seconds_of
 from marin_resources.storage.output.history import FOLDER
 from marin_resources.storage.paths import join
 
 
-def keep_record(prefix: str, relative: str, record: Mapping[str, Any]) -> str:
+def keep_record(prefix: str, relative: str, record: Record) -> str:
     """Keep the record of the output at this path below the prefix; return where. Raises UnavailableError."""
     path = join(prefix, FOLDER, relative, f"{seconds_of(record)}.json")
-    control.put(path, (json.dumps(record, indent=2) + "\n").encode())
+    control.put(path, (json.dumps(record.to_dict(), indent=2) + "\n").encode())
     return path

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from marin_resources.record import Record
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.output.copies import Copy, list_copies
 from marin_resources.storage.output.leftovers import StoreError
 
 
-def data_path_elsewhere(record: Mapping[str, Any]) -> str | None:
+def data_path_elsewhere(record: Record) -> str | None:
     """The path of the data in another region; None for data beside the record, and for adopted data, which are not the
     output's own."""
-    return None if record.get("adopted") else record.get("data_path")
+    return None if record.adopted else record.data_path
 
 
 def copies_at(data_path: str | None) -> list[Copy]:

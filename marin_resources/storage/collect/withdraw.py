@@ -12,12 +12,11 @@ killed before 4 has collected nothing, and a note beside a status says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from marin_resources.output import Match, Output, Status
+from marin_resources.record import Record
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.own_data import copies_at, data_path_elsewhere
@@ -79,7 +78,7 @@ def _withdraw(store: Store, output: Output, path: str, terms: Terms, held: Lease
     return note
 
 
-def record_of_complete(path: str, output: Output) -> Mapping[str, Any]:
+def record_of_complete(path: str, output: Output) -> Record:
     """The record of a complete output of this version. Raises KeptError for what is not complete, or has none."""
     if status.read_status(path) is not Status.SUCCESS:
         raise KeptError("it is not complete any more")
@@ -94,8 +93,8 @@ def record_of_complete(path: str, output: Output) -> Mapping[str, Any]:
     return recorded
 
 
-def _note(output: Output, recorded: Mapping[str, Any], terms: Terms) -> Collected:
-    now, size = datetime.now(UTC), recorded.get("manifest") or {}
+def _note(output: Output, recorded: Record, terms: Terms) -> Collected:
+    now, size = datetime.now(UTC), recorded.manifest
     return Collected(
         name=output.name,
         version=output.version,
@@ -105,7 +104,7 @@ def _note(output: Output, recorded: Mapping[str, Any], terms: Terms) -> Collecte
         why=terms.why,
         at=now.isoformat(timespec="seconds"),
         until=(now + terms.grace).isoformat(timespec="seconds"),
-        bytes=size.get("bytes"),
-        files=size.get("files"),
+        bytes=size.bytes,
+        files=size.files,
         data_path=data_path_elsewhere(recorded),
     )

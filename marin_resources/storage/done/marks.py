@@ -10,12 +10,11 @@ the folder is gone, and the next attempt removes it. Partitions have markers of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from marin_resources.output import Output
+from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.files import names_below, names_in, remove
@@ -60,23 +59,23 @@ class Mark:
         return self.digest == output.identity[:DIGITS]
 
 
-def mark_of(output: Output, record: Mapping[str, Any]) -> Mark:
+def mark_of(output: Output, record: Record) -> Mark:
     """The marker of a complete output with this record."""
-    size = record.get("manifest") or {}
+    size = record.manifest
     return Mark(
         name=output.name,
         version=output.version,
         digest=output.identity[:DIGITS],
-        attempt=record.get("attempt") or 0,
-        files=size.get("files") or 0,
-        bytes=size.get("bytes") or 0,
+        attempt=record.attempt or 0,
+        files=size.files or 0,
+        bytes=size.bytes or 0,
         finished_s=seconds_of(record),
     )
 
 
-def seconds_of(record: Mapping[str, Any]) -> int:
+def seconds_of(record: Record) -> int:
     """When the output of this record was complete, in seconds since 1970; 0 if the record does not say."""
-    finished_at = record.get("finished_at")
+    finished_at = record.finished_at
     return int(datetime.fromisoformat(finished_at).timestamp()) if finished_at else 0
 
 

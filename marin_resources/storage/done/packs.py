@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from marin_resources.record import Record
 from marin_resources.storage.files import names_in, read_bytes, remove, write_bytes
 from marin_resources.storage.paths import join
 
@@ -36,7 +37,7 @@ LEFT_OUT = ("result", "tries")
 
 log = logging.getLogger(__name__)
 
-Records = dict[str, dict[str, Any]]
+Records = dict[str, Record]
 """File of a marker -> the record."""
 
 
@@ -54,7 +55,7 @@ def read_packs(prefix: str, names: Iterable[str]) -> Records:
     return found
 
 
-def write_packs(prefix: str, records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def write_packs(prefix: str, records: Mapping[str, Record]) -> list[str]:
     """Write the records in packs; return their names. Two processes that write the same write one file."""
     names = []
     for some in _parts(sorted(records)):
@@ -65,14 +66,14 @@ def write_packs(prefix: str, records: Mapping[str, Mapping[str, Any]]) -> list[s
     return names
 
 
-def slim(record: Mapping[str, Any]) -> dict[str, Any]:
+def slim(record: Record) -> Record:
     """A record without what a plan does not need."""
-    return {name: value for name, value in record.items() if name not in LEFT_OUT}
+    return Record.from_dict({name: value for name, value in record.to_dict().items() if name not in LEFT_OUT})
 
 
 def keep_packed(
     prefix: str,
-    new: Mapping[str, Mapping[str, Any]],
+    new: Mapping[str, Record],
     names: Sequence[str],
     packed: Records | None,
     list_live: Callable[[], set[str]],
@@ -93,12 +94,12 @@ def keep_packed(
         write_packs(prefix, new)
 
 
-def _data(records: Mapping[str, Mapping[str, Any]]) -> bytes:
+def _data(records: Mapping[str, Record]) -> bytes:
     """Sources are stored once: steps with one function have the same, and it is the largest part of a record."""
     sources: dict[str, Any] = {}
     packed = {}
     for file, record in records.items():
-        kept = slim(record)
+        kept = slim(record).to_dict()
         if source := kept.get("source_digest"):
             key = hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()[:DIGITS_OF_A_NAME]
             sources[key] = source
@@ -115,15 +116,17 @@ def _read(path: str) -> Records:
             log.warning("the pack %r has a newer format and is left out: update this checkout", path)
             return {}
         records, sources = fields["records"], fields["sources"]
-        for record in records.values():
-            if (key := record.get("source_digest")) is not None:
-                record["source_digest"] = sources[key]
-        return records
+        return {file: _unpacked(packed, sources) for file, packed in records.items()}
     except FileNotFoundError:
         return {}  # another process has joined the packs in the meantime
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         log.warning("the pack %r is damaged and left out (%s): remove it, the next plan writes another", path, error)
         return {}
+
+
+def _unpacked(packed: Mapping[str, Any], sources: Mapping[str, Any]) -> Record:
+    key = packed.get("source_digest")
+    return Record.from_dict(packed if key is None else {**packed, "source_digest": sources[key]})
 
 
 def _parts(files: list[str]) -> Iterator[list[str]]:

@@ -11,13 +11,12 @@ reuses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from marin_resources.output import Output
 from marin_resources.partition_key import key_of, segment_of
+from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.files import names_below, names_in, remove
@@ -40,17 +39,17 @@ class Done:
     """Seconds since 1970."""
 
 
-def file_of(output: Output, record: Mapping[str, Any]) -> str:
+def file_of(output: Output, record: Record) -> str:
     """The path below the folder of markers of the marker of a complete partition with this record."""
     assert output.partition is not None
-    size = record.get("manifest") or {}
-    finished_s = int(datetime.fromisoformat(record["finished_at"]).timestamp()) if record.get("finished_at") else 0
-    parts = (output.identity[:DIGITS], size.get("files") or 0, size.get("bytes") or 0, finished_s)
+    size = record.manifest
+    finished_s = int(datetime.fromisoformat(record.finished_at).timestamp()) if record.finished_at else 0
+    parts = (output.identity[:DIGITS], size.files or 0, size.bytes or 0, finished_s)
     name = ".".join(map(str, (segment_of(output.partition), *parts)))
     return join(f"{output.name}-{output.version}", name)
 
 
-def mark_done(prefix: str, output: Output, record: Mapping[str, Any]) -> None:
+def mark_done(prefix: str, output: Output, record: Record) -> None:
     """Write the marker of a complete partition with this record. Raises UnavailableError."""
     try:
         control.write(join(prefix, FOLDER, file_of(output, record)), b"", expected=None)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from marin_resources.output import Output, Status
+from marin_resources.record import Record
 from marin_resources.settings import normalize_prefix
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.done import packs, partitions
@@ -72,7 +72,7 @@ class CompleteOutputs:
         """Where the output of a marker is, unless its step has an override."""
         return join(self.prefix, f"{mark.name}-{mark.version}")
 
-    def records(self, marks: Iterable[Mark], places: Mapping[Mark, str] | None = None) -> dict[Mark, dict[str, Any]]:
+    def records(self, marks: Iterable[Mark], places: Mapping[Mark, str] | None = None) -> dict[Mark, Record]:
         """The records of these outputs. One whose record is gone, damaged, or of another attempt is left out.
 
         `places`: where the outputs with an override are.
@@ -89,7 +89,7 @@ class CompleteOutputs:
         )
         return {mark: found[mark.file] for mark in each if mark.file in found}
 
-    def records_of_partitions(self, done: Mapping[str, Done]) -> dict[str, dict[str, Any]]:
+    def records_of_partitions(self, done: Mapping[str, Done]) -> dict[str, Record]:
         """Path -> the record of the partition there, of which this is the marker. One whose record is gone, damaged, or
         of another attempt is left out."""
         found = self._records_of(
@@ -97,7 +97,7 @@ class CompleteOutputs:
         )
         return {path: found[each.file] for path, each in done.items() if each.file in found}
 
-    def add(self, read: Mapping[str, Mapping[str, Any]]) -> None:
+    def add(self, read: Mapping[str, Record]) -> None:
         """Keep records that were read one by one, by the file of their marker, and pack them if they are many.
 
         Without the right to write, the next plan reads them one by one again.
@@ -142,13 +142,13 @@ class CompleteOutputs:
         return {one.file: record for one, record in both if record is not None and _is_of(one, record)}
 
 
-def _read(path: str) -> dict[str, Any] | None:
+def _read(path: str) -> Record | None:
     try:
         return recorded(path, Status.SUCCESS)
     except ControlFileError:
         return None
 
 
-def _is_of(wanted: _Wanted, record: Mapping[str, Any]) -> bool:
+def _is_of(wanted: _Wanted, record: Record) -> bool:
     """Whether the record is of the attempt that wrote the marker."""
-    return seconds_of(record) == wanted.finished_s and wanted.attempt in (None, record.get("attempt") or 0)
+    return seconds_of(record) == wanted.finished_s and wanted.attempt in (None, record.attempt or 0)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from marin_resources.places import relative_to
+from marin_resources.record import Record
 from marin_resources.storage.done.marks import Mark
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.history import complete_record
@@ -21,8 +21,6 @@ from marin_resources.storage.paths import join
 THREADS = 32
 DEEP = 8
 """Levels. A lineage that is deeper is a long chain, and the records of all complete outputs are read together."""
-
-Record = Mapping[str, Any]
 
 
 def lineage_of(path: str, record: Record, complete: CompleteOutputs) -> dict[str, Record | None]:
@@ -47,8 +45,8 @@ def _inputs(record: Record | None, prefix: str) -> Iterator[str]:
     """The paths of the inputs, below today's prefix if the whole prefix was moved since."""
     if record is None:
         return
-    then = str(record.get("prefix") or prefix).rstrip("/")
-    for path in (str(each).rstrip("/") for each in record.get("dependencies") or ()):
+    then = (record.prefix or prefix).rstrip("/")
+    for path in (each.rstrip("/") for each in record.dependencies):
         relative = relative_to(path, [then, prefix])
         yield path if relative is None else join(prefix, relative)
 

@@ -59,7 +59,7 @@ def mark_complete(store: Store, complete: CompleteOutputs, read: Mapping[Output,
     nothing is written.
     """
     done = {output: seen for output, seen in read.items() if seen.done and seen.match is Match.SAME}
-    lacking = {output: seen.record or {} for output, seen in done.items() if not _is_marked(complete, output)}
+    lacking = {output: seen.record for output, seen in done.items() if not _is_marked(complete, output)}
     if not lacking:
         return
     new = {output: mark_of(output, record) for output, record in lacking.items()}

@@ -18,6 +18,7 @@ from typing import Any
 
 from marin_resources.output import Output, Status, identity_of
 from marin_resources.partition_key import key_of
+from marin_resources.record import Record
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.output.commit import recorded
 from marin_resources.storage.output.status import read_status
@@ -38,7 +39,7 @@ class Found:
     """None if it cannot be read."""
     output: Output | None = None
     """Of a complete output whose record says what it is, and that is where its record says."""
-    record: Mapping[str, Any] | None = None
+    record: Record | None = None
     damage: str = ""
 
 
@@ -87,18 +88,18 @@ def _new(folders: list[str], seen: set[str]) -> list[str]:
     return found
 
 
-def _output_of(record: Mapping[str, Any], relative: str) -> Output | None:
+def _output_of(record: Record, relative: str) -> Output | None:
     """The output with this record, if it lies at this path below the prefix: a copy elsewhere is another output."""
-    key = None if record.get("partition") is None else key_of(relative.rpartition("/")[2])
+    key = None if record.partition is None else key_of(relative.rpartition("/")[2])
     name, _, digits = (relative if key is None else relative.rpartition("/")[0]).rpartition("-")
-    identity, version = record.get("identity"), record.get("version")
+    identity, version = record.identity, record.version
     if version:
         name, digits = str(version.get("name")), hashlib.md5(_text(version)).hexdigest()[:DIGITS]
         whole = Output(name=name, version=digits, identity=identity_of(version))
         identity = identity or (whole if key is None else whole.at(key)).identity
     if not identity or not name:
         return None
-    override = record.get("override_output_path")
+    override = record.override_output_path
     output = Output(name=name, version=digits, identity=identity, partition=key, override=override)
     return output if output.relative().strip("/") == relative else None
 

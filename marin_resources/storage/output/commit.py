@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from marin_resources.output import Status
+from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease.protocol import LeaseLostError
 from marin_resources.storage.manifest.manifest import FORMAT_VERSION, NAME, Manifest
-from marin_resources.storage.output.record import SHAPE as RECORD_SHAPE
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, VersionedJson
@@ -35,7 +33,7 @@ class CommitError(ControlFileError):
     """A commit object that cannot be read: one sentence with its path."""
 
 
-SHAPE = {"fence": int, "owner": str, "identity": str, "state": str, "record": RECORD_SHAPE}
+SHAPE = {"fence": int, "owner": str, "identity": str, "state": str, "record": Record.shape}
 FORMAT = VersionedJson(kind="manifest", newest=FORMAT_VERSION, error=CommitError, shape=SHAPE)
 
 
@@ -55,13 +53,13 @@ class Commit:
     """SHA-256 of the output's whole version."""
     state: State
     manifest: Manifest | None = None
-    record: Mapping[str, Any] | None = None
+    record: Record | None = None
     generation: str = ""
 
     def to_bytes(self) -> bytes:
         writer = {"fence": self.fence, "owner": self.owner, "identity": self.identity, "state": self.state.value}
         data = self.manifest.to_json() if self.manifest else {}
-        record = {"record": dict(self.record)} if self.record is not None else {}
+        record = {"record": self.record.to_dict()} if self.record is not None else {}
         return json.dumps({"format_version": FORMAT_VERSION, **writer, **data, **record}, indent=1).encode()
 
 
@@ -83,24 +81,24 @@ def read_commit(output_path: str) -> Commit | None:
             identity=fields.get("identity") or "",
             state=state,
             manifest=Manifest.from_json(fields) if state is State.COMMITTED else None,
-            record=fields.get("record"),
+            record=Record.from_dict(fields["record"]) if fields.get("record") is not None else None,
             generation=found.generation,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FORMAT.invalid(path, error) from error
 
 
-def recorded(path: str, found: Status) -> dict[str, Any] | None:
+def recorded(path: str, found: Status) -> Record | None:
     """The record of an output; the commit object's copy, if Marin has rewritten the file, as it does at each start."""
     found_record = read_record(path)
-    if found is Status.SUCCESS and (found_record is None or "format_version" not in found_record):
+    if found is Status.SUCCESS and (found_record is None or found_record.format_version is None):
         committed = read_commit(path)
         if committed is not None and committed.record is not None:
-            return dict(committed.record)
+            return committed.record
     return found_record
 
 
-def readable_record(path: str, found: Status) -> tuple[dict[str, Any] | None, str]:
+def readable_record(path: str, found: Status) -> tuple[Record | None, str]:
     """The record of an output, and a sentence if its file is damaged: then it is the commit object's copy, or None if
     that is damaged too or has none. Raises UnavailableError."""
     try:
@@ -110,8 +108,7 @@ def readable_record(path: str, found: Status) -> tuple[dict[str, Any] | None, st
             committed = read_commit(path)
         except ControlFileError:
             committed = None
-        known = None if committed is None or committed.record is None else dict(committed.record)
-        return known, str(error)
+        return None if committed is None else committed.record, str(error)
 
 
 def claim_commit(output_path: str, *, fence: int, owner: str, identity: str, over: Commit | None) -> Commit:
@@ -120,7 +117,7 @@ def claim_commit(output_path: str, *, fence: int, owner: str, identity: str, ove
     return _swap(output_path, claimed, over.generation if over else None)
 
 
-def publish_commit(output_path: str, claimed: Commit, manifest: Manifest, record: Mapping[str, Any]) -> Commit:
+def publish_commit(output_path: str, claimed: Commit, manifest: Manifest, record: Record) -> Commit:
     """Make the output complete. Raises LeaseLostError if another attempt has claimed it."""
     complete = Commit(
         fence=claimed.fence,

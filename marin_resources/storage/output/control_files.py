@@ -55,7 +55,7 @@ def find_damage_ahead(observed: Observed, *, resumable: bool) -> Damage | None:
 
 def _lost_manifest(observed: Observed) -> Damage | None:
     path = observed.path
-    digest = ((observed.record or {}).get("manifest") or {}).get("digest")
+    digest = observed.record.manifest.digest
     if digest is None or read_manifest(path) is not None:
         return None
     sentence = (

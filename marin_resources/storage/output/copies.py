@@ -6,11 +6,11 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from marin_resources.output import Observed, Output, Status
+from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease import lease
@@ -31,9 +31,9 @@ class Copy:
     generation: str
 
 
-def copies_path(recorded: Mapping[str, Any]) -> str | None:
+def copies_path(recorded: Record) -> str | None:
     """Where the copies of an output with this record are; None for none. Beside adopted data nothing is written."""
-    return None if recorded.get("adopted") else recorded.get("data_path")
+    return None if recorded.adopted else recorded.data_path
 
 
 def write_copies(data_path: str, committed: Commit) -> None:
@@ -49,7 +49,8 @@ def list_copies(data_path: str) -> list[Copy]:
 
     Raises StoreError for control files that are no copies, but those of a deployment whose home is that region.
     """
-    ours = (record.read_record(data_path) or {}).get("data_path") == data_path
+    found = record.read_record(data_path)
+    ours = found is not None and found.data_path == data_path
     theirs = status.read_status(data_path) or commit.read_commit(data_path) or lease.holder_of(data_path)
     if theirs is not None and not ours:
         raise StoreError(
@@ -57,8 +58,8 @@ def list_copies(data_path: str) -> list[Copy]:
             "touched. Two deployments that share a region have one home: give both the same MARIN_PREFIX."
         )
     paths = [join(data_path, name) for name in NAMES]
-    found = [(path, control.read(path)) for path in paths]
-    return [Copy(path=path, generation=there.generation) for path, there in found if there is not None]
+    listed = [(path, control.read(path)) for path in paths]
+    return [Copy(path=path, generation=there.generation) for path, there in listed if there is not None]
 
 
 def withdraw_copies(copies: Iterable[Copy]) -> None:
@@ -75,7 +76,7 @@ def look_elsewhere(output: Output, places: Iterable[str]) -> Observed | None:
     that is, of Marin, or of this one, whose own home is lost. Raises ControlFileError."""
     for place in places:
         if status.read_status(place) is Status.SUCCESS:
-            found = commit.recorded(place, Status.SUCCESS)
-            if (found or {}).get("data_path") in (None, place):
+            found = commit.recorded(place, Status.SUCCESS) or Record()
+            if found.data_path in (None, place):
                 return Observed(path=place, status=Status.SUCCESS, record=found, match=record.match(found, output))
     return None

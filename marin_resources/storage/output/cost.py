@@ -15,9 +15,9 @@ Older records have no `spent`, and Marin's have nothing of it: what a record doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from marin_resources.record import Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,21 +50,20 @@ class RecordCost:
         return max(known) if known else None
 
 
-def cost_of(record: Mapping[str, Any]) -> RecordCost:
+def cost_of(record: Record) -> RecordCost:
     """The cost that the record of a complete output, or of a failed one, holds."""
-    if record.get("adopted"):  # it was made elsewhere, which its record knows nothing of
-        return RecordCost(bytes_out=(record.get("manifest") or {}).get("bytes"))
-    spent, ledger, manifest = (record.get(name) or {} for name in ("spent", "ledger", "manifest"))
-    hours = ledger.get("device_hours")
+    if record.adopted:  # it was made elsewhere, which its record knows nothing of
+        return RecordCost(bytes_out=record.manifest.bytes)
+    spent, hours = record.spent, record.ledger.get("device_hours")
     return RecordCost(
-        wall_s=spent.get("wall_s", record.get("duration_s")),
-        cpu_s=spent.get("cpu_s"),
-        reserved_cpu_s=spent.get("reserved_cpu_s"),
-        device_s=spent.get("device_s", None if hours is None else hours * 3600),
-        pool=spent.get("pool"),
-        cluster=record.get("cluster"),
-        dashboard=(record.get("job") or {}).get("dashboard"),
-        bytes_in=record.get("bytes_in"),
-        bytes_out=manifest.get("bytes"),
-        unknown_attempts=spent.get("unknown_attempts") or 0,
+        wall_s=record.duration_s if spent.wall_s is None else spent.wall_s,
+        cpu_s=spent.cpu_s,
+        reserved_cpu_s=spent.reserved_cpu_s,
+        device_s=hours * 3600 if spent.device_s is None and hours is not None else spent.device_s,
+        pool=spent.pool,
+        cluster=record.cluster,
+        dashboard=record.job.dashboard if record.job else None,
+        bytes_in=record.bytes_in,
+        bytes_out=record.manifest.bytes,
+        unknown_attempts=spent.unknown_attempts or 0,
     )

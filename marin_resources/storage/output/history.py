@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from marin_resources.output import Status
 from marin_resources.places import relative_to
+from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.files import folders_in, names_in
 from marin_resources.storage.output.commit import recorded
-from marin_resources.storage.output.record import FORMAT, RecordError
+from marin_resources.storage.output.record import RecordError, parse_record
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError
@@ -28,7 +28,7 @@ THREADS = 16
 log = logging.getLogger(__name__)
 
 
-def past_records(prefix: str, relative: str) -> list[dict[str, Any]]:
+def past_records(prefix: str, relative: str) -> list[Record]:
     """The records of the outputs that were at this path below the prefix, and are removed. Raises UnavailableError.
 
     One that is damaged is left out with a warning.
@@ -40,14 +40,14 @@ def past_records(prefix: str, relative: str) -> list[dict[str, Any]]:
     return [record for record in found if record is not None]
 
 
-def complete_record(prefix: str, path: str) -> dict[str, Any] | None:
+def complete_record(prefix: str, path: str) -> Record | None:
     """The record of a complete output in place; of one that was removed, the newest that is left. None without one.
 
     A damaged one is passed over. Raises UnavailableError.
     """
     try:
         record = recorded(path, Status.SUCCESS)
-        if record is not None and ("manifest" in record or read_status(path) is Status.SUCCESS):
+        if record is not None and (record.manifest or read_status(path) is Status.SUCCESS):
             return record
     except ControlFileError as error:
         log.warning("%s", error)
@@ -63,10 +63,10 @@ def past_versions(prefix: str, name: str) -> list[str]:
     return [f"{parent}/{each}" if parent else each for each in folders if each.rpartition("-")[0] == last]
 
 
-def _read(path: str) -> dict[str, Any] | None:
+def _read(path: str) -> Record | None:
     try:
         found = control.read(path)
-        return None if found is None else FORMAT.parse(found.data, path)
+        return None if found is None else parse_record(found.data, path)
     except RecordError as error:
         log.warning("%s", error)
         return None

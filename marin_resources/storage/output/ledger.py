@@ -41,10 +41,5 @@ def facts_of(tries: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, 
     return {"tries": [*known, *tries][-MOST_TRIES:], "ledger": sum_of([*before, ledger_of(tries)])}
 
 
-def tries_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The tries of a record, oldest first; none if its step did not run on slices, or the record is older than that."""
-    return list(record.get("tries") or [])
-
-
 def _device_hours(one: Mapping[str, Any]) -> float:
     return (one.get("devices") or 0) * (one.get("ran_s") or 0.0) / 3600

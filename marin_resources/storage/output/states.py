@@ -81,9 +81,8 @@ def states_of_partitions(store: Store, whole: Output, keys: Iterable[str] = ()) 
 
 
 def _state_of(output: Output, key: str, observed: Observed) -> PartitionState:
-    state, record = state_of(observed), observed.record or {}
-    size = record.get("manifest") or {}
-    error = str(record.get("error") or "was stopped") if state is State.FAILED else ""
+    state, record = state_of(observed), observed.record
+    error = str(record.error or "was stopped") if state is State.FAILED else ""
     if state is State.BLOCKED:
         error = observed.damage or other_version_message(output, observed.path)
     if state is State.RUNNING and observed.holder is not None:
@@ -93,8 +92,8 @@ def _state_of(output: Output, key: str, observed: Observed) -> PartitionState:
     return PartitionState(
         key=key,
         state=state,
-        bytes=size.get("bytes"),
-        files=size.get("files"),
+        bytes=record.manifest.bytes,
+        files=record.manifest.files,
         error=error,
         adopted=describe_adopted(record) if state is State.COMPLETE else "",
     )

@@ -24,6 +24,7 @@ from marin_resources.errors import MarinError
 from marin_resources.output import Match, Observed, Output, Status
 from marin_resources.partition_key import key_of
 from marin_resources.places import is_same, is_within
+from marin_resources.record import Record
 from marin_resources.settings import normalize_prefix
 from marin_resources.storage import fault_points
 from marin_resources.storage.control.conditions import require_conditions
@@ -115,9 +116,9 @@ class Store:
         keys = (key_of(name) for name in folders_in(self.locate(whole)))
         return sorted(key for key in keys if key is not None)
 
-    def mark_done(self, output: Output, record: Mapping[str, Any]) -> None:
+    def mark_done(self, output: Output, record: Record) -> None:
         """Write the marker of a complete output that lacks it; a warning if the store does not take it."""
-        if output.partition is not None and record.get("adopted"):
+        if output.partition is not None and record.adopted:
             return  # so that listings look at its record, which says so
         try:
             if output.partition is None:
@@ -187,7 +188,7 @@ class Store:
     def publish_manifest(self, claim: Claim, taken: manifest.Manifest, facts: Mapping[str, Any]) -> None:
         """Make the output complete with this manifest of its data, and release the claim. Raises LeaseLostError."""
         claim.lease.check()
-        full = {**facts, "manifest": taken.summary()}
+        full = Record.from_dict({**facts, "manifest": taken.summary()})
         committed = commit.publish_commit(claim.path, claim.commit, taken, full)
         fault_points.reach("commit published")
         self.complete(claim.output, claim.path, committed)
@@ -205,7 +206,7 @@ class Store:
         ended |= {"spent": facts["spent"]} if "spent" in facts else {}
         try:
             claim.lease.check()
-            failed = self._record_failure(claim, {**facts, **ending, "error": error})
+            failed = self._record_failure(claim, Record.from_dict({**facts, **ending, "error": error}))
             if failed:
                 attempts.end_attempt(claim.path, claim.attempt, ended)
             return failed
@@ -260,7 +261,7 @@ class Store:
         recorded = commit.recorded(path, found)
         holder = None if found is Status.SUCCESS else lease.holder_of(path)
         kind = record.match(recorded, output) if found is Status.SUCCESS else Match.SAME
-        return Observed(path=path, status=found, record=recorded, holder=holder, match=kind)
+        return Observed(path=path, status=found, record=recorded or Record(), holder=holder, match=kind)
 
     def _begin(
         self,
@@ -317,7 +318,7 @@ class Store:
             kept={file.name: file.stamp for file in leftovers.objects} if resumes else {},
         )
 
-    def _record_failure(self, claim: Claim, failed: Mapping[str, Any]) -> bool:
+    def _record_failure(self, claim: Claim, failed: Record) -> bool:
         """Write record and status of a failure, if the fence is still ours. Return False if the output is complete.
 
         The generations are read before the fence, so a newer attempt's files are never overwritten.
@@ -364,7 +365,7 @@ class Store:
         status.write_status(path, Status.SUCCESS)
         fault_points.reach("status success")
         self.mark_done(output, committed.record)
-        ended = {"outcome": "success", "finished_at": committed.record.get("finished_at")}
+        ended = {"outcome": "success", "finished_at": committed.record.finished_at}
         attempts.end_attempt(path, committed.fence, ended)
         fault_points.reach("attempt ended")
 

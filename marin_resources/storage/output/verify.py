@@ -15,9 +15,10 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from marin_resources.output import Status
+from marin_resources.record import Record
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import ChecksumError, algorithm_of, read_checksum
@@ -71,7 +72,7 @@ def verify_output(path: str, *, sample: float = 1.0, seed: int = 0, read: bool =
     return verify_outputs([path], sample=sample, seed=seed, read=read)[path]
 
 
-def verify_listing(path: str, just_read: Mapping[str, Any] | None = None) -> Verification:
+def verify_listing(path: str, just_read: Record | None = None) -> Verification:
     """Compare the names and sizes of one output with its manifest, from one listing. No data file is read.
 
     `just_read`: the record of the complete output, if it was read a moment ago.
@@ -129,12 +130,12 @@ def _lost_status(path: str) -> Finding | None:
 
 
 def _compare(
-    path: str, sample: float, seed: int, read: bool, *, control: bool, just_read: Mapping[str, Any] | None = None
+    path: str, sample: float, seed: int, read: bool, *, control: bool, just_read: Record | None = None
 ) -> tuple[Verification, list[_Reading]]:
     """The verification by listing alone, and the files to read. `control`: read the other control files too."""
-    recorded, unreadable = _recorded(path) if just_read is None else (just_read, ())
+    recorded, unreadable = _recorded(path) if not just_read else (just_read, ())
     try:
-        fs, listed, data = _list(path, recorded.get("data_path") or path)
+        fs, listed, data = _list(path, recorded.data_path or path)
     except UnavailableError:
         raise
     except OSError as error:  # of this output alone: a folder without rights
@@ -165,18 +166,18 @@ def _compare(
     return verification, [_Reading(path=path, fs=fs, file=now[e.name], expected=e) for e in to_read]
 
 
-def _recorded(path: str) -> tuple[Mapping[str, Any], tuple[Finding, ...]]:
+def _recorded(path: str) -> tuple[Record, tuple[Finding, ...]]:
     """The record, and the finding that it cannot be read."""
     try:
-        found = read_record(path) or {}
+        found = read_record(path) or Record()
     except UnavailableError:
         raise
     except ControlFileError as error:
-        return {}, (_unreadable(RECORD, "a record", error),)
-    if "format_version" in found:
+        return Record(), (_unreadable(RECORD, "a record", error),)
+    if found.format_version is not None:
         return found, ()
     try:  # Marin rewrites the file at each start
-        return recorded(path, Status.SUCCESS) or {}, ()
+        return recorded(path, Status.SUCCESS) or Record(), ()
     except UnavailableError:
         raise
     except ControlFileError:  # of the commit object, which `_published` reports
@@ -194,7 +195,7 @@ def _list(path: str, data_path: str) -> tuple[fsspec.AbstractFileSystem, list[Li
 
 
 def _published(
-    path: str, listed: Iterable[Listed], recorded: Mapping[str, Any], unreadable: tuple[Finding, ...]
+    path: str, listed: Iterable[Listed], recorded: Record, unreadable: tuple[Finding, ...]
 ) -> tuple[Manifest | None, tuple[Finding, ...]]:
     """The manifest, and its own findings: the record holds the manifest's digest."""
     try:
@@ -203,7 +204,7 @@ def _published(
         return None, (_unreadable(NAME, "a manifest", error),)
     if unreadable:
         return manifest, unreadable
-    digest = (recorded.get("manifest") or {}).get("digest")
+    digest = recorded.manifest.digest
     if digest is None and manifest is None and _has_lost_manifest({file.name for file in listed}):
         return None, (Finding(name=NAME, problem=Problem.MISSING, expected="a manifest", found=NOTHING),)
     if digest is None or (manifest is not None and manifest.digest == digest):

@@ -18,7 +18,6 @@ from typing import Any
 from marin_resources.storage.files import changed_at
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path, read_attempt
-from marin_resources.storage.output.ledger import tries_of
 from marin_resources.storage.usage.entries import Entry, UsageError
 
 HOUR = timedelta(hours=1)
@@ -61,7 +60,7 @@ def held_by(entry: Entry, now: datetime) -> Held:
 
 
 def _spans(entry: Entry, mark: Mapping[str, Any], end: datetime) -> list[Span]:
-    tries = [each for each in tries_of(mark) if each.get("devices") and each.get("attempt") == entry.attempt]
+    tries = [each for each in mark.get("tries") or () if each.get("devices") and each.get("attempt") == entry.attempt]
     starts = [_time_in(entry, "started_at of a try", each.get("started_at")) or entry.started for each in tries]
     if not tries:
         return [Span(start=entry.started, end=end, devices=entry.devices)]

@@ -151,7 +151,7 @@ def test_a_run_looks_at_an_input_once(prefix: Path, instance: dg.DagsterInstance
     known = {first.output: manifest_digest(observed[first.output])}
     shutil.rmtree(observed[first.output].path)
     [digest] = input_digests(last, store, observed[last.output], known).values()
-    assert digest == observed[last.output].record["inputs"]["toy/in"]  # type: ignore[index]
+    assert digest == observed[last.output].record.to_dict()["inputs"]["toy/in"]
     assert input_digests(last, store, observed[last.output], {}) == {"toy/in": None}
 
 

@@ -209,7 +209,7 @@ def test_a_reader_reads_its_own_partition(prefix: Path, dagster_home: Path, call
     assert (result.computed, result.failures) == (4, ())
     assert called(calls) == ["raw[k0002]", "raw[k0003]", "reader[k0002]", "reader[k0003]"]
     one = graph[reader].at("k0002")
-    record = store.look([one.output])[one.output].record or {}
+    record = store.look([one.output])[one.output].record.to_dict()
     assert record["partition"] == "k0002"
     assert list(record["inputs"]) == ["parts/raw[k0002]"]
     assert record["dependencies"] == [store.locate(graph[raw].at("k0002").output)]

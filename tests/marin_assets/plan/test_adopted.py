@@ -34,6 +34,7 @@ from marin_resources.output import Observed
 from marin_resources.ray_tpu.fleet.choose import choose_site
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
 from marin_resources.ray_tpu.site import NoSiteError
+from marin_resources.record import Record
 from marin_resources.storage.adoption.adopt import adopt
 from marin_resources.storage.adoption.records import records_at
 from marin_resources.storage.adoption.source import find_source
@@ -98,7 +99,7 @@ def world(tmp_path: Path) -> World:
 def test_a_reader_gets_the_path_of_the_data_and_records_from_where(world: World, mine: str) -> None:
     data, stats = world.graph
     world.adopt(data, mine)
-    record = world.compute(stats).record or {}
+    record = world.compute(stats).record.to_dict()
     assert record["result"]["sum"] == 6
     assert record["config"]["input_path"] == mine
     assert record["dependencies"] == [mine]
@@ -116,7 +117,7 @@ def test_a_reader_has_not_drifted_before_after_and_beside_an_undo(world: World, 
     assert world.drift(stats) == []
     world.compute(data)
     assert world.drift(stats) == []
-    digests = {"hello/data": (world.look(data).record or {})["manifest"]["digest"]}
+    digests = {"hello/data": world.look(data).record.to_dict()["manifest"]["digest"]}
     [drift], _ = drift_of(stats, world.graph, world.store, world.look(stats), digests)
     assert "computed again, and its content differs" in drift.sentence()
 
@@ -131,8 +132,10 @@ def test_a_reader_of_an_output_and_of_what_is_adopted_from_it_has_not_drifted(tm
 
 
 def test_what_reads_a_reader_records_the_adoption_too() -> None:
-    adopted = Observed(path="a", record={"adopted_inputs": {"raw/x": {"from": "p", "why": "w"}}})
-    own = Observed(path="b", record={"result": {"adopted_inputs": {"raw/y[1]": {"from": "q", "why": "w"}}}})
+    adopted = Observed(path="a", record=Record.from_dict({"adopted_inputs": {"raw/x": {"from": "p", "why": "w"}}}))
+    own = Observed(
+        path="b", record=Record.from_dict({"result": {"adopted_inputs": {"raw/y[1]": {"from": "q", "why": "w"}}}})
+    )
     found = adopted_inputs({"one": adopted, "two": own, "three": Observed(path="c")})["adopted_inputs"]
     assert list(found) == ["raw/x", "raw/y[1]"]
     assert adopted_inputs({"three": Observed(path="c")}) == {}
@@ -263,7 +266,7 @@ def test_an_older_output_keeps_its_lineage(tmp_path: Path) -> None:
     world.compute(data)
     old = world.compute(stats)
     world.adopt(new, old.path)
-    record = world.look(new).record or {}
+    record = world.look(new).record.to_dict()
     assert record["dependencies"] == [world.look(data).path]
     assert record["adopted"]["of"]["version"] == stats.version.as_dict()
     assert record["result"] == old.result

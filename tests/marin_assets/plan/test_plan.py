@@ -12,6 +12,7 @@ from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.drift.drift import Drift, Kind
 from marin_resources.output import Holder, Match, Observed, Output, Status
 from marin_resources.ray_tpu.requirements import Lack
+from marin_resources.record import Record
 
 HOLDER = Holder(owner="o", host="tpu-7", pid=12, run_id="abc", since="2026-01-01T00:00:00+00:00")
 
@@ -87,7 +88,7 @@ def test_an_input_outside_the_selection_must_be_complete(graph: Graph) -> None:
 
 
 def test_a_failed_attempt_runs_again_and_says_why_it_failed(graph: Graph) -> None:
-    assert actions(graph, a={"status": Status.FAILED, "record": {"error": "ValueError: x"}})["a"] == (
+    assert actions(graph, a={"status": Status.FAILED, "record": Record.from_dict({"error": "ValueError: x"})})["a"] == (
         Action.RUN,
         "its last attempt failed: ValueError: x",
     )

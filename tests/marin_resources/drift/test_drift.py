@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from marin_resources.drift.drift import Drift, Kind, describe, find_drift, not_recorded, without_plumbing
+from marin_resources.record import Record
 
 SOURCE = {"function": "m:f", "digest": "d", "files_digest": "b", "modules": {"m": "1", "n": "2"}}
 ENVIRONMENT = {"lock_digest": "aa", "python": "3.11.7", "platform": "Linux"}
@@ -28,8 +29,13 @@ def changed(record: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {k: {**record[k], **v} if isinstance(v, dict) else v for k, v in {**record, **fields}.items()}
 
 
+def of(fields: dict[str, Any]) -> Record:
+    return Record.from_dict(fields)
+
+
 def drift(record: dict[str, Any] | None = RECORD, inputs: dict[str, str | None] | None = None, **now: Any) -> list[str]:
-    return [d.sentence() for d in find_drift(record, changed(RECORD, **now), {"toy/in": "i1"} | (inputs or {}))]
+    known = {"toy/in": "i1"} | (inputs or {})
+    return [d.sentence() for d in find_drift(of(record or {}), of(changed(RECORD, **now)), known)]
 
 
 def test_the_same_facts_are_no_drift() -> None:
@@ -87,7 +93,8 @@ def test_another_function_is_drift_of_its_own_kind() -> None:
 
 def test_the_plumbing_is_one_sentence_and_no_line_in_a_log() -> None:
     plumbing = {"marin_resources.storage.files": "5", "marin_resources.settings": "6"}
-    found = find_drift(RECORD, changed(RECORD, source_digest={"modules": {**SOURCE["modules"], **plumbing}}), {})  # type: ignore[dict-item]
+    now = changed(RECORD, source_digest={"modules": {**SOURCE["modules"], **plumbing}})  # type: ignore[dict-item]
+    found = find_drift(of(RECORD), of(now), {})
     assert [d.sentence() for d in found] == [
         "The plumbing changed: 'marin_resources.settings' and 'marin_resources.storage.files'."
     ]
@@ -98,7 +105,8 @@ def test_the_plumbing_is_compared_by_module_beside_what_the_function_uses() -> N
     used = {"used": {"m": "1"}, "used_format": 1}
     record = changed(RECORD, source_digest={**used, "modules": {"m": "1", "marin_resources.settings": "2"}})
     now = changed(RECORD, source_digest={**used, "modules": {"m": "9", "marin_resources.settings": "3"}})
-    assert [d.sentence() for d in find_drift(record, now, {})] == ["The plumbing changed: 'marin_resources.settings'."]
+    found = find_drift(of(record), of(now), {})
+    assert [d.sentence() for d in found] == ["The plumbing changed: 'marin_resources.settings'."]
 
 
 def test_an_input_of_other_content_is_drift_and_one_that_is_gone_is_not() -> None:
@@ -119,13 +127,13 @@ def test_lock_and_python_are_the_environment_and_a_patch_release_is_not() -> Non
 def test_a_record_of_marins_has_no_drift_and_lists_what_it_lacks() -> None:
     marins = {"name": "toy/x", "config": {"out": "/elsewhere"}, "output_path": "/old/toy/x-abc123"}
     assert drift(marins, config={"raw": "/other"}) == []
-    assert not_recorded(marins, RECORD) == (Kind.CONFIG, Kind.SOURCE, Kind.INPUT, Kind.ENVIRONMENT)
-    assert not_recorded(RECORD, RECORD) == ()
+    assert not_recorded(of(marins), of(RECORD)) == (Kind.CONFIG, Kind.SOURCE, Kind.INPUT, Kind.ENVIRONMENT)
+    assert not_recorded(of(RECORD), of(RECORD)) == ()
 
 
 def test_a_step_without_inputs_lacks_none() -> None:
     record = {k: v for k, v in RECORD.items() if k != "inputs"}
-    assert not_recorded(record, {**RECORD, "dependencies": []}) == ()
+    assert not_recorded(of(record), of({**RECORD, "dependencies": []})) == ()
 
 
 def test_a_line_names_a_few_of_each_kind_in_a_stable_order() -> None:

@@ -10,6 +10,7 @@ import pytest
 from marin_resources.drift.drift import find_drift
 from marin_resources.drift.source_digest import read_source, source_now
 from marin_resources.drift.source_modules import Module
+from marin_resources.record import Record
 
 MAIN = '''
 """An experiment."""
@@ -93,8 +94,8 @@ def counted(module: Module) -> bool:
 
 
 def drift(recorded: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    record = {"name": "toy/a", "source_digest": recorded}
-    return [item.sentence() for item in find_drift(record, {"source_digest": now}, {})]
+    record = Record.from_dict({"name": "toy/a", "source_digest": recorded})
+    return [item.sentence() for item in find_drift(record, Record.from_dict({"source_digest": now}), {})]
 
 
 def edited(name: str, before: str, after: str) -> dict[str, str]:

@@ -75,8 +75,7 @@ def test_it_is_made_once_and_its_log_is_in_the_bucket(orchestrator: Orchestrator
     first, second = asyncio.run(orchestrator.produce()), asyncio.run(orchestrator.produce())
     assert (first.reused, second.reused) == (False, True)
     assert first.observed.path.startswith("gs://")
-    assert first.observed.record is not None
-    assert first.observed.record["manifest"]["files"] == 2
+    assert first.observed.record.manifest.files == 2
     assert read_attempt(first.observed.path, 1)["outcome"] == "success"
     assert read_from(log_path(first.observed.path, 1), 0) == b""  # it printed nothing, and the log is there
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import google_crc32c
+from record_fields import fields_of_record
 
 from marin_resources.output import Output, Status
+from marin_resources.record import Record
 from marin_resources.storage.manifest.checksum import MD5
 from marin_resources.storage.manifest.manifest import Manifest, take_manifest
 from marin_resources.storage.output import record
@@ -82,8 +84,8 @@ def judge_output(output: Output, store: Store, lines: list[Line], verdict: Verdi
     judge_fences(name, lines, commit, verdict)
     seen = store.look([output])[output]
     verdict.demand(seen.status is Status.SUCCESS, f"{name}: its status is {seen.status!r} at the end.")
-    told = record.read_record(path)
-    of_commit = {"format_version": record.FORMAT_VERSION, **(commit.record or {})}
+    told = fields_of_record(path)
+    of_commit = {"format_version": record.FORMAT_VERSION, **(commit.record or Record()).to_dict()}
     verdict.demand(told == of_commit, f"{name}: its record {told!r} is not that of its commit, {of_commit!r}.")
     fences = (of_commit.get("attempt"), of_commit.get("result"))
     verdict.demand(fences == (commit.fence, {"fence": commit.fence}), f"{name}: its record has the fences {fences!r}.")

@@ -11,6 +11,7 @@ from marin_assets.assets.metadata.materialization import materialization_metadat
 from marin_resources.hardware import tpu
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Observed
+from marin_resources.record import Record
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.mirror import local_path_of
 from marin_resources.storage.output.spent import spent_of
@@ -28,7 +29,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
 
 
 def page_of(account: Account, words_path: str) -> dict[str, object]:
-    observed = Observed(path=account.output_path, record={"config": {"words_path": words_path}})
+    observed = Observed(path=account.output_path, record=Record.from_dict({"config": {"words_path": words_path}}))
     return materialization_metadata(Produced(observed=observed, reused=False))
 
 
@@ -56,7 +57,7 @@ TIMING = {"queue_s": 31.5, "setup_s": 4.25, "compute_s": 120.0}
 
 
 def page_of_record(tmp_path: Path, **record: object) -> dict[str, object]:
-    observed = Observed(path=str(tmp_path), record={"attempt": 3, **record})
+    observed = Observed(path=str(tmp_path), record=Record.from_dict({"attempt": 3, **record}))
     return materialization_metadata(Produced(observed=observed, reused=True))
 
 
@@ -118,7 +119,7 @@ def test_the_page_begins_with_what_came_out_and_ends_with_how(tmp_path: Path) ->
 
 def test_a_report_is_a_link_in_a_bucket_and_a_path_on_a_disk(tmp_path: Path) -> None:
     def report_at(path: str) -> object:
-        observed = Observed(path=path, record={"attempt": 1, "result": {"report": "a b.html"}})
+        observed = Observed(path=path, record=Record.from_dict({"attempt": 1, "result": {"report": "a b.html"}}))
         return materialization_metadata(Produced(observed=observed, reused=True))["report"]
 
     assert report_at(str(tmp_path)) == dg.MetadataValue.path(f"{tmp_path}/a b.html")

@@ -15,6 +15,7 @@ from marin_assets.plan.cost.sums import OutputCost, total_of
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_resources.hardware import Resources, cpu, tpu
+from marin_resources.record import Record
 from marin_resources.storage.files import remove_folder
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.record import read_record
@@ -35,7 +36,7 @@ def made(here: Recorded, last: Step) -> tuple[list[OutputCost], CompleteOutputs]
     complete = CompleteOutputs(here.store.prefix)
     [node] = [node for node in build_graph([last]) if node.name == last.name]
     path = here.store.locate(node.output)
-    return costs_of(path, read_record(path) or {}, complete), complete
+    return costs_of(path, read_record(path) or Record(), complete), complete
 
 
 def diamond(value: int = 1) -> tuple[Step, ...]:

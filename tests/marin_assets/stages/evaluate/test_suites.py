@@ -16,6 +16,7 @@ from marin_assets.stages.evaluate.lm_eval import EvaluationError, LmEvalConfig, 
 from marin_assets.stages.evaluate.lm_eval_config import check_tasks
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.record import Record
 from marin_resources.wire.config_json import decode, encode
 
 QUESTIONS = 12
@@ -60,7 +61,7 @@ def test_a_task_runs_at_two_numbers_of_shots_from_a_mirror(model_path: str, mirr
     }
     from marin_assets.stages.report.records import StepRecord
 
-    rows = list(StepRecord(label="", path=str(tmp_path / "out"), record={}).rows("samples.jsonl"))
+    rows = list(StepRecord(label="", path=str(tmp_path / "out"), record=Record()).rows("samples.jsonl"))
     contexts = {task: [row["context"] for row in rows if row["task"] == task] for task in result["scores"]}
     assert all(context.count("\n\n") == 2 for context in contexts["copa_2shot"])
     assert [text.rpartition("\n\n")[2] for text in contexts["copa_2shot"]] == contexts["copa"]

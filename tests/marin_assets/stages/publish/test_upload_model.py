@@ -13,6 +13,7 @@ from model_hub import ModelHub, model_hub
 from marin_assets.stages.publish.model_card import model_card
 from marin_assets.stages.publish.upload_model import UploadError, UploadModelConfig, upload_model
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.record import Record
 from marin_resources.storage.output.record import write_record
 
 FILES = {
@@ -53,7 +54,7 @@ def training(tmp_path: Path) -> Path:
         path = folder / "hf" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    write_record(str(folder), RECORD)
+    write_record(str(folder), Record.from_dict(RECORD))
     return folder
 
 
@@ -110,4 +111,4 @@ def test_a_card_says_whose_loss_it_has_if_the_weights_were_averaged() -> None:
 
 
 def card_of(record: dict[str, Any]) -> str:
-    return model_card(record, license=None, description=None)
+    return model_card(Record.from_dict(record), license=None, description=None)

@@ -17,6 +17,7 @@ from marin_assets.stages.report.records import StepRecord, read_records
 from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.report.waterfall import chains, rejected_documents, rows_of
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.record import Record
 
 DOCUMENTS = [Document(id=f"d{i}", text=f"{i} <b>words</b> and more " * (i + 1)) for i in range(10)]
 
@@ -114,7 +115,7 @@ def test_rejected_documents_can_be_read_and_their_markup_is_text(outputs: dict[s
 
 
 def test_a_step_that_rejects_nothing_has_no_samples(records: dict[str, StepRecord], tmp_path: Path) -> None:
-    plain = StepRecord(label="other", path=str(tmp_path), record={})
+    plain = StepRecord(label="other", path=str(tmp_path), record=Record())
     assert rejected_documents(plain, 3) == []
     assert chains({"other": plain}) == []
     assert [group["reason"] for group in rejected_documents(records["consolidated"], 1)] == ["few"]

@@ -14,6 +14,7 @@ import pytest
 from job_process import Job, new_job
 from placement_groups import await_release
 from ray_cluster import Cluster
+from record_fields import fields_of_record
 from running import wait_until
 from submitted_jobs import Submitted, submit
 
@@ -23,7 +24,6 @@ from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.hardware import tpu
 from marin_resources.output import Output
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
-from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.store import Store
 from marin_resources.wire.config_json import encode
 
@@ -68,7 +68,7 @@ class Training:
     def ended(self) -> dict[str, Any]:
         wait_until(lambda: self.submitted.info().status.is_terminal, "the training", 900)
         assert self.submitted.info().status is JobStatus.SUCCEEDED, self.submitted.logs()
-        record = read_record(str(self.path))
+        record = fields_of_record(str(self.path))
         assert record is not None
         return dict(record)
 

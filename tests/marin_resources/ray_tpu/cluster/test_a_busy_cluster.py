@@ -97,7 +97,7 @@ def test_a_job_that_another_run_has_given_up_says_so_and_is_no_lost_worker(
 
     produced = asyncio.run(act())
     assert produced.lost_workers == 0
-    assert (produced.observed.record or {})["attempt"] == 2
+    assert produced.observed.record.attempt == 2
     assert [name.split("-")[0] for name in calls(prefix)] == ["holder", "next"]
     [said] = [said for said in orchestrator.said if "began too late" in said]
     assert "did nothing: was never submitted; submitting it again" in said

@@ -65,7 +65,7 @@ def test_the_record_names_the_job_and_its_times(
     orchestrator: Orchestrator, cluster: Cluster, toy: Callable[..., Step]
 ) -> None:
     produced = orchestrator.produce(toy("a"))
-    record = produced.observed.record or {}
+    record = produced.observed.record.to_dict()
     note = note_of(produced.observed.path)
     assert record["job"]["id"] == note.submission_id
     assert orchestrator.jobs[0] == note.job == record["job"].get("carrier", note.submission_id)
@@ -201,7 +201,7 @@ def test_a_note_whose_job_was_never_submitted_is_passed_over(orchestrator: Orche
     abandon(str(path))
     produced = orchestrator.produce(step)
     assert note_of(str(path)).ended == "never submitted"
-    assert (produced.observed.record or {})["attempt"] == 2
+    assert produced.observed.record.attempt == 2
     assert len(calls(prefix)) == 1
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import one_output
 import pytest
 from job_process import IN_IMAGE, STEPS, X, new_job
+from record_fields import fields_of_record
 from wheels import only_from, wheel
 
 from marin_resources.drift.source_digest import read_source
@@ -18,7 +19,6 @@ from marin_resources.output import Status
 from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.job_notes import add_ended, add_outcome, add_stop
-from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
 from marin_resources.wire.outcome import End, Outcome
@@ -29,7 +29,7 @@ def status_of(prefix: str) -> Status | None:
 
 
 def record_of(prefix: str) -> dict[str, Any]:
-    record = read_record(Store(prefix).locate(X))
+    record = fields_of_record(Store(prefix).locate(X))
     assert record is not None
     return record
 

@@ -12,6 +12,7 @@ import pytest
 import shard_steps
 from job_process import Job, X, new_job
 from ray_cluster import Cluster
+from record_fields import fields_of_record
 from running import alive, wait_until
 from submitted_jobs import Submitted, submit
 
@@ -21,7 +22,6 @@ from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path, read_attempt
-from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 
 KIND = "v4-8"
@@ -115,7 +115,7 @@ def test_a_step_on_a_device_runs_where_that_is(
     (tmp_path / "DEVICE_KEY").write_text("s3cr3t-of-a-device")
     job = start("make", environ={"MARIN_SECRETS_DIR": str(tmp_path)}, env=("DEVICE_KEY",))
     assert job.ended().status is JobStatus.SUCCEEDED, job.logs()
-    record = read_record(job.job.output_path)
+    record = fields_of_record(job.job.output_path)
     assert record is not None
     assert record["result"] == {"on": other_disk, "key": "***"}
     assert record["job"]["id"] == job.job.note().submission_id
@@ -141,7 +141,7 @@ def test_a_step_whose_process_always_dies_is_tried_ten_times_more(
     job = new_job(disk_prefix, tmp_path / "code", STEPS, "die", resources=tpu(KIND))
     submitted = submit(tpu_cluster, job, cpus=ENTRY_CPUS, code=WITHOUT_PAUSES)
     assert submitted.ended().status is JobStatus.SUCCEEDED, submitted.logs()
-    record = read_record(job.output_path)
+    record = fields_of_record(job.output_path)
     assert record is not None
     assert [each["cause"] for each in record["tries"]] == ["lost worker"] * 11
     assert record["error"].startswith("lost worker on host 0, ")

@@ -17,6 +17,7 @@ from job_process import new_job
 from metadata_server import MetadataServer
 from placement_groups import await_release, placement_groups
 from ray_cluster import Cluster
+from record_fields import fields_of_record
 from running import alive, wait_until
 from slice_steps import STEPS
 from submitted_jobs import Submitted, submit
@@ -29,7 +30,6 @@ from marin_resources.ray_tpu.cluster.local import fake_slices
 from marin_resources.ray_tpu.cluster.local.processes import with_children
 from marin_resources.ray_tpu.cluster.on_head.drain import drain_slices
 from marin_resources.storage.output.attempts import log_path, read_attempt
-from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 
 KIND = "v4-16"
@@ -111,7 +111,7 @@ class Step:
         return json.loads(path.read_text())
 
     def record(self) -> dict[str, Any]:
-        record = read_record(self.output_path)
+        record = fields_of_record(self.output_path)
         assert record is not None, self.job.logs()
         return dict(record)
 

@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from job_process import Job, new_job, terminate, wait_for
+from record_fields import fields_of_record
 
 from marin_resources.output import Status
 from marin_resources.ray_tpu.job.entry import EXIT_STOPPED
@@ -18,7 +19,6 @@ from marin_resources.storage.files import read_from
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.job_notes import add_stop
-from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 
 REASON = "stopped by Dagster run 7: the run was terminated"
@@ -39,7 +39,7 @@ def assert_told(job: Job, reason: str = REASON) -> dict[str, Any]:
     mark = read_attempt(job.output_path, 1)
     assert (mark["outcome"], mark["error"]) == ("failed", reason)
     assert job.note().outcome is None, "the runs that wait read the stop in the note, and the status from Ray"
-    record = read_record(job.output_path)
+    record = fields_of_record(job.output_path)
     assert record is not None
     assert record["error"] == reason
     return record

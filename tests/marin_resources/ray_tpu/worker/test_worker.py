@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from job_process import X
+from record_fields import fields_of_record
 from wheels import only_from, wheel
 
 from marin_resources.hardware import cpu, gpu
@@ -21,12 +22,12 @@ from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
 from marin_resources.ray_tpu.worker import noted_pace
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
+from marin_resources.record import Record
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.cost import cost_of
 from marin_resources.storage.output.pace import read_pace
-from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.usage.usage import used
@@ -45,7 +46,7 @@ def run(task: Task) -> Outcome:
 
 
 def record_of(prefix: str) -> dict[str, Any]:
-    record = read_record(Store(prefix).locate(X))
+    record = fields_of_record(Store(prefix).locate(X))
     assert record is not None
     return record
 
@@ -106,7 +107,7 @@ def test_the_record_says_what_the_step_has_spent_and_its_children(disk_prefix: s
     assert run(task_of(disk_prefix, f"{script}:fail_after_work")).end is End.FAILED
     failed = record_of(disk_prefix)["spent"]
     assert run(task_of(disk_prefix, f"{script}:work", attempt=2, resources=cpu(2))).end is End.SUCCESS
-    cost = cost_of(record_of(disk_prefix))
+    cost = cost_of(Record.from_dict(record_of(disk_prefix)))
     assert cost.cpu_s is not None
     assert cost.wall_s is not None
     assert 0.65 <= cost.cpu_s < 10  # 0.2 of the failure, 0.2 here, 0.3 in a child

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from one_adoption import adopt_it, by_hand, in_a_process, start, take_back
 from one_output import X, claim, make, output, read, snapshot, write
 
 from marin_resources.output import Output
+from marin_resources.record import Adoption, Record
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.adopt import adopt, is_adopted_from
 from marin_resources.storage.adoption.errors import AdoptionError
@@ -42,7 +43,7 @@ def disk(disk_prefix: str) -> Store:
     return Store(disk_prefix)
 
 
-def adopted(store: Store, what: Output = X) -> Mapping[str, Any] | None:
+def adopted(store: Store, what: Output = X) -> Adoption | None:
     return store.look([what])[what].adopted
 
 
@@ -57,13 +58,13 @@ def test_data_made_by_hand_are_the_output_where_they_are(any_prefix: str) -> Non
     seen = store.look([X])[X]
     assert (seen.done, seen.path, seen.data_path) == (True, store.locate(X), mine)
     assert seen.adopted is not None
-    assert (seen.adopted["from"], seen.adopted["why"], seen.adopted["by"]) == (mine, "renamed", "me")
+    assert (seen.adopted.path, seen.adopted.why, seen.adopted.by) == (mine, "renamed", "me")
     assert store.data_path(X) == mine
     assert data_in(seen.path) == []
     assert sorted(sizes_below(mine)) == ["a/data.txt"], "nothing is written beside the data"
     assert verify_output(seen.path).ok
-    assert "result" not in (seen.record or {})
-    assert "duration_s" not in (seen.record or {})
+    assert not seen.record.has_result
+    assert seen.record.duration_s is None
     mark = attempts.read_attempt(seen.path, 1)
     assert (mark["outcome"], mark["adopted"]["from"]) == ("success", mine)
     with pytest.raises(AlreadyDoneError):
@@ -80,7 +81,7 @@ def test_an_older_output_is_compared_with_its_manifest_and_named(store: Store) -
     seen = store.look([X])[X]
     assert (seen.data_path, dict(seen.result)) == (old, {"documents": 3})
     assert seen.adopted is not None
-    assert (seen.adopted["of"]["name"], seen.adopted["of"]["identity"]) == ("raw/old", "b" * 64)
+    assert (seen.adopted.of["name"], seen.adopted.of["identity"]) == ("raw/old", "b" * 64)
     assert store.look([OLD])[OLD].done
 
 
@@ -256,7 +257,7 @@ def test_of_an_adopted_output_the_data_are_adopted_so_that_no_chain_arises(store
     seen = store.look([X])[X]
     assert seen.data_path == old
     assert seen.adopted is not None
-    assert (seen.adopted["from"], seen.adopted["of"]["name"]) == (old, "raw/old")
+    assert (seen.adopted.path, seen.adopted.of["name"]) == (old, "raw/old")
     assert verify_output(seen.path).ok
 
 
@@ -286,7 +287,7 @@ def test_what_was_taken_back_is_missing_and_says_so_in_its_marks(store: Store) -
     take_back(store)
     path = store.locate(X)
     seen = store.look([X])[X]
-    assert (seen.status, seen.record, seen.holder) == (None, None, None)
+    assert (seen.status, seen.record, seen.holder) == (None, Record(), None)
     mark = attempts.read_attempt(path, 2)
     assert (mark["outcome"], mark["undone"]["from"], mark["by"]) == ("undone", mine, "me")
     assert attempts.failures_in_a_row(path, 5) == 0
@@ -306,7 +307,9 @@ def test_an_adoption_is_taken_back_after_its_data_are_gone_and_made_again(store:
     assert [finding.problem for finding in verify_output(store.locate(X)).findings] == ["missing"]
     take_back(store)
     adopt_it(store, by_hand(store, "other"), why="the first was removed")
-    assert (adopted(store) or {})["why"] == "the first was removed"
+    now = adopted(store)
+    assert now is not None
+    assert now.why == "the first was removed"
     assert attempts.latest_attempt(store.locate(X)) == 3
 
 
@@ -327,7 +330,7 @@ def test_an_adopted_partition_has_no_marker_so_that_listings_look_at_its_record(
     states = {each.key: (each.state, each.adopted) for each in states_of_partitions(store, whole)}
     assert states == {"2026-01": ("complete", ""), "2026-02": ("complete", f"adopted from {mine!r}: renamed")}
     seen = store.look([two])[two]
-    store.mark_done(two, seen.record or {})
+    store.mark_done(two, seen.record)
     assert list(marked_partitions(store.prefix, whole)) == ["2026-01"]
 
 

@@ -95,7 +95,7 @@ def test_what_is_computed_now_is_not_collected(any_prefix: str) -> None:
 
 def test_a_purge_removes_everything_but_the_record(any_prefix: str) -> None:
     store = made(any_prefix)
-    path, record = store.locate(X), store.look([X])[X].record
+    path, record = store.locate(X), store.look([X])[X].record.to_dict()
     write(path, "shards/a/b.txt", "more")
     note = withdraw(store, X, TERMS)
     assert purge(store, note) > 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from marin_resources.hardware import cpu, tpu
+from marin_resources.record import Record
 from marin_resources.storage.output.attempts import begin_attempt, end_attempt
 from marin_resources.storage.output.cost import RecordCost, cost_of
 from marin_resources.storage.output.spent import spent_of, with_earlier
@@ -20,7 +21,7 @@ def mark(path: str, number: int, **ended: Any) -> None:
 
 def test_a_record_says_what_its_output_has_cost() -> None:
     spent = spent_of(tpu("v4-16", cpus=3), 100.0, None)
-    cost = cost_of({"spent": spent, "bytes_in": 5, "manifest": {"bytes": 7}, "cluster": "central"})
+    cost = cost_of(Record.from_dict({"spent": spent, "bytes_in": 5, "manifest": {"bytes": 7}, "cluster": "central"}))
     assert cost == RecordCost(
         wall_s=100.0,
         reserved_cpu_s=300.0,
@@ -33,16 +34,16 @@ def test_a_record_says_what_its_output_has_cost() -> None:
 
 
 def test_what_an_older_record_does_not_say_is_unknown_and_not_nothing() -> None:
-    cost = cost_of({"duration_s": 3.5, "manifest": {"bytes": 7}})
+    cost = cost_of(Record.from_dict({"duration_s": 3.5, "manifest": {"bytes": 7}}))
     assert (cost.wall_s, cost.bytes_out) == (3.5, 7)
     assert (cost.cpu_s, cost.device_s, cost.device_hours, cost.bytes_in, cost.priced_cpu_s) == (None,) * 5
-    assert cost_of({}) == RecordCost()
-    assert cost_of({"ledger": {"device_hours": 2.0}}).device_s == 7200
+    assert cost_of(Record.from_dict({})) == RecordCost()
+    assert cost_of(Record.from_dict({"ledger": {"device_hours": 2.0}})).device_s == 7200
 
 
 def test_shards_that_used_more_cpus_than_their_step_reserved_are_paid_for() -> None:
-    assert cost_of({"spent": spent_of(cpu(2), 10.0, 70.0)}).priced_cpu_s == 70.0
-    assert cost_of({"spent": spent_of(cpu(2), 10.0, 5.0)}).priced_cpu_s == 20.0
+    assert cost_of(Record.from_dict({"spent": spent_of(cpu(2), 10.0, 70.0)})).priced_cpu_s == 70.0
+    assert cost_of(Record.from_dict({"spent": spent_of(cpu(2), 10.0, 5.0)})).priced_cpu_s == 20.0
 
 
 def test_attempts_that_failed_are_in_the_sums_and_one_that_was_killed_is_counted(disk_prefix: str) -> None:

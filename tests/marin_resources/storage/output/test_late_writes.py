@@ -82,7 +82,7 @@ def test_a_resumed_attempt_publishes_what_it_found_and_nothing_that_came_later(s
     store.publish(third, {}, {})
     seen = store.look([X])[X]
     assert seen.done
-    assert seen.record["manifest"]["files"] == 2
+    assert seen.record.manifest.files == 2
 
 
 def test_a_file_copied_from_another_output_is_no_late_write(store: Store) -> None:

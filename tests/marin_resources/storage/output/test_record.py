@@ -13,6 +13,7 @@ from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import output_path_of, versioned
 from marin_resources.output import Match, Output
+from marin_resources.record import Record
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.record import FORMAT_VERSION, NAME, RecordError, match, read_record, write_record
 from marin_resources.storage.paths import join
@@ -59,8 +60,8 @@ def put(folder: str, record: object) -> None:
 
 
 def test_a_record_comes_back_with_its_format_version(any_prefix: str) -> None:
-    write_record(any_prefix, {"name": "a"})
-    assert read_record(any_prefix) == {"format_version": FORMAT_VERSION, "name": "a"}
+    write_record(any_prefix, Record.from_dict({"name": "a"}))
+    assert read_record(any_prefix) == Record.from_dict({"format_version": FORMAT_VERSION, "name": "a"})
 
 
 def test_no_record_is_none(any_prefix: str) -> None:
@@ -98,8 +99,8 @@ def test_no_record_beside_an_output_is_unverified(output: Output) -> None:
 
 
 def test_our_own_identity_is_compared_first(output: Output) -> None:
-    assert match({"identity": output.identity}, output) is Match.SAME
-    assert match({"identity": "0" * 64, "version": MARIN["version"]}, output) is Match.OTHER
+    assert match(Record.from_dict({"identity": output.identity}), output) is Match.SAME
+    assert match(Record.from_dict({"identity": "0" * 64, "version": MARIN["version"]}), output) is Match.OTHER
 
 
 def test_a_newer_format_is_refused_with_what_to_do(any_prefix: str) -> None:

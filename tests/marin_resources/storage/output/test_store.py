@@ -55,10 +55,10 @@ def test_what_is_published_is_complete_with_record_manifest_and_attempt(store: S
     seen = store.look([X])[X]
     assert (seen.status, seen.match, seen.done, seen.holder) == (Status.SUCCESS, Match.SAME, True, None)
     assert seen.result == {"documents": 3}
-    assert seen.record is not None
-    assert seen.record["identity"] == X.identity
-    assert seen.record["manifest"] == read_manifest(path).summary()  # type: ignore[union-attr]
-    assert seen.record["duration_s"] >= 0
+    assert seen.record.identity == X.identity
+    assert seen.record.manifest.to_dict() == read_manifest(path).summary()  # type: ignore[union-attr]
+    assert seen.record.duration_s is not None
+    assert seen.record.duration_s >= 0
     assert attempts.read_attempt(path, 1)["outcome"] == "success"
     assert lease.holder_of(path) is None
 
@@ -97,8 +97,7 @@ def test_a_failure_is_recorded_and_frees_the_output(store: Store, path: str) -> 
     store.fail(claim(store), {"name": "raw/x"}, "ValueError: no", "Traceback …")
     seen = store.look([X])[X]
     assert (seen.status, seen.done, seen.holder) == (Status.FAILED, False, None)
-    assert seen.record is not None
-    assert seen.record["error"] == "ValueError: no"
+    assert seen.record.error == "ValueError: no"
     assert attempts.read_attempt(path, 1)["traceback"] == "Traceback …"
     make(store, attempt=2)
     assert store.look([X])[X].done
@@ -269,7 +268,7 @@ def test_a_worker_killed_at_any_point_leaves_an_output_that_the_next_completes(
     assert seen.done
     assert seen.result == {"documents": 3}
     assert read_manifest(path) == take_manifest(path)
-    assert seen.record["attempt"] == attempts.latest_attempt(path)  # type: ignore[index]
+    assert seen.record.attempt == attempts.latest_attempt(path)
 
 
 @mostly_on_gcs
@@ -279,9 +278,8 @@ def test_a_worker_killed_after_it_has_published_has_succeeded(store: Store, path
     store.mark_stopped(X, 1, "its worker died")  # as its orchestrator does
     seen = store.look([X])[X]
     assert seen.done
-    assert seen.record is not None
     mark = attempts.read_attempt(path, 1)
-    assert (mark["outcome"], mark["finished_at"]) == ("success", seen.record["finished_at"])
+    assert (mark["outcome"], mark["finished_at"]) == ("success", seen.record.finished_at)
     assert "error" not in mark
 
 

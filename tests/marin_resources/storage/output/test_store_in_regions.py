@@ -15,6 +15,7 @@ import pytest
 from one_output import X, output, read, stale_lease, write
 
 from marin_resources.output import Status
+from marin_resources.record import Record
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
 from marin_resources.storage.files import sizes_below
@@ -88,7 +89,7 @@ def test_an_output_at_home_is_as_ever(places: Places) -> None:
     places.make(places.home)
     seen = places.store.look([X])[X]
     assert seen.data_path == seen.path
-    assert "data_path" not in (seen.record or {})
+    assert seen.record.data_path is None
 
 
 def test_a_lost_file_of_the_region_is_found(places: Places) -> None:
@@ -232,7 +233,7 @@ def test_the_next_run_completes_what_a_publisher_that_died_left(places: Places, 
         places.claim(2, places.west, stale=stale_lease(home))
     for path in (home, east):
         assert status.read_status(path) is Status.SUCCESS
-        assert (record.read_record(path) or {})["result"] == {"region": places.east}
+        assert (record.read_record(path) or Record()).result == {"region": places.east}
     assert data_in(places.store.locate(X, places.west)) == []
 
 

@@ -93,7 +93,7 @@ def test_steps_of_a_run_share_a_job_that_ends_with_the_run_and_each_has_its_log(
     [carrier] = {carrier_of(prefix, f"toy/s{n}") for n in range(5)}
     for number, each in enumerate(produced):
         assert Path(each.observed.path, ".marin/attempts/1.log").read_text() == f"I am {number}\n"
-        assert (each.observed.record or {})["job"]["carrier"] == carrier.job
+        assert each.observed.record.to_dict()["job"]["carrier"] == carrier.job
     assert sorted(orchestrator.log) == [f"I am {n}" for n in range(5)]
     job = ask(orchestrator, lambda api: api.info(carrier.job))
     assert job.metadata["marin/run_id"] == "run-1"
@@ -158,7 +158,7 @@ def test_a_carrier_that_is_killed_takes_its_workers_along_and_each_step_is_publi
 
     produced, _ = asyncio.run(act())
     assert produced.lost_workers == 1
-    assert (produced.observed.record or {})["attempt"] == 2
+    assert produced.observed.record.attempt == 2
     assert note_of(produced.observed.path, 1).carrier != note_of(produced.observed.path, 2).carrier
 
 
@@ -196,7 +196,7 @@ def test_a_step_whose_run_died_before_it_was_posted_is_posted_by_the_next(
         with pytest.raises(RuntimeError, match="killed here"):
             orchestrator.produce(toy("a"))
     produced = Orchestrator(prefix, cluster, run_id="run-2").produce(toy("a"))
-    assert (produced.observed.record or {})["attempt"] == 1
+    assert produced.observed.record.attempt == 1
     assert len(calls(prefix)) == 1
 
 
