@@ -1,261 +1,283 @@
-"""An executor that runs `async def` assets in one event loop and stops them on Ctrl-C and Terminate.
+"""The executor of a run: every step in this process, and an interrupt stops them all.
 
-It subclasses dagster-async-executor. As published (0.0.4), the main thread of that package waits on a queue while
-Dagster blocks interrupts, so an interrupt arrives only after the last step. Here the main thread unblocks interrupts
-while it waits. The assets then get `CancelledError` and stop their tasks, and the run's log gets one sentence. Both
-packages are pinned exactly, as this relies on their internals; tests/marin_resources/orchestrator/test_executor.py
-checks what it relies on.
+The main thread takes the events of the steps from a queue and passes them to Dagster's own state machine of a plan,
+`ActiveExecution`, which decides what comes next. `step_threads.py` executes the steps. A signal is an item of the same
+queue: the coroutines are then cancelled, the assets stop their tasks, and the run's log gets one sentence.
+
+`dg.Executor` is public, and the plan that it gets is not. The executor uses these private names of Dagster 1.13.27, all
+of them in this file; tests/marin_resources/orchestrator/test_executor.py checks what it relies on:
+
+    ExecuteRunWithPlanIterable, PlanExecutionContextManager   resources and contexts of a run, torn down at its end
+    ExecutionPlan, ActiveExecution                            the order of steps: retries, skips, limits
+    InstanceConcurrencyContext                                slots of pools
+    PlanExecutionContext, StepExecutionContext._event_loop    the context of a step, which runs its coroutine
+    dagster_event_sequence_for_step, _trigger_hook            execute a step, and its hooks
+    StepOutputHandle                                          the output of a step that failed in part
+    EngineEventData, _handle_compute_log_setup_error          events of the run's log
+    RetryMode, StepDependencyConfig                           values of the executor's config
 """
 
 from __future__ import annotations
 
-import asyncio
+import os
 import queue
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from types import FrameType
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
-from anyio.from_thread import start_blocking_portal
-from anyio.streams.memory import MemoryObjectSendStream
-from dagster import DagsterEvent, DagsterRun, DagsterRunStatus
-from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
-from dagster._core.errors import DagsterError, DagsterExecutionInterruptedError, raise_execution_interrupts
+import dagster as dg
 from dagster._core.events import EngineEventData
-from dagster._core.execution.compute_logs import create_compute_log_file_key
-from dagster._core.execution.context.system import PlanExecutionContext
+from dagster._core.execution.api import ExecuteRunWithPlanIterable
+from dagster._core.execution.context.system import PlanExecutionContext, StepExecutionContext
+from dagster._core.execution.context_creation_job import PlanExecutionContextManager
 from dagster._core.execution.plan.active import ActiveExecution
-from dagster._core.execution.plan.execute_plan import _handle_compute_log_setup_error
+from dagster._core.execution.plan.execute_plan import (
+    _handle_compute_log_setup_error,
+    _trigger_hook,
+    dagster_event_sequence_for_step,
+)
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
+from dagster._core.execution.plan.outputs import StepOutputHandle
 from dagster._core.execution.plan.plan import ExecutionPlan
-from dagster._core.execution.plan.state import KnownExecutionState
-from dagster._core.execution.plan.step import ExecutionStep
-from dagster_async_executor.executor import AsyncExecutor
+from dagster._core.execution.retries import RetryMode
+from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
-from marin_resources.errors import MarinError
 from marin_resources.orchestrator.captured_output import threads_for_tails
 from marin_resources.orchestrator.console import shorten_console
-from marin_resources.orchestrator.partial_failure import go_on_below
+from marin_resources.orchestrator.partial_failure import is_partial
 from marin_resources.orchestrator.patience import be_patient
-from marin_resources.orchestrator.preflight import refuse_unmet
+from marin_resources.orchestrator.preflight import refuse_empty_selection, refuse_unmet, resource_of
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_launcher import NOT_AGAIN, process_tag
 from marin_resources.orchestrator.run_state import Interruption, RunState
+from marin_resources.orchestrator.signals import signals_put
+from marin_resources.orchestrator.step_threads import StepEnded, StepThreads
 
-_END = object()
 POOL_POLL_S = 0.5
+"""Between two looks for a free slot of a pool. Dagster 1.13.27 returns an interval of 0 s for it."""
+RETRY_POLL_S = 0.01
+"""Until a retry that is due is ready."""
 
 
-class NothingSelectedError(MarinError, DagsterError):
-    """A run of the implicit asset job selects nothing, which Dagster takes for all assets of the code location."""
+class InterruptibleExecutor(dg.Executor):
+    """Executes the steps of a run in threads of this process; an interrupt stops them all."""
 
+    def __init__(self, config: Mapping[str, Any], max_concurrent: int) -> None:
+        """`config` is that of `executor.py`."""
+        self._retries = RetryMode.from_config(config["retries"])
+        self._step_dependency_config = StepDependencyConfig.from_config(config.get("step_dependency_config"))
+        self._tag_concurrency_limits = config.get("tag_concurrency_limits")
+        self._max_concurrent = max_concurrent
 
-class InterruptibleExecutor(AsyncExecutor):
-    """Every step of a run in one event loop; an interrupt cancels them all."""
+    @property
+    def retries(self) -> RetryMode:
+        assert self._retries is not None
+        return self._retries
 
-    def _execution_iterator_wrapper(
+    @property
+    def step_dependency_config(self) -> StepDependencyConfig:
+        return self._step_dependency_config
+
+    def execute(self, plan_context: Any, execution_plan: ExecutionPlan) -> Iterator[dg.DagsterEvent]:
+        """Initialise the resources, execute the plan, tear the resources down."""
+        process = EngineEventData.in_process(os.getpid(), execution_plan.step_keys_to_execute)
+        yield dg.DagsterEvent.engine_event(plan_context, f"Executing the steps in process {os.getpid()}", process)
+        began_s = time.monotonic()
+        yield from ExecuteRunWithPlanIterable(
+            execution_plan=execution_plan,
+            iterator=self._execute_with_resources,
+            execution_context_manager=PlanExecutionContextManager(
+                job=plan_context.job,
+                retry_mode=plan_context.retry_mode,
+                execution_plan=execution_plan,
+                run_config=plan_context.run_config,
+                dagster_run=plan_context.dagster_run,
+                instance=plan_context.instance,
+                raise_on_error=plan_context.raise_on_error,
+                output_capture=plan_context.output_capture,
+                step_dependency_config=self.step_dependency_config,
+            ),
+        )
+        ended = f"The steps have ended, after {time.monotonic() - began_s:.1f} s"
+        yield dg.DagsterEvent.engine_event(plan_context, ended, process)
+
+    def _execute_with_resources(
         self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan
-    ) -> Iterator[DagsterEvent]:
+    ) -> Iterator[dg.DagsterEvent]:
         try:
-            yield from self._execute(job_context, execution_plan)
+            yield from self._execute_plan(job_context, execution_plan)
         except Exception:  # the run ends by itself, and Dagster's daemon tries again only what was lost
             job_context.instance.add_run_tags(job_context.run_id, NOT_AGAIN)
             raise
 
-    def _execute(self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan) -> Iterator[DagsterEvent]:
+    def _execute_plan(self, context: PlanExecutionContext, plan: ExecutionPlan) -> Iterator[dg.DagsterEvent]:
         be_patient()
-        _require_selection(job_context.dagster_run)
-        shorten_console(job_context.log, job_context.dagster_run)
-        refuse_unmet(job_context, execution_plan)
-        job_context.instance.add_run_tags(job_context.run_id, process_tag(job_context.run_id))
+        refuse_empty_selection(context.dagster_run)
+        shorten_console(context.log, context.dagster_run)
+        refuse_unmet(context, plan)
+        context.instance.add_run_tags(context.run_id, process_tag(context.run_id))
         with (
-            InstanceConcurrencyContext(job_context.instance, job_context.dagster_run) as concurrency,
-            execution_plan.start(
+            InstanceConcurrencyContext(context.instance, context.dagster_run) as pools,
+            plan.start(
                 retry_mode=self.retries,
                 max_concurrent=self._max_concurrent,
                 tag_concurrency_limits=self._tag_concurrency_limits,
-                instance_concurrency_context=concurrency,
+                instance_concurrency_context=pools,
                 step_dependency_config=self.step_dependency_config,
             ) as active,
             ExitStack() as capture,
         ):
-            _poll_pools(active, concurrency)
-            go_on_below(active, execution_plan)
-            yield from _capture_logs(job_context, execution_plan, capture)
-            yield from self._events(job_context, active)
+            yield from _capture_logs(context, plan, capture)
+            yield from _Steps(context, active, pools).execute(self._max_concurrent)
 
-    async def _run_step_worker(
-        self,
-        job_context: PlanExecutionContext,
-        known_state: KnownExecutionState,
-        step: ExecutionStep,
-        send_stream: MemoryObjectSendStream[DagsterEvent],
+
+class _Steps:
+    """The steps of one run."""
+
+    def __init__(
+        self, context: PlanExecutionContext, active: ActiveExecution, pools: InstanceConcurrencyContext
     ) -> None:
-        await super()._run_step_worker(job_context, known_state, step, _CancellationSafeStream(send_stream))  # type: ignore[arg-type]
+        self._context, self._active, self._pools = context, active, pools
+        self._waits_for_success = context.step_dependency_config.require_upstream_step_success
+        self._items: queue.SimpleQueue[dg.DagsterEvent | StepEnded | signal.Signals] = queue.SimpleQueue()
+        self._in_flight: set[str] = set()
+        """Steps that have begun and neither succeeded nor failed."""
+        self._threads = 0
+        """Steps whose threads have not ended: those in flight, and those whose hooks run."""
 
-    def _events(self, job_context: PlanExecutionContext, active: ActiveExecution) -> Iterator[DagsterEvent]:
-        events: queue.Queue[Any] = queue.Queue()
-
-        async def pump() -> None:
+    def execute(self, max_concurrent: int) -> Iterator[dg.DagsterEvent]:
+        """Execute all steps. Raises DagsterExecutionInterruptedError."""
+        with signals_put(self._items.put), StepThreads(max_concurrent, self._items.put) as threads:
             try:
-                async for event in self._async_execution_iterator(job_context, active):
-                    events.put(event)
-            except BaseException as error:  # the waiting thread raises it
-                events.put(error)
-            finally:
-                events.put(_END)
-
-        signals = _Signals()
-        with start_blocking_portal() as portal:
-            task = portal.start_task_soon(pump)
-            try:
-                while (item := self._next(events, signals)) is not _END:
-                    if isinstance(item, BaseException):
-                        raise item
-                    yield item
-            except DagsterExecutionInterruptedError:
-                active.mark_interrupted()
-                state = _run_state_of(job_context)
-                state.interruption = _interruption_of(job_context, signals)
-                if state.interruption is not Interruption.SIGTERM:  # that of a redeployment, after which it goes on
-                    job_context.instance.add_run_tags(job_context.run_id, NOT_AGAIN)
-                yield _interrupted_event(job_context, active, state)
-                task.cancel()
-                raise
+                if self._active.check_for_interrupts():  # a signal came before this block
+                    yield from self._interrupt(None)
+                while self._threads or not self._active.is_complete:
+                    yield from self._start_steps(threads)
+                    yield from self._handle_items()
             except BaseException:  # any end of the run ends the steps in flight
-                task.cancel()
+                threads.cancel()
                 raise
 
-    @staticmethod
-    def _next(events: queue.Queue[Any], signals: _Signals) -> Any:
-        with raise_execution_interrupts(), signals.recorded():
-            return events.get()
+    def _start_steps(self, threads: StepThreads) -> Iterator[dg.DagsterEvent]:
+        """Start the steps that are ready, and report those that wait for a pool."""
+        steps = self._active.get_steps_to_execute()
+        known_state = self._active.get_known_state()
+        for step in steps:
+            context = self._context.for_step(step, known_state)
+            context._event_loop = threads  # type: ignore[assignment]
+            self._in_flight.add(step.key)
+            self._threads += 1
+            threads.start(partial(_execute_step, context))
+        yield from self._active.concurrency_event_iterator(self._context)
 
+    def _handle_items(self) -> Iterator[dg.DagsterEvent]:
+        """Handle events until another step may be ready."""
+        may_start = False
+        while not may_start:
+            try:
+                item = self._items.get(timeout=self._wait_s())
+            except queue.Empty:  # a retry is due, or a pool may have a slot
+                return
+            if isinstance(item, signal.Signals):
+                yield from self._interrupt(item)
+            elif isinstance(item, StepEnded):
+                yield from self._end(item)
+                may_start = True
+            else:
+                yield item
+                self._handle(item)
+                may_start = item.is_successful_output and not self._waits_for_success
 
-class _CancellationSafeStream:
-    """The stream of a step's events. It accepts the failure event of a step that is being cancelled.
+    def _wait_s(self) -> float | None:
+        """How long only an event can make a step ready; None: always."""
+        if self._pools.has_pending_claims():
+            return POOL_POLL_S
+        until_retry_s = self._active.sleep_interval()
+        return max(until_retry_s, RETRY_POLL_S) if until_retry_s or not self._threads else None
 
-    Dagster logs a step's failure when the event is created. In a cancelled run nothing receives the event from the
-    stream, and the base class would log a second failure with asyncio's own traceback.
-    """
+    def _handle(self, event: dg.DagsterEvent) -> None:
+        step = str(event.step_key)
+        if is_partial(event):
+            for output in self._active.get_step_by_key(step).step_outputs:
+                self._active.mark_step_produced_output(StepOutputHandle(step, output.name))
+            self._active.mark_success(step)
+            self._pools.free_step(step)
+        else:
+            self._active.handle_event(event)
+        if event.is_step_success or event.is_step_failure or event.is_step_up_for_retry:
+            self._in_flight.discard(step)
 
-    def __init__(self, stream: MemoryObjectSendStream[DagsterEvent]) -> None:
-        self._stream = stream
+    def _end(self, ended: StepEnded) -> Iterator[dg.DagsterEvent]:
+        self._threads -= 1
+        if ended.error is not None:
+            raise ended.error
+        yield from self._active.plan_events_iterator(self._context)
 
-    async def __aenter__(self) -> _CancellationSafeStream:
-        await self._stream.__aenter__()
-        return self
+    def _interrupt(self, number: signal.Signals | None) -> Iterator[dg.DagsterEvent]:
+        """Report the interrupt, then raise DagsterExecutionInterruptedError. `number`: None if it is not known."""
+        self._active.mark_interrupted()
+        state = _run_state_of(self._context)
+        state.interruption = _interruption_of(self._context, number)
+        if state.interruption is not Interruption.SIGTERM:  # that of a redeployment, after which the work is wanted
+            self._context.instance.add_run_tags(self._context.run_id, NOT_AGAIN)
+        yield self._interrupted_event(state.interruption, state.should_detach)
+        raise dg.DagsterExecutionInterruptedError
 
-    async def __aexit__(self, *error: Any) -> None:
-        await self._stream.__aexit__(*error)
-
-    async def send(self, event: DagsterEvent) -> None:
-        try:
-            await self._stream.send(event)
-        except asyncio.CancelledError:
-            if not event.is_step_failure:
-                raise
-
-
-def _poll_pools(active: ActiveExecution, concurrency: InstanceConcurrencyContext) -> None:
-    """Poll for steps that wait for a concurrency pool.
-
-    Dagster 1.13.27 returns an interval of 0 s for them. The base class takes 0 s for "nothing to wait for" and then
-    waits for an event that never comes.
-    """
-    interval = active.sleep_interval
-    active.sleep_interval = lambda: (  # type: ignore[method-assign]
-        max(interval(), POOL_POLL_S) if concurrency.has_pending_claims() else interval()
-    )
-
-
-class _Signals:
-    """Records the signal that interrupted: Dagster handles SIGTERM and SIGINT alike and keeps neither."""
-
-    def __init__(self) -> None:
-        self.last: int | None = None
-
-    @contextmanager
-    def recorded(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-        def note(number: int, frame: FrameType | None) -> None:
-            self.last = number
-            handler = handlers[signal.Signals(number)]
-            if callable(handler):
-                handler(number, frame)
-
-        for number in handlers:
-            signal.signal(number, note)
-        try:
-            yield
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-
-
-def _capture_logs(
-    job_context: PlanExecutionContext, execution_plan: ExecutionPlan, capture: ExitStack
-) -> Iterator[DagsterEvent]:
-    """Capture one compute log for the whole run, as the base class does."""
-    manager = job_context.instance.compute_log_manager
-    step_keys = [step.key for step in execution_plan.get_steps_to_execute_in_topo_order()]
-    log_key = manager.build_log_key_for_run(job_context.run_id, create_compute_log_file_key())
-    try:
-        with threads_for_tails():
-            log_context = capture.enter_context(manager.capture_logs(log_key))
-        yield DagsterEvent.capture_logs(job_context, step_keys, log_key, log_context)
-    except Exception:  # a log that cannot be captured is reported in the run and does not end it
-        yield from _handle_compute_log_setup_error(job_context, sys.exc_info())
-
-
-def _require_selection(run: DagsterRun) -> None:
-    """The UI's "Materialize all" selects each asset by name; a selection that matches no asset is empty."""
-    if run.job_name.startswith(IMPLICIT_ASSET_JOB_NAME) and not (run.asset_selection or run.asset_check_selection):
-        raise NothingSelectedError(
-            f"The run {run.run_id!r} selects no asset, and Dagster would materialize all assets of all experiments. "
-            "Nothing was computed. Correct the name in the selection: the page of an asset shows its key."
+    def _interrupted_event(self, interruption: Interruption, detaches: bool) -> dg.DagsterEvent:
+        steps = sorted(name for step in self._in_flight for name in _asset_names(self._context, step))
+        named = ", ".join(steps) or "no step"
+        if detaches:
+            effect = f"this run detaches from {named}, and the cluster keeps computing. "
+        else:
+            effect = f"the compute of {named} is being stopped. "
+        return dg.DagsterEvent.engine_event(
+            self._context,
+            f"{interruption.value}: {effect}Complete outputs stay; materialize the same again to continue.",
+            event_specific_data=EngineEventData.interrupted(steps),
         )
 
 
-def _asset_names(job_context: PlanExecutionContext, step_key: str) -> list[str]:
+def _execute_step(context: StepExecutionContext) -> Iterator[dg.DagsterEvent]:
+    events: list[dg.DagsterEvent] = []
+    for event in dagster_event_sequence_for_step(context):
+        events.append(event)
+        yield event
+    yield from _trigger_hook(context, events)
+
+
+def _capture_logs(context: PlanExecutionContext, plan: ExecutionPlan, capture: ExitStack) -> Iterator[dg.DagsterEvent]:
+    """Capture one compute log for the whole run: its steps share the streams of the process."""
+    manager = context.instance.compute_log_manager
+    step_keys = [step.key for step in plan.get_steps_to_execute_in_topo_order()]
+    log_key = manager.build_log_key_for_run(context.run_id, uuid.uuid4().hex[:8])
+    try:
+        with threads_for_tails():
+            log_context = capture.enter_context(manager.capture_logs(log_key))
+        yield dg.DagsterEvent.capture_logs(context, step_keys, log_key, log_context)
+    except Exception:  # a log that cannot be captured is reported in the run and does not end it
+        yield from _handle_compute_log_setup_error(context, sys.exc_info())
+
+
+def _asset_names(context: PlanExecutionContext, step_key: str) -> list[str]:
     """The assets of a step of the run, or the step's own name if it has none."""
-    handle = job_context.execution_plan.get_step_by_key(step_key).node_handle
-    assets = job_context.job_def.asset_layer.get_assets_def_for_node(handle)
+    handle = context.execution_plan.get_step_by_key(step_key).node_handle
+    assets = context.job_def.asset_layer.get_assets_def_for_node(handle)
     return [key.to_user_string() for key in assets.keys] if assets is not None else [step_key]
 
 
-def _run_state_of(job_context: PlanExecutionContext) -> RunState:
+def _run_state_of(context: PlanExecutionContext) -> RunState:
     """The state that the run's resource carries. A run without that resource has no compute to detach from."""
-    for resource in job_context.scoped_resources_builder.resource_instance_dict.values():
-        if isinstance(resource, RayTPUResource):
-            return resource.run_state
-    return RunState(job_context.instance, job_context.run_id)
+    ray_tpu = resource_of(context, RayTPUResource)
+    return RunState(context.instance, context.run_id) if ray_tpu is None else ray_tpu.run_state
 
 
-def _interruption_of(job_context: PlanExecutionContext, signals: _Signals) -> Interruption:
-    run = job_context.instance.get_run_by_id(job_context.run_id)
-    if run is not None and run.status in (DagsterRunStatus.CANCELING, DagsterRunStatus.CANCELED):
+def _interruption_of(context: PlanExecutionContext, number: signal.Signals | None) -> Interruption:
+    run = context.instance.get_run_by_id(context.run_id)
+    if run is not None and run.status in (dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED):
         return Interruption.TERMINATED
-    return Interruption.SIGTERM if signals.last == signal.SIGTERM else Interruption.CTRL_C
-
-
-def _interrupted_event(job_context: PlanExecutionContext, active: ActiveExecution, state: RunState) -> DagsterEvent:
-    assert state.interruption is not None
-    steps = sorted(name for key in active._in_flight for name in _asset_names(job_context, key))
-    named = ", ".join(steps) or "no step"
-    if state.should_detach:
-        effect = f"this run detaches from {named}, and the cluster keeps computing. "
-    else:
-        effect = f"the compute of {named} is being stopped. "
-    return DagsterEvent.engine_event(
-        job_context,
-        f"{state.interruption.value}: {effect}Complete outputs stay; materialize the same again to continue.",
-        event_specific_data=EngineEventData.interrupted(steps),
-    )
+    return Interruption.SIGTERM if number == signal.SIGTERM else Interruption.CTRL_C

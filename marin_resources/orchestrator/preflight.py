@@ -1,4 +1,4 @@
-"""Before the first step of a run: does this machine, or the cluster, have what all of its steps require?
+"""Before the first step of a run: does it have steps, and this machine, or the cluster, what all of them require?
 
 A run that lacks something for one of its steps ends at once with a sentence, before hours of other steps. What is
 complete, or computed by another run, requires nothing.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from dagster import AssetKey, PartitionKeyRange
+from dagster import AssetKey, DagsterRun, PartitionKeyRange
 from dagster._core.definitions.partitions.context import partition_loading_context
 from dagster._core.errors import DagsterError
 from dagster._core.execution.context.system import PlanExecutionContext
@@ -32,16 +32,31 @@ from marin_resources.settings import SettingError
 REQUIRES = "marin/requires"
 """Definition metadata: `Requirements.to_dict()` of a step that requires anything."""
 T = TypeVar("T")
+ALL_ASSETS = "__ASSET_JOB"
+"""Dagster's job of all assets, of which a run materializes the selected ones."""
+
+
+class NothingSelectedError(MarinError, DagsterError):
+    """A run of the implicit asset job selects nothing, which Dagster takes for all assets of the code location."""
 
 
 class UnmetRequirementsError(MarinError, DagsterError):
     """Steps of the run lack something that they require: one sentence for each thing."""
 
 
+def refuse_empty_selection(run: DagsterRun) -> None:
+    """Raise NothingSelectedError for a selection that matched no asset. "Materialize all" selects each by its name."""
+    if run.job_name.startswith(ALL_ASSETS) and not (run.asset_selection or run.asset_check_selection):
+        raise NothingSelectedError(
+            f"The run {run.run_id!r} selects no asset, and Dagster would materialize all assets of all experiments. "
+            "Nothing was computed. Correct the name in the selection: the page of an asset shows its key."
+        )
+
+
 def refuse_unmet(job_context: PlanExecutionContext, execution_plan: ExecutionPlan) -> None:
     """Raise UnmetRequirementsError if a step that the run will compute lacks something. A lack that is not certain is
     a warning in the run's log."""
-    ray_tpu, storage = _resource(job_context, RayTPUResource), _resource(job_context, StoreResource)
+    ray_tpu, storage = resource_of(job_context, RayTPUResource), resource_of(job_context, StoreResource)
     layer = job_context.job_def.asset_layer
     keys = {layer.get(key).metadata[NAME]: key for key in _steps_with_requirements(job_context, execution_plan)}
     if ray_tpu is None or storage is None or not keys:
@@ -93,6 +108,7 @@ def _steps_with_requirements(job_context: PlanExecutionContext, execution_plan: 
                 yield key
 
 
-def _resource(job_context: PlanExecutionContext, kind: type[T]) -> T | None:
+def resource_of(job_context: PlanExecutionContext, kind: type[T]) -> T | None:
+    """The run's resource of a class; None if it has none."""
     resources: Mapping[str, Any] = job_context.scoped_resources_builder.resource_instance_dict
     return next((resource for resource in resources.values() if isinstance(resource, kind)), None)
