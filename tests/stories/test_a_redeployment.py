@@ -7,7 +7,6 @@ is the same, and computes the other five, with its own code. What reads them rea
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,8 +78,10 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def home(dagster_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """With the settings of a team's deployment."""
-    shutil.copy(ROOT / "deploy/vm/dagster.yaml", dagster_home)
+    """With the settings of a team's deployment, but for the login before it."""
+    settings = (ROOT / "deploy/vm/dagster.yaml").read_text()
+    assert "requires_user: true" in settings
+    (dagster_home / "dagster.yaml").write_text(settings.replace("requires_user: true", "requires_user: false"))
     with postgres() as server:
         monkeypatch.setenv("MARIN_POSTGRES_URL", server.create("marin"))
         yield dagster_home
