@@ -66,22 +66,27 @@ class _Guard:
         threading.Thread(target=self._watch, name="deadline", daemon=True).start()
 
     def renew(self) -> None:
-        """The limit begins anew."""
+        """The limit begins anew. After the block, whose threads may still report, it does nothing."""
         self._began_s = time.monotonic()
-        if self._began_s - self._armed_s >= RENEW_BACKSTOP_S:
+        if self._began_s - self._armed_s >= RENEW_BACKSTOP_S and not self._finished.is_set():
             self._arm()
+            if self._finished.is_set():  # meanwhile: the backstop would end what the process does next
+                self._disarm()
 
     def finish(self) -> None:
         """The block has ended. Does not return if the deadline expired first."""
         self._decided.acquire()
         self._finished.set()
-        if self._backstop:
-            faulthandler.cancel_dump_traceback_later()
+        self._disarm()
 
     def _arm(self) -> None:
         self._armed_s = time.monotonic()
         if self._backstop:
             faulthandler.dump_traceback_later(self._timeout_s + REPORT_TIMEOUT_S + BACKSTOP_S, exit=True, file=2)
+
+    def _disarm(self) -> None:
+        if self._backstop:
+            faulthandler.cancel_dump_traceback_later()
 
     def _watch(self) -> None:
         while (left_s := self._began_s + self._timeout_s - time.monotonic()) > 0:

@@ -122,6 +122,19 @@ def test_a_limit_that_is_renewed_in_time_does_not_expire_and_then_does(
     assert (tmp_path / "text").exists()
 
 
+def test_a_report_after_the_block_does_not_end_what_the_process_does_next(tmp_path: Path) -> None:
+    script = """
+import time
+from marin_resources.ray_tpu.worker import deadline
+deadline.REPORT_TIMEOUT_S, deadline.BACKSTOP_S, deadline.RENEW_BACKSTOP_S = 0.0, 0.1, 0.0
+with deadline.deadline(0.4, print) as renew:
+    pass
+renew()
+time.sleep(1)
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
 def test_an_error_of_the_block_is_its_own() -> None:
     with pytest.raises(KeyError), deadline(60, lambda text: None):
         raise KeyError("x")
