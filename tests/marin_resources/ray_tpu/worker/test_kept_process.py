@@ -14,16 +14,21 @@ from marin_resources.ray_tpu.worker.kept_process import KeptProcess
 
 FAMILY = """
 import os, subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", "import time; print('child ready', flush=True); time.sleep(600)"])
+
+def say(line):  # at once, as others write to the same pipe
+    os.write(1, f"{line}\\n".encode())
+
+ready = "import os, time; os.write(1, b'child ready\\\\n'); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-c", ready])
 if os.fork() == 0:
     os.setsid()
     if os.fork():
         os._exit(0)
-    print("daemon", os.getpid(), flush=True)
+    say(f"daemon {os.getpid()}")
     import time
     time.sleep(600)
-print("child", child.pid, flush=True)
-print("self", os.getpid(), flush=True)
+say(f"child {child.pid}")
+say(f"self {os.getpid()}")
 child.wait()
 """
 """A program with a child and a daemon of its own."""
