@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -115,10 +116,18 @@ class Observed:
     collected: bool = False
     """Whether `marin gc` has withdrawn it: it has no status, and a run brings it back without computing."""
 
+    read_at_s: float = field(default=-math.inf, compare=False, repr=False)
+    """When the reading of its files began, by this process's monotonic clock; long ago if they were not read."""
+
     @property
     def done(self) -> bool:
         """Whether it is complete and of the requested version."""
         return self.status is Status.SUCCESS and self.match is not Match.OTHER
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is known to be incomplete, and nobody computes it."""
+        return self.status is not Status.SUCCESS and self.holder is None and not self.damage
 
     @property
     def adopted(self) -> Adoption | None:

@@ -1,6 +1,6 @@
 """Produce one output, as the orchestrator does it: look, wait, check the inputs, submit, wait, look again.
 
-    1 look       complete already: reuse it, without a task or a process
+    1 look       complete already: reuse it, without a task or a process; the first look may be a moment old
     2 lease      held by another: attach, if its holder is a job of ours; else wait until it is released or expires
     3 inputs     complete? else an error that names them
     4 submit     the worker claims, computes and publishes; its log is passed on
@@ -16,7 +16,7 @@ import asyncio
 import dataclasses
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from marin_resources.errors import MarinError
@@ -109,20 +109,25 @@ async def produce(
     backend: Callable[[], Backend],
     *,
     callbacks: RunCallbacks,
+    recent: Callable[[Iterable[Output]], Mapping[Output, Observed]] = lambda outputs: {},
     lost_worker_budget: int = 3,
     wait_for_others: bool = True,
     should_detach: Callable[[], bool] = lambda: False,
 ) -> Produced:
     """Return the output when it is complete. Raises ProduceError.
 
+    `recent` returns the states that were read a moment ago, of the output and its inputs. The first try takes them as
+    they are: the claim, and its check of the inputs, find what has changed since, and then every state is read again.
     `backend` is called only to compute, so a reuse starts nothing. Without `wait_for_others`, an output that another
     run computes is an error. A cancellation stops the compute; if the compute can outlive this process and
     `should_detach` returns True, the compute keeps running and DetachedError replaces CancelledError.
     """
     name = request.output.label
     waited_s, lost, expired, vanished, taken = 0.0, 0, None, 0, 0
+    just_read = recent([request.output, *request.inputs.values()])
     while True:
-        observed = await _look(store, request.output)
+        known, just_read = just_read, {}
+        observed = await _look(store, request.output, known)
         if observed.done:
             return Produced(observed=observed, reused=lost + taken == 0, waited_s=waited_s, lost_workers=lost)
         if observed.holder is not None and observed.holder.generation != expired:
@@ -139,7 +144,7 @@ async def produce(
             callbacks.log(f"{name}: it was collected and is complete again, without computing")
             continue
         else:
-            inputs, external = await _require_inputs(request, store, backend().prefixes)
+            inputs, external = await _require_inputs(request, store, backend().prefixes, known)
             attempt = await backend().attempt_for(observed.path)
             site = await _site(request, inputs, external, observed.path, backend())
             if site is not None:
@@ -181,7 +186,9 @@ async def produce(
             callbacks.log(f"{name}: {outcome.error}; trying again ({lost} of {lost_worker_budget})")
 
 
-async def _look(store: Store, output: Output) -> Observed:
+async def _look(store: Store, output: Output, known: Mapping[Output, Observed] | None = None) -> Observed:
+    if known is not None and output in known and known[output].idle:
+        return known[output]
     observed = (await asyncio.to_thread(store.look, [output]))[output]
     if observed.damage:
         raise ProduceError(f"Step {output.label!r}: {observed.damage}")
@@ -226,10 +233,10 @@ async def _site(
 
 
 async def _require_inputs(
-    request: ProduceRequest, store: Store, prefixes: Sequence[str]
+    request: ProduceRequest, store: Store, prefixes: Sequence[str], known: Mapping[Output, Observed]
 ) -> tuple[dict[str, Observed], dict[str, str]]:
     """The observed inputs, by label, and where the external paths are, which may be below other prefixes."""
-    found = await asyncio.to_thread(_look_at_inputs, request, store)
+    found = await asyncio.to_thread(_look_at_inputs, request, store, known)
     damaged = [f"{name!r}: {found[o].damage}" for name, o in request.inputs.items() if found[o].damage]
     if damaged:
         raise ProduceError(f"Step {request.output.label!r} needs {' '.join(damaged)}")
@@ -262,9 +269,10 @@ def _require_adopted(request: ProduceRequest, found: Mapping[Output, Observed]) 
             )
 
 
-def _look_at_inputs(request: ProduceRequest, store: Store) -> dict[Output, Observed]:
+def _look_at_inputs(request: ProduceRequest, store: Store, known: Mapping[Output, Observed]) -> dict[Output, Observed]:
     """The observed inputs. Those that were collected are brought back."""
-    found = store.look(request.inputs.values())
+    complete = {output: known[output] for output in request.inputs.values() if output in known and known[output].done}
+    found = {**complete, **store.look(output for output in request.inputs.values() if output not in complete)}
     back = [o for o, seen in found.items() if not seen.damage and seen.status is None and bring_back(store, seen.path)]
     return {**found, **store.look(back)}
 

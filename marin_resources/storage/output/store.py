@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -245,8 +246,9 @@ class Store:
             held.release()
 
     def _look_at(self, output: Output) -> Observed:
+        began_s = time.monotonic()
         try:
-            return self._look(output)
+            return dataclasses.replace(self._look(output), read_at_s=began_s)
         except ControlFileError as error:
             return Observed(path=self.locate(output), damage=str(error))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,10 +51,10 @@ class Orchestrator:
         self.said: list[str] = []
         self.log: list[str] = []
 
-    def produce(self, step: Step, **options: int) -> Produced:
+    def produce(self, step: Step, **options: Any) -> Produced:
         return asyncio.run(self.produce_async(step, **options))
 
-    async def produce_async(self, step: Step, **options: int) -> Produced:
+    async def produce_async(self, step: Step, **options: Any) -> Produced:
         graph = build_graph([step])
         request = build_request(graph[step], graph, self.store, "run-1")
         return await produce(
@@ -305,6 +306,25 @@ def test_a_run_that_must_not_wait_fails_and_says_who_works(
         return await one
 
     assert not asyncio.run(both()).reused
+
+
+def test_an_output_that_is_completed_after_the_look_at_it_is_reused(orchestrator: Orchestrator, prefix: Path) -> None:
+    step = toy("a")
+    before = orchestrator.store.look([build_graph([step])[step].output])
+    orchestrator.produce(step)
+    again = orchestrator.produce(step, recent=lambda outputs: before)
+    assert again.reused
+    assert len(calls(prefix)) == 1
+
+
+def test_an_input_that_is_gone_after_the_look_at_it_is_named(orchestrator: Orchestrator, prefix: Path) -> None:
+    a = toy("a")
+    path = orchestrator.produce(a).observed.path
+    before = orchestrator.store.look([build_graph([a])[a].output])
+    shutil.rmtree(path)
+    with pytest.raises(ProduceError, match="Step 'toy/b' needs 'toy/a'"):
+        orchestrator.produce(toy("b", reads=a), recent=lambda outputs: before)
+    assert len(calls(prefix)) == 1
 
 
 def test_a_killed_worker_outside_of_any_run_leaves_an_output_that_is_taken_over(
