@@ -6,7 +6,6 @@ import dagster as dg
 
 from marin_assets.assets.checks import check_specs, op_name
 from marin_assets.assets.materialize import materialize
-from marin_assets.assets.materialize_partitions import materialize_partitions
 from marin_assets.assets.partitions import definition_of, dependencies_of
 from marin_assets.plan.asset_key import group_of, key_of
 from marin_assets.plan.catalog import description_of, kinds_of
@@ -18,7 +17,6 @@ from marin_resources.orchestrator.io_manager import IDENTITY, NAME, OVERRIDE, VE
 from marin_resources.orchestrator.preflight import REQUIRES
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.output import Observed
 from marin_resources.wire.reference import reference_to
 
 REMOVAL = "A key that is removed from the set removes nothing in the store."
@@ -31,13 +29,12 @@ def build_assets(graph: Graph) -> list[dg.AssetsDefinition]:
 
 def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:
     """The asset of one node. Its body looks, submits, waits and reports; it computes nothing."""
-    spec, partitions = asset_spec(node), node.step.partitions
-    kind = Observed if partitions is None else dict
+    spec = asset_spec(node)
 
     @dg.multi_asset(
         name=op_name(node.name),
         # an output with a type, not a bare spec, so that the IO manager gets the value to confirm
-        outs={"observed": dg.AssetOut.from_spec(spec.replace_attributes(deps=[]), dagster_type=kind)},
+        outs={"observed": dg.AssetOut.from_spec(spec.replace_attributes(deps=[]), dagster_type=dict)},
         # Dagster makes names of inputs from keys, and takes no "=" or "," in them
         ins={
             op_name(dep.asset_key.to_user_string()): dg.AssetIn(
@@ -53,9 +50,7 @@ def build_asset(node: Node, graph: Graph) -> dg.AssetsDefinition:
     async def body(
         context: dg.AssetExecutionContext, store: StoreResource, ray_tpu: RayTPUResource
     ) -> dg.MaterializeResult:
-        if partitions is None:
-            return await materialize(context, node, graph, store, ray_tpu)
-        return await materialize_partitions(context, node, graph, store, ray_tpu)
+        return await materialize(context, node, graph, store, ray_tpu)
 
     return body
 

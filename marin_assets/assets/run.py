@@ -15,6 +15,8 @@ from marin_assets.step.graph import Graph, Node
 from marin_resources.orchestrator.console import failure_sentence, run_failure
 from marin_resources.orchestrator.databases import open_instance
 from marin_resources.orchestrator.run_launcher import terminal_tag
+from marin_resources.orchestrator.run_state import planned_states
+from marin_resources.output import Observed, Output
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +42,17 @@ def run_graph(
     of_job: LocationJob | None = None,
     max_concurrent: int | None = None,
     wait_for_others: bool = True,
+    planned: Mapping[Output, Observed] | None = None,
 ) -> RunResult:
     """Materialize `nodes` in one run called `name`, or in a run of a job of the code location.
 
-    `keys`: the partitions to materialize, a range in the order of the nodes' one set.
+    `keys`: the partitions to materialize, a range in the order of the nodes' one set. `planned`: the states of outputs
+    that the plan has read.
     """
     from dagster._core.definitions.job_base import InMemoryJob
     from dagster._core.execution.api import execute_run
 
-    with open_instance() as instance:
+    with open_instance() as instance, planned_states(planned or {}):
         job, run = create_run(
             instance,
             name,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -64,13 +64,21 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
     # late, for its weight. Ray takes 0.9 s to start, and Dagster 2 s to import: both at once
     from marin_resources.ray_tpu.local_ray import ray_started_ahead
 
+    idle = {item.node.output: item.observed for item in planned if item.observed.idle}
     with contextlib.nullcontext() if is_on_cluster(None) else ray_started_ahead():
-        code = _run_all(job, runs, len(outside), options, home)
+        code = _run_all(job, runs, len(outside), options, home, idle)
     _tell_dagster(tell_drift(planned, job.graph, job.store), job, {})
     return code
 
 
-def _run_all(job: Job, runs: Sequence[PartitionRun], reused: int, options: argparse.Namespace, home: str) -> int:
+def _run_all(
+    job: Job,
+    runs: Sequence[PartitionRun],
+    reused: int,
+    options: argparse.Namespace,
+    home: str,
+    planned: Mapping[Output, Observed],
+) -> int:
     with collection_paused():
         from marin_assets.assets.run import run_graph  # late, for its weight: Dagster takes a second
 
@@ -84,6 +92,7 @@ def _run_all(job: Job, runs: Sequence[PartitionRun], reused: int, options: argpa
             of_job=job.of_job,
             max_concurrent=options.max_concurrent,
             wait_for_others=not options.fail_if_held,
+            planned=planned,
         )
         print_stderr(f"run: {ended.run_id} in {home} (make dev shows it)")
         print_stderr(f"{ended.computed} computed, {ended.reused + reused} reused, {len(ended.failures)} failed")

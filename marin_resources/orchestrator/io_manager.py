@@ -37,23 +37,18 @@ class MarinIOManager(dg.ConfigurableIOManager):
     store: StoreResource
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
-        output = output_of_asset(context.step_context.job_def.asset_layer, context.asset_key)
-        store, is_step = self.store.store(), NAME in context.asset_spec.metadata
-        if context.has_asset_partitions and is_step:
-            for key in context.asset_partition_keys:
-                _confirm(store, output.at(key), obj.get(key))
+        output, store = output_of_asset(context.step_context.job_def.asset_layer, context.asset_key), self.store.store()
+        if NAME in context.asset_spec.metadata:
+            for key in context.asset_partition_keys if context.has_asset_partitions else [None]:
+                _confirm(store, output if key is None else output.at(key), obj.get(key))
             return
         if context.has_asset_partitions:
             output = output.at(_only_key(context.asset_partition_keys, output))
-        if is_step:
-            _confirm(store, output, obj)
-        else:
-            try:
-                self._store_value(store, output, obj, context)
-            except ControlFileError as error:
-                raise dg.Failure(f"Asset {output.label!r}: {error}", allow_retries=False) from None
-        data_path = obj.data_path if is_step else store.locate(output)
-        context.add_output_metadata({"path": dg.MetadataValue.path(data_path)})
+        try:
+            self._store_value(store, output, obj, context)
+        except ControlFileError as error:
+            raise dg.Failure(f"Asset {output.label!r}: {error}", allow_retries=False) from None
+        context.add_output_metadata({"path": dg.MetadataValue.path(store.locate(output))})
 
     def load_input(self, context: dg.InputContext) -> Any:
         layer, key = context.step_context.job_def.asset_layer, context.asset_key

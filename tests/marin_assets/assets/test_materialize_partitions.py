@@ -270,7 +270,7 @@ def test_a_marker_that_is_absent_is_written_by_the_next_run(prefix: Path, dagste
 def test_at_most_its_limit_of_partitions_is_in_flight(
     prefix: Path, dagster_home: Path, calls: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from marin_assets.assets import materialize_partitions as module
+    from marin_assets.assets import materialize as module
 
     running, most = 0, 0
     produce = module.produce_output
