@@ -20,6 +20,7 @@ from marin_assets.documents.attributes import Verdict, read_attributes
 from marin_assets.stages.dedup import exact_copies, exact_groups, exact_records
 from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.ray_tpu.shards.shard_error import ShardError
 from marin_resources.storage.files import stored_files, write_json
 
 TEXTS = st.sampled_from(["a", "b", "A ", "b\n", "", "ß", "SS", "long " * 50])
@@ -138,7 +139,7 @@ def test_the_finished_work_of_a_killed_run_is_not_done_again(tmp_path: Path, mon
 
     with monkeypatch.context() as patch:
         patch.setattr("marin_assets.stages.dedup.exact_documents.Copies", fails)
-        with pytest.raises(RuntimeError, match="killed"):
+        with pytest.raises(ShardError, match="killed"):
             run(tmp_path)
     files = sorted((tmp_path / "attributes/.marin/exact").rglob("*.bin"))
     before = [file.stat().st_mtime_ns for file in files]
@@ -181,7 +182,7 @@ def test_truncated_records_are_an_error(tmp_path: Path, monkeypatch: pytest.Monk
         return count
 
     monkeypatch.setattr("marin_assets.stages.dedup.exact_hashes.write_records", cut)
-    with pytest.raises(RuntimeError, match=r"000000\.bin' is not a complete record file: it ends in"):
+    with pytest.raises(ShardError, match=r"000000\.bin' is not a complete record file: it ends in"):
         run(tmp_path)
 
 
