@@ -54,6 +54,12 @@ def _object_stores() -> Iterator[None]:
     object_stores.stop_all()
 
 
+@pytest.fixture(autouse=True)
+def _main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that a command has read stays the main module, and children of later tests would run it."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+
+
 def _prefix_on(store: str, tmp_path: Path) -> Iterator[str]:
     fresh = {"disk": lambda: str(tmp_path / "prefix"), "gcs": object_stores.gcs_prefix, "s3": object_stores.s3_prefix}
     prefix = fresh[store]()
