@@ -66,7 +66,7 @@ class _Guard:
         threading.Thread(target=self._watch, name="deadline", daemon=True).start()
 
     def renew(self) -> None:
-        """The limit begins anew. After the block, whose threads may still report, it does nothing."""
+        """Restart the time limit. After the block, whose threads may still report, this has no effect."""
         self._began_s = time.monotonic()
         if self._began_s - self._armed_s >= RENEW_BACKSTOP_S and not self._finished.is_set():
             self._arm()

@@ -91,9 +91,9 @@ def test_an_output_of_marins_passes_and_the_check_says_why(path: str) -> None:
 
 def test_what_marin_has_not_recorded_is_a_warning_and_not_a_failure(path: str) -> None:
     step = toy("x", expectations=[expect("value", at_least=1)])
-    [_, told] = check_results(
+    [_, check] = check_results(
         step, dg.AssetKey("x"), Observed(path=path, record=Record.from_dict({"name": "x", "config": {}}))
     )
-    assert (told.passed, told.severity, shown(told, "value")) == (False, dg.AssetCheckSeverity.WARN, "not recorded")
+    assert (check.passed, check.severity, shown(check, "value")) == (False, dg.AssetCheckSeverity.WARN, "not recorded")
     [_, missing] = check_results(step, dg.AssetKey("x"), Observed(path=path, record=Record.from_dict({"result": {}})))
     assert (missing.passed, missing.severity) == (False, dg.AssetCheckSeverity.ERROR)

@@ -25,7 +25,7 @@ Looks = Callable[[Step], Counter[str]]
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
-    """Run a script of the steps in this process. Return how often each output was looked at."""
+    """Run a script of the steps in this process. Return the number of looks at each output."""
     counted: Counter[str] = Counter()
     look = Store.look
 

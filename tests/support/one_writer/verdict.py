@@ -84,9 +84,9 @@ def judge_output(output: Output, store: Store, lines: list[Line], verdict: Verdi
     judge_fences(name, lines, commit, verdict)
     seen = store.look([output])[output]
     verdict.demand(seen.status is Status.SUCCESS, f"{name}: its status is {seen.status!r} at the end.")
-    told = fields_of_record(path)
+    fields = fields_of_record(path)
     of_commit = {"format_version": record.FORMAT_VERSION, **(commit.record or Record()).to_dict()}
-    verdict.demand(told == of_commit, f"{name}: its record {told!r} is not that of its commit, {of_commit!r}.")
+    verdict.demand(fields == of_commit, f"{name}: its record {fields!r} is not that of its commit, {of_commit!r}.")
     fences = (of_commit.get("attempt"), of_commit.get("result"))
     verdict.demand(fences == (commit.fence, {"fence": commit.fence}), f"{name}: its record has the fences {fences!r}.")
     judge_data(output, commit.manifest, take_manifest(path), commit.fence, verdict, on_disk=is_local(path))
