@@ -6,6 +6,10 @@ from typing import Any, cast
 
 import dagster as dg
 
+from marin_resources.orchestrator.interruption import Interruption
+from marin_resources.orchestrator.preflight import refuse_empty_selection, refuse_unmet, resource_of
+from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
+
 DEFAULT_MAX_CONCURRENT = 64
 """Steps in flight at once. A waiting step costs a thread; Ray limits how many compute."""
 SHARED = dg.multiprocess_executor.config_schema.config_type.fields  # type: ignore[union-attr]
@@ -25,7 +29,23 @@ CONFIG = dg.Field(
 def marin_executor(init_context: dg.InitExecutorContext) -> dg.Executor:
     """Runs every step in the run's process."""
     # The late import breaks a weight: anyio and half of Dagster's engine, which definitions do not need.
-    from marin_resources.orchestrator.interruptible import InterruptibleExecutor
+    from marin_resources.orchestrator.interruptible import InterruptibleExecutor, RunHooks
 
     config = cast("dict[str, Any]", init_context.executor_config)
-    return InterruptibleExecutor(config, max_concurrent=config.get("max_concurrent") or DEFAULT_MAX_CONCURRENT)
+    hooks = RunHooks(before_steps=_before_steps, interrupted=_interrupted)
+    return InterruptibleExecutor(config, config.get("max_concurrent") or DEFAULT_MAX_CONCURRENT, hooks)
+
+
+def _before_steps(context: Any, plan: Any) -> None:
+    """Raise an error for a run without steps, and for one that lacks what its steps require."""
+    refuse_empty_selection(context.dagster_run)
+    refuse_unmet(context, plan)
+
+
+def _interrupted(context: Any, interruption: Interruption) -> bool:
+    """Record the interruption for the steps. Return whether they detach from their compute."""
+    ray_tpu = resource_of(context, RayTPUResource)
+    if ray_tpu is None:
+        return False
+    ray_tpu.run_state.interruption = interruption
+    return ray_tpu.run_state.should_detach

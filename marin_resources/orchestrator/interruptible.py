@@ -25,8 +25,9 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -49,12 +50,10 @@ from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
 from marin_resources.orchestrator.captured_output import threads_for_tails
 from marin_resources.orchestrator.console import shorten_console
+from marin_resources.orchestrator.interruption import Interruption
 from marin_resources.orchestrator.partial_failure import is_partial
 from marin_resources.orchestrator.patience import be_patient
-from marin_resources.orchestrator.preflight import refuse_empty_selection, refuse_unmet, resource_of
-from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_launcher import NOT_AGAIN, process_tag
-from marin_resources.orchestrator.run_state import Interruption, RunState
 from marin_resources.orchestrator.signals import signals_put
 from marin_resources.orchestrator.step_threads import StepEnded, StepThreads
 
@@ -64,11 +63,22 @@ RETRY_POLL_S = 0.01
 """Until a retry that is due is ready."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunHooks:
+    """Functions that the executor calls with the context of the run."""
+
+    before_steps: Callable[[Any, Any], None]
+    """Called with the plan too, before the first step. An error ends the run."""
+    interrupted: Callable[[Any, Interruption], bool]
+    """Returns whether the steps, which are cancelled next, leave their compute running."""
+
+
 class InterruptibleExecutor(dg.Executor):
     """Executes the steps of a run in threads of this process; an interrupt stops them all."""
 
-    def __init__(self, config: Mapping[str, Any], max_concurrent: int) -> None:
-        """`config` is that of `executor.py`."""
+    def __init__(self, config: Mapping[str, Any], max_concurrent: int, hooks: RunHooks) -> None:
+        """`config` has Dagster's fields `retries`, `step_dependency_config` and `tag_concurrency_limits`."""
+        self._hooks = hooks
         self._retries = RetryMode.from_config(config["retries"])
         self._step_dependency_config = StepDependencyConfig.from_config(config.get("step_dependency_config"))
         self._tag_concurrency_limits = config.get("tag_concurrency_limits")
@@ -117,9 +127,8 @@ class InterruptibleExecutor(dg.Executor):
 
     def _execute_plan(self, context: PlanExecutionContext, plan: ExecutionPlan) -> Iterator[dg.DagsterEvent]:
         be_patient()
-        refuse_empty_selection(context.dagster_run)
         shorten_console(context.log, context.dagster_run)
-        refuse_unmet(context, plan)
+        self._hooks.before_steps(context, plan)
         context.instance.add_run_tags(context.run_id, process_tag(context.run_id))
         with (
             InstanceConcurrencyContext(context.instance, context.dagster_run) as pools,
@@ -133,16 +142,20 @@ class InterruptibleExecutor(dg.Executor):
             ExitStack() as capture,
         ):
             yield from _capture_logs(context, plan, capture)
-            yield from _Steps(context, active, pools).execute(self._max_concurrent)
+            yield from _Steps(context, active, pools, self._hooks.interrupted).execute(self._max_concurrent)
 
 
 class _Steps:
     """The steps of one run."""
 
     def __init__(
-        self, context: PlanExecutionContext, active: ActiveExecution, pools: InstanceConcurrencyContext
+        self,
+        context: PlanExecutionContext,
+        active: ActiveExecution,
+        pools: InstanceConcurrencyContext,
+        interrupted: Callable[[Any, Interruption], bool],
     ) -> None:
-        self._context, self._active, self._pools = context, active, pools
+        self._context, self._active, self._pools, self._interrupted = context, active, pools, interrupted
         self._waits_for_success = context.step_dependency_config.require_upstream_step_success
         self._items: queue.SimpleQueue[dg.DagsterEvent | StepEnded | signal.Signals] = queue.SimpleQueue()
         self._in_flight: set[str] = set()
@@ -221,11 +234,11 @@ class _Steps:
     def _interrupt(self, number: signal.Signals | None) -> Iterator[dg.DagsterEvent]:
         """Report the interrupt, then raise DagsterExecutionInterruptedError. `number`: None if it is not known."""
         self._active.mark_interrupted()
-        state = _run_state_of(self._context)
-        state.interruption = _interruption_of(self._context, number)
-        if state.interruption is not Interruption.SIGTERM:  # that of a redeployment, after which the work is wanted
+        interruption = _interruption_of(self._context, number)
+        detaches = self._interrupted(self._context, interruption)
+        if interruption is not Interruption.SIGTERM:  # that of a redeployment, after which the work is wanted
             self._context.instance.add_run_tags(self._context.run_id, NOT_AGAIN)
-        yield self._interrupted_event(state.interruption, state.should_detach)
+        yield self._interrupted_event(interruption, detaches)
         raise dg.DagsterExecutionInterruptedError
 
     def _interrupted_event(self, interruption: Interruption, detaches: bool) -> dg.DagsterEvent:
@@ -268,12 +281,6 @@ def _asset_names(context: PlanExecutionContext, step_key: str) -> list[str]:
     handle = context.execution_plan.get_step_by_key(step_key).node_handle
     assets = context.job_def.asset_layer.get_assets_def_for_node(handle)
     return [key.to_user_string() for key in assets.keys] if assets is not None else [step_key]
-
-
-def _run_state_of(context: PlanExecutionContext) -> RunState:
-    """The state that the run's resource carries. A run without that resource has no compute to detach from."""
-    ray_tpu = resource_of(context, RayTPUResource)
-    return RunState(context.instance, context.run_id) if ray_tpu is None else ray_tpu.run_state
 
 
 def _interruption_of(context: PlanExecutionContext, number: signal.Signals | None) -> Interruption:

@@ -10,13 +10,13 @@ recent             states that were just read       the plan and steps write the
 from __future__ import annotations
 
 import contextlib
-import enum
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 
 import dagster as dg
 
+from marin_resources.orchestrator.interruption import Interruption
 from marin_resources.orchestrator.run_jobs import RunJobs
 from marin_resources.output import Observed, Output
 
@@ -34,16 +34,6 @@ def planned_states(observed: Mapping[Output, Observed]) -> Iterator[None]:
         yield
     finally:
         _planned.reset(token)
-
-
-class Interruption(enum.Enum):
-    """Why a run ends before its steps do. The value begins a sentence of the run's log."""
-
-    TERMINATED = "Terminated on request"
-    """In the UI, or with Dagster's API."""
-    CTRL_C = "Interrupted by Ctrl-C"
-    SIGTERM = "This process was told to stop (SIGTERM)"
-    """As in a redeployment: the work is still wanted."""
 
 
 class RunState:

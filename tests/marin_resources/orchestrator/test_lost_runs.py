@@ -78,7 +78,7 @@ def test_a_run_that_is_refused_before_its_first_step_is_not(
     def refuse(*_: object) -> None:
         raise RuntimeError("The extra 'train' is not installed.")
 
-    monkeypatch.setattr("marin_resources.orchestrator.interruptible.refuse_unmet", refuse)
+    monkeypatch.setattr("marin_resources.orchestrator.executor.refuse_unmet", refuse)
     assert will_retry(laptop, never) == "false"
 
 
