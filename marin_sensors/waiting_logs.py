@@ -4,7 +4,7 @@
 
     logs = waiting_logs()
 
-A run uploads its own log, and what earlier runs have left (`marin_resources/orchestrator/compute_logs`). This sensor
+A run uploads its own log, and what earlier runs have left (`marin_resources/dagster_fixes/compute_logs`). This sensor
 uploads it when no run begins. It must tick on the machine of the runs, as the code location does.
 """
 
@@ -34,8 +34,8 @@ def waiting_logs(name: str = "waiting_logs", *, every_s: int = 300) -> dg.Sensor
 def _store(instance: dg.DagsterInstance) -> str:
     """Store what waits, and say how it went."""
     # late, for their weight: a laptop has no bucket of logs
-    from marin_resources.orchestrator.compute_logs.manager import StoredComputeLogManager
-    from marin_resources.orchestrator.compute_logs.objects import LogStoreError
+    from marin_resources.dagster_fixes.compute_logs.manager import StoredComputeLogManager
+    from marin_resources.dagster_fixes.compute_logs.objects import LogStoreError
 
     manager = instance.compute_log_manager
     if not isinstance(manager, StoredComputeLogManager):

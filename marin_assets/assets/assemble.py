@@ -17,7 +17,7 @@ from marin_assets.plan.catalog import stage_of
 from marin_assets.plan.experiments_folder import Experiments
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import Partitions
-from marin_resources.orchestrator.console import short_console
+from marin_resources.dagster_fixes.console import short_console
 from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.orchestrator.io_manager import MarinIOManager
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from marin_assets.plan.partition_runs import new_keys
-from marin_resources.orchestrator.databases import open_instance
+from marin_resources.dagster_fixes.databases import open_instance
 from marin_resources.settings import ensure_dagster_home
 
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import dagster as dg
 
+from marin_resources.dagster_fixes.executor.partial_failure import partial_failure_metadata
 from marin_resources.errors import MarinError
-from marin_resources.orchestrator.partial_failure import marked_as_partial
 from marin_resources.orchestrator.produce import FAILED_ATTEMPTS, ProduceError
 
 SHOWN_FAILURES = 5
@@ -49,7 +49,7 @@ def failure_of_partitions(
     rows = [{"partition": key, "error": _sentence(error)} for key, error in failures.items()]
     metadata = {**together.metadata, "failed": dg.MetadataValue.json(rows), **({"traceback": first} if first else {})}
     if complete:
-        metadata |= marked_as_partial(complete)
+        metadata |= partial_failure_metadata(complete)
     return dg.Failure(together.description, metadata=metadata, allow_retries=False)
 
 

@@ -15,8 +15,8 @@ from dagster._daemon.controller import get_daemon_statuses
 from marin_assets.assets.run import create_run
 from marin_assets.assets.run_origin import LocationJob
 from marin_assets.step.graph import Graph, Node
-from marin_resources.orchestrator.databases import open_instance
-from marin_resources.orchestrator.users import TAG
+from marin_resources.dagster_fixes.databases import open_instance
+from marin_resources.dagster_fixes.run_attribution import TAG
 from marin_resources.process import user_name
 from marin_resources.settings import SettingError
 

@@ -9,13 +9,13 @@ import dagster as dg
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.version_tags import DATA_VERSION, DRIFT
 from marin_assets.step.graph import Node
-from marin_resources.orchestrator.newest_tags import newest_tags, partitions_tagged
+from marin_resources.dagster_fixes.latest_tags import latest_tags, partitions_tagged
 
 
 def tags_of(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> dict[str, Mapping[str, str]]:
     """Name of a node -> the tags of its asset's newest materialization. What has none is left out."""
     names = {asset_key(node): node.name for node in nodes}
-    return {names[key]: tags for key, tags in newest_tags(instance, list(names)).items()}
+    return {names[key]: tags for key, tags in latest_tags(instance, list(names)).items()}
 
 
 def versions_of_partitions(instance: dg.DagsterInstance, node: Node) -> dict[str, str | None]:

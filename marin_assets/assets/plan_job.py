@@ -57,7 +57,7 @@ def show_plan(context: dg.OpExecutionContext, config: PlanConfig, store: StoreRe
     # late, for their weight: every load of the code location imports this module
     from marin_assets.plan.shown.page import page_of
     from marin_assets.plan.shown.text import summary_of
-    from marin_resources.orchestrator.run_launcher import process_tag
+    from marin_resources.dagster_fixes.run_launcher import process_tag
     from marin_resources.storage.files import write_bytes
 
     context.instance.add_run_tags(context.run_id, process_tag(context.run_id))  # as the executor of steps does

@@ -12,9 +12,9 @@ from marin_assets.assets.assemble import definitions_of, jobs_of
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.run_origin import ALL_ASSETS, LocationJob
 from marin_assets.step.graph import Graph, Node
-from marin_resources.orchestrator.console import failure_sentence, run_failure
-from marin_resources.orchestrator.databases import open_instance
-from marin_resources.orchestrator.run_launcher import terminal_tag
+from marin_resources.dagster_fixes.console import failure_sentence, run_failure
+from marin_resources.dagster_fixes.databases import open_instance
+from marin_resources.dagster_fixes.run_launcher import terminal_tag
 from marin_resources.orchestrator.run_state import planned_states
 from marin_resources.output import Observed, Output
 

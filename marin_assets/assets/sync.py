@@ -21,8 +21,8 @@ from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.plan import Planned
 from marin_assets.step.graph import Graph, Node
+from marin_resources.dagster_fixes.event_batches import report_together
 from marin_resources.drift.drift import Drift, Kind, describe
-from marin_resources.orchestrator.event_batches import report_together
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.output import Observed, Output
 from marin_resources.storage.output.store import Store

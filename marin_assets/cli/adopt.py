@@ -122,7 +122,7 @@ def _tell_dagster(node: Node, store: Store, options: argparse.Namespace) -> None
         return
     # late, for its weight: Dagster takes a second
     from marin_assets.assets.sync import report_unknown
-    from marin_resources.orchestrator.databases import open_instance
+    from marin_resources.dagster_fixes.databases import open_instance
 
     ensure_dagster_home()
     if node.key is not None:

@@ -34,7 +34,7 @@ def run_inline(chosen: Chosen, planned: Sequence[Planned], store: Store) -> int:
     # late, for their weight: Dagster and the worker take a second
     from marin_assets.assets.request import build_task
     from marin_assets.assets.sync import report_reused
-    from marin_resources.orchestrator.databases import open_instance
+    from marin_resources.dagster_fixes.databases import open_instance
     from marin_resources.ray_tpu.worker.inline import run_in_this_process
 
     ensure_dagster_home()

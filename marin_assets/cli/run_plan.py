@@ -132,7 +132,7 @@ def _tell_dagster(reused: Sequence[Planned], job: Job, looked: dict[Output, Obse
         return
     # late, as above
     from marin_assets.assets.sync import report_reused
-    from marin_resources.orchestrator.databases import open_instance
+    from marin_resources.dagster_fixes.databases import open_instance
 
     with open_instance() as instance:
         report_reused(instance, reused, job.graph, job.store, looked)

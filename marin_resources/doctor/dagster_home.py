@@ -66,7 +66,7 @@ def _damaged_databases(home: str) -> Iterator[Finding]:
 
 def _of_instance(home: str) -> Iterator[Finding]:
     # late, for its weight: Dagster takes a second
-    from marin_resources.orchestrator.databases import open_instance
+    from marin_resources.dagster_fixes.databases import open_instance
 
     try:
         opened = open_instance()
@@ -174,4 +174,4 @@ def _no_daemon(instance: dg.DagsterInstance) -> Finding:
 
 def _database(instance: dg.DagsterInstance) -> str:
     storage: Any = instance.run_storage
-    return "SQLite" if "Sqlite" in type(storage).__name__ or "OnceCreated" in type(storage).__name__ else "Postgres"
+    return "SQLite" if "Sqlite" in type(storage).__name__ or "LockedInit" in type(storage).__name__ else "Postgres"

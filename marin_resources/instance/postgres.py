@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
 DUMP = "postgres.dump"
-MODULES = ("dagster_postgres", "marin_resources.orchestrator.patient_postgres")
+MODULES = ("dagster_postgres", "marin_resources.dagster_fixes.postgres")
 """Of the storages that a dagster.yaml may name."""
 
 
@@ -37,7 +37,7 @@ def url_of_home(home: Path) -> URL | None:
     """The same for the instance that the dagster.yaml of a home names. One on SQLite is not opened: that creates it."""
     from dagster._core.instance.ref import InstanceRef
 
-    from marin_resources.orchestrator.databases import open_instance
+    from marin_resources.dagster_fixes.databases import open_instance
 
     if not (home / "dagster.yaml").is_file():
         return None

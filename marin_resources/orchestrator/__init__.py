@@ -1,9 +1,10 @@
-"""What Dagster runs: the executor, the IO manager, the resources, and how one output is produced.
+"""What Dagster runs: the executor's definition, the IO manager, the resources, and how one output is produced.
 
-May import every other room of marin_resources, and Dagster. Each of Dagster's processes imports this room by the
-classes that `dagster.yaml` names, before it reads a variable: so the file with settings is read here.
+May import every other room of marin_resources, and Dagster.
 """
 
 from marin_resources.configuration.check import load_settings_or_exit
+from marin_resources.orchestrator.former_class_paths import register_former_class_paths
 
 load_settings_or_exit()
+register_former_class_paths()

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import dagster as dg
 
-from marin_resources.orchestrator.interruption import Interruption
+from marin_resources.dagster_fixes.executor.interruption import Interruption
 from marin_resources.orchestrator.preflight import refuse_empty_selection, refuse_unmet, resource_of
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 
@@ -29,7 +29,7 @@ CONFIG = dg.Field(
 def marin_executor(init_context: dg.InitExecutorContext) -> dg.Executor:
     """Runs every step in the run's process."""
     # The late import breaks a weight: anyio and half of Dagster's engine, which definitions do not need.
-    from marin_resources.orchestrator.interruptible import InterruptibleExecutor, RunHooks
+    from marin_resources.dagster_fixes.executor.engine import InterruptibleExecutor, RunHooks
 
     config = cast("dict[str, Any]", init_context.executor_config)
     hooks = RunHooks(before_steps=_before_steps, interrupted=_interrupted)

@@ -8,9 +8,9 @@ from typing import Any
 import dagster as dg
 from pydantic import Field, PrivateAttr
 
-from marin_resources.orchestrator.interruption import Interruption
+from marin_resources.dagster_fixes.executor.interruption import Interruption
+from marin_resources.dagster_fixes.run_launcher import is_in_terminal, is_over
 from marin_resources.orchestrator.log_positions import LogPositions
-from marin_resources.orchestrator.run_launcher import is_in_terminal, is_over
 from marin_resources.orchestrator.run_state import RunState
 from marin_resources.ray_tpu.backend import Backend
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings

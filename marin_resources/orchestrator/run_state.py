@@ -16,7 +16,7 @@ from contextvars import ContextVar
 
 import dagster as dg
 
-from marin_resources.orchestrator.interruption import Interruption
+from marin_resources.dagster_fixes.executor.interruption import Interruption
 from marin_resources.orchestrator.run_jobs import RunJobs
 from marin_resources.output import Observed, Output
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from marin_resources.orchestrator.console import failure_sentence, first_cause, run_failure
+from marin_resources.dagster_fixes.console import failure_sentence, first_cause, run_failure
 
 EVENTS = {
     dg.DagsterEventType.STEP_FAILURE,

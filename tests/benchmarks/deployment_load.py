@@ -45,7 +45,7 @@ from person import Person
 from playwright.sync_api import sync_playwright
 from rehearsal import Rehearsal, rehearsal
 
-from marin_resources.orchestrator.event_batches import report_together
+from marin_resources.dagster_fixes.event_batches import report_together
 
 MINUTES = 60.0
 PARTITIONS = 10_000

@@ -47,7 +47,7 @@ from marin_assets.plan.plan import Action
 from marin_assets.plan.prepare import prepare_plan
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import static
-from marin_resources.orchestrator.event_batches import VARIABLE
+from marin_resources.dagster_fixes.event_batches import VARIABLE
 from marin_resources.record import Record
 from marin_resources.settings import project_root
 from marin_resources.storage.files import read_bytes, write_bytes

@@ -32,8 +32,8 @@ from kubernetes_files import (
 )
 from running import ROOT
 
-from marin_resources.orchestrator.kubernetes_run_launcher import KubernetesRunLauncher
-from marin_resources.orchestrator.run_launcher import terminal_tag
+from marin_resources.dagster_fixes.kubernetes_run_launcher import KubernetesRunLauncher
+from marin_resources.dagster_fixes.run_launcher import terminal_tag
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from ray_cluster import Cluster
 from sensor_words import what_is_there
 from webhooks import webhook_on_loopback
 
+from marin_resources.dagster_fixes.run_launcher import process_tag
 from marin_resources.orchestrator.run_jobs import RunJobs
-from marin_resources.orchestrator.run_launcher import process_tag
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi, connect
 from marin_sensors import orphaned_jobs as sensor_file
 from marin_sensors.looks import orphans

@@ -8,14 +8,14 @@ import dagster as dg
 import pytest
 from bucket_for_tests import BucketForTests
 
-from marin_resources.orchestrator.compute_logs import manager as module
-from marin_resources.orchestrator.compute_logs import objects
+from marin_resources.dagster_fixes.compute_logs import manager as module
+from marin_resources.dagster_fixes.compute_logs import objects
 from marin_sensors.waiting_logs import waiting_logs
 
 HOME = """
 telemetry: {{enabled: false}}
 compute_logs:
-  module: marin_resources.orchestrator.compute_logs.manager
+  module: marin_resources.dagster_fixes.compute_logs.manager
   class: StoredComputeLogManager
   config: {{prefix: {prefix!r}, local_dir: {local!r}}}
 """

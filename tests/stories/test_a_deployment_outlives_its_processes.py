@@ -21,7 +21,7 @@ from running import wait_until
 
 from marin_assets.experiments import quickstart
 from marin_assets.step.graph import build_graph
-from marin_resources.orchestrator.run_launcher import TAG as PROCESS_TAG
+from marin_resources.dagster_fixes.run_launcher import TAG as PROCESS_TAG
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

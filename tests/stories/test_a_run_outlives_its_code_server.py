@@ -16,7 +16,7 @@ from dagster_homes import laptop_home
 from dagster_processes import CODE, DagsterProcesses, dagster_processes
 from running import logged, wait_until, write_location
 
-from marin_resources.orchestrator.run_launcher import process_of
+from marin_resources.dagster_fixes.run_launcher import process_of
 
 pytestmark = pytest.mark.long
 

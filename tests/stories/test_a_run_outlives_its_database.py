@@ -15,7 +15,7 @@ from running import ROOT, logged, run_steps, wait_until
 from sqlalchemy.exc import OperationalError
 from toy_steps import toy, wait_at_gate
 
-from marin_resources.orchestrator import patience
+from marin_resources.dagster_fixes import retry_policy
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def deployed(server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     shutil.copy(ROOT / "deploy/vm/dagster.yaml", home)
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     monkeypatch.setenv("MARIN_POSTGRES_URL", server.create(f"away_{time.time_ns()}"))
-    monkeypatch.setattr(patience, "_patience_s", 0.0)  # what a run sets ends with the test
+    monkeypatch.setattr(retry_policy, "_retry_timeout_s", 0.0)  # what a run sets ends with the test
     with dg.DagsterInstance.get() as instance:
         yield instance
 

@@ -14,8 +14,8 @@ from ray_cluster import Cluster
 from running import alive, logged, wait_until, write_location
 from toy_steps import calls
 
-from marin_resources.orchestrator.console import failure_sentence
-from marin_resources.orchestrator.run_launcher import process_of
+from marin_resources.dagster_fixes.console import failure_sentence
+from marin_resources.dagster_fixes.run_launcher import process_of
 
 ENDED = ("CANCELED", "FAILURE", "SUCCESS")
 

@@ -19,7 +19,7 @@ from dagster._core.scheduler.instigation import TickStatus
 from dagster._daemon.cli import main
 from dagster._daemon.sensor import SensorLaunchContext
 
-from marin_resources.orchestrator.run_launcher import LocalRunLauncher
+from marin_resources.dagster_fixes.run_launcher import LocalRunLauncher
 
 
 def arm(flag: Path) -> None:

@@ -19,7 +19,7 @@ from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._core.storage.dagster_run import DagsterRunStatus
 from running import ROOT
 
-from marin_resources.orchestrator.kubernetes_run_launcher import KubernetesRunLauncher
+from marin_resources.dagster_fixes.kubernetes_run_launcher import KubernetesRunLauncher
 
 FOLDER = ROOT / "deploy/kubernetes"
 VERSIONS = ("1.30", "1.37")

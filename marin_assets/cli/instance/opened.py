@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @contextmanager
 def opened_instance() -> Iterator[tuple[dg.DagsterInstance, Path]]:
     """The instance and its home. Raises SettingError, also for a database that cannot be read in the block."""
-    from marin_resources.orchestrator.databases import open_instance  # late, for its weight
+    from marin_resources.dagster_fixes.databases import open_instance  # late, for its weight
 
     home = Path(ensure_dagster_home())
     with in_sentences(), open_instance() as instance:

@@ -30,8 +30,8 @@ from marin_assets.assets.metadata.materialization import materialization_metadat
 from marin_assets.assets.request import build_request, build_task
 from marin_assets.cli.main import main
 from marin_assets.step.graph import Graph, Node, build_graph
+from marin_resources.dagster_fixes.console import failure_sentence
 from marin_resources.errors import MarinError
-from marin_resources.orchestrator.console import failure_sentence
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
 from marin_resources.ray_tpu.local import Handle, LocalBackend
 from marin_resources.storage.control.control import put

@@ -356,11 +356,11 @@ def a_wrong_value_of_dagster(machine: Machine) -> None:
 
 
 def a_class_that_does_not_exist(machine: Machine) -> None:
-    dagster("run_launcher: {module: marin_resources.orchestrator.run_launcher, class: LocalLauncher}\n")(machine)
+    dagster("run_launcher: {module: marin_resources.dagster_fixes.run_launcher, class: LocalLauncher}\n")(machine)
 
 
 def a_variable_of_dagster_that_is_not_set(machine: Machine) -> None:
-    manager = "module: marin_resources.orchestrator.compute_logs.manager, class: StoredComputeLogManager"
+    manager = "module: marin_resources.dagster_fixes.compute_logs.manager, class: StoredComputeLogManager"
     dagster(f"compute_logs: {{{manager}, config: {{prefix: {{env: MY_LOGS}}}}}}\n")(machine)
 
 

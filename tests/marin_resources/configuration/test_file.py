@@ -148,7 +148,7 @@ def test_a_process_of_dagster_has_the_file_before_it_reads_a_variable(
     (home / "dagster.yaml").write_text(
         "telemetry: {enabled: false}\n"
         "compute_logs:\n"
-        "  module: marin_resources.orchestrator.compute_logs.manager\n"
+        "  module: marin_resources.dagster_fixes.compute_logs.manager\n"
         "  class: StoredComputeLogManager\n"
         "  config: {prefix: {env: MARIN_PREFIX}}\n"
     )

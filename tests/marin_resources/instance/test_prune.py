@@ -26,8 +26,8 @@ from marin_assets.assets.factory import asset_key
 from marin_assets.assets.run import run_graph
 from marin_assets.cli.main import main
 from marin_assets.step.graph import Graph, build_graph
+from marin_resources.dagster_fixes.databases import open_instance
 from marin_resources.instance.prune import Reuses
-from marin_resources.orchestrator.databases import open_instance
 
 PROFILE = ROOT / "deploy/vm/dagster.yaml"
 KEYS = ["1", "2", "3"]

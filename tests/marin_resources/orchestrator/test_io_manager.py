@@ -12,7 +12,7 @@ from toy_steps import toy
 from marin_assets.assets.assemble import resources
 from marin_assets.assets.factory import build_assets
 from marin_assets.step.graph import build_graph
-from marin_resources.orchestrator.console import failure_sentence, short_console
+from marin_resources.dagster_fixes.console import failure_sentence, short_console
 from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.storage.files import sizes_below
 from marin_resources.storage.output.attempts import latest_attempt

@@ -16,8 +16,8 @@ from dagster._core.test_utils import create_run_for_test
 from dagster_homes import laptop_home
 from running import run_job
 
+from marin_resources.dagster_fixes.run_launcher import terminal_tag
 from marin_resources.orchestrator.executor import marin_executor
-from marin_resources.orchestrator.run_launcher import terminal_tag
 
 WILL_RETRY = "dagster/will_retry"
 

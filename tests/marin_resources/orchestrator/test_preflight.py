@@ -11,7 +11,7 @@ from running import definitions_of, reused, run_job, run_steps
 from toy_steps import calls, toy
 
 from marin_assets import cpu, gpu
-from marin_resources.orchestrator.console import run_failure
+from marin_resources.dagster_fixes.console import run_failure
 
 
 def refusal(result: dg.ExecuteInProcessResult) -> list[str]:

@@ -1,0 +1,254 @@
+"""Dagster's compute log manager over any prefix: the logs of runs and ticks outlive the machine, and no run waits.
+
+    compute_logs: {module: marin_resources.dagster_fixes.compute_logs.manager, class: StoredComputeLogManager,
+                   config: {prefix: {env: MARIN_PREFIX}}}
+
+A log is printed into a local file, and its process uploads it to `<prefix>/.marin/logs/` each 15 s while it grows, and
+whole when it ends. Another machine shows what is uploaded; this one shows the file. If the store is away, the file
+stays, a line says so, the run goes on, and it ends at most 5 s later. What a process has not uploaded is uploaded by
+the next one on this machine that has a log, or by the sensor `waiting_logs`.
+
+Dagster's own GCSComputeLogManager (dagster-gcp 0.29.27) is not it. Measured with a bucket that answers 503: if it is
+away at the start, the run fails after 103 s, as the constructor looks for the bucket; if it is away at the end, the run
+ends 97 s later, and its log stays on the machine for good. Its thread of uploads ends with the first error. It signs
+URLs, which whoever sees them may use. It is for GCS alone, and its import takes 2.5 s and 206 MB.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+from dagster import Field, Float, StringSource
+from dagster._core.storage.cloud_storage_compute_log_manager import CloudStorageComputeLogManager
+from dagster._core.storage.compute_log_manager import CapturedLogContext, CapturedLogSubscription, ComputeIOType
+from dagster._core.storage.local_compute_log_manager import IO_TYPE_EXTENSION, LocalComputeLogManager
+from dagster._serdes import ConfigurableClass, ConfigurableClassData
+
+from marin_resources.dagster_fixes.compute_logs.objects import LogObjects, LogStoreError
+from marin_resources.dagster_fixes.compute_logs.subscriptions import Subscriptions
+from marin_resources.dagster_fixes.compute_logs.uploads import STREAMS, Uploads
+from marin_resources.dagster_fixes.compute_logs.waiting import Waiting
+from marin_resources.settings import normalize_prefix
+
+INTERVAL_S = 15.0
+END_WAIT_S = 5.0
+"""How long the end of a run waits for its log to be uploaded."""
+DOWNLOADED_S = 3600.0
+"""How long a copy that somebody has downloaded stays on this machine."""
+
+log = logging.getLogger(__name__)
+
+
+class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):  # type: ignore[type-arg]
+    """`compute_logs` of a dagster.yaml.
+
+    prefix               a folder, or a URL such as gs://bucket/path. Raises SettingError if it is neither.
+    local_dir            where logs are until they are stored, by default where Dagster has them: DAGSTER_HOME/storage
+    upload_interval_s    between two uploads of a log that grows; larger than 15 MB, a second for each MiB of it
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        local_dir: str | None = None,
+        upload_interval_s: float = INTERVAL_S,
+        inst_data: ConfigurableClassData | None = None,
+    ) -> None:
+        self._inst_data = inst_data
+        self._objects = LogObjects(normalize_prefix(prefix))
+        self._waiting = Waiting(local_dir or os.path.join(os.environ["DAGSTER_HOME"], "storage"))
+        self._local_manager = LocalComputeLogManager(self._waiting.local_dir)
+        self._uploads = Uploads(self._objects, self._local_manager, self._waiting, upload_interval_s)
+        self._subscriptions = Subscriptions(self)
+        self._downloaded: list[tuple[float, str]] = []
+        super().__init__()
+
+    @property
+    def inst_data(self) -> ConfigurableClassData | None:
+        return self._inst_data
+
+    @classmethod
+    def config_type(cls) -> Any:
+        return {
+            "prefix": StringSource,
+            "local_dir": Field(StringSource, is_required=False),
+            "upload_interval_s": Field(Float, is_required=False, default_value=INTERVAL_S),
+        }
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> StoredComputeLogManager:
+        return cls(inst_data=inst_data, **config_value)
+
+    @property
+    def local_manager(self) -> LocalComputeLogManager:
+        return self._local_manager
+
+    @property
+    def upload_interval(self) -> int | None:
+        return None  # of Dagster's own thread, which ends with the first error
+
+    @property
+    def url(self) -> str:
+        """Where the logs are."""
+        return self._objects.url
+
+    def waiting(self) -> int:
+        """How many logs of this machine are not stored, those of processes that live among them."""
+        return self._waiting.count()
+
+    def store_what_is_left(self, limit_s: float) -> int:
+        """Store the logs that ended processes have left here; how many. Raises LogStoreError and OSError."""
+        return self._uploads.store_what_is_left(limit_s)
+
+    @contextmanager
+    def capture_logs(self, log_key: Sequence[str]) -> Iterator[CapturedLogContext]:
+        captured = self._uploads.begin(log_key)
+        try:
+            with self._local_manager.capture_logs(log_key) as context:
+                yield context
+        finally:
+            if captured is not None:
+                self._uploads.end(captured, END_WAIT_S)
+
+    @contextmanager
+    def open_log_stream(self, log_key: Sequence[str], io_type: ComputeIOType) -> Iterator[IO[Any] | None]:
+        """The log of a tick. The tick does not wait for it, and one without a line is not stored."""
+        captured = self._uploads.begin(log_key)
+        try:
+            with self._local_manager.open_log_stream(log_key, io_type) as stream:
+                yield stream
+        finally:
+            if not any(self._local_bytes(log_key, stream) for stream in STREAMS):
+                self._local_manager.delete_logs(log_key=log_key)
+            if captured is not None:
+                self._uploads.end(captured, 0)
+
+    def is_capture_complete(self, log_key: Sequence[str]) -> bool:
+        """Whether no more is printed to the log, as far as that is known now."""
+        if self._local_manager.is_capture_complete(log_key):
+            return True
+        with self._answers_or_not():
+            return self._objects.size(self._uploads.name_of(log_key, "complete")) is not None
+        return False
+
+    def get_log_data_for_type(
+        self, log_key: Sequence[str], io_type: ComputeIOType, offset: int, max_bytes: int | None
+    ) -> tuple[bytes | None, int]:
+        """From the local file if there is one, else from the store. What cannot be read is said in stderr's place."""
+        if self.has_local_file(log_key, io_type):
+            data, end = self._local_manager.get_log_data_for_type(log_key, io_type, offset, max_bytes)
+            if data is not None:  # it may be stored, and removed here, in between
+                return data, end
+        name = self._uploads.name_of(log_key, IO_TYPE_EXTENSION[io_type])
+        try:
+            size = self._objects.size(name)
+            if size is None or size <= offset:
+                return None, offset
+            data = self._objects.read(name, offset, size if max_bytes is None else min(size, offset + max_bytes))
+            return data, offset + len(data)
+        except FileNotFoundError:  # removed in between
+            return None, offset
+        except LogStoreError as error:
+            log.warning("%s", error)
+            told = f"This log cannot be shown now: {error} It is shown when the store answers.\n".encode()
+            return (told if io_type is ComputeIOType.STDERR and not offset else None), offset
+
+    def cloud_storage_has_logs(self, log_key: Sequence[str], io_type: ComputeIOType, partial: bool = False) -> bool:
+        with self._answers_or_not():
+            return self._objects.size(self._uploads.name_of(log_key, IO_TYPE_EXTENSION[io_type])) is not None
+        return False
+
+    def download_from_cloud_storage(
+        self, log_key: Sequence[str], io_type: ComputeIOType, partial: bool = False
+    ) -> None:
+        """For the UI's button: a copy on this machine, of a complete log. It is removed by a download an hour later."""
+        self._forget_downloads(older_than_s=DOWNLOADED_S)
+        if not self.is_capture_complete(log_key):
+            return
+        path = self._local_manager.get_captured_local_path(log_key, IO_TYPE_EXTENSION[io_type])
+        with self._answers_or_not(), suppress(FileNotFoundError):
+            self._objects.get(self._uploads.name_of(log_key, IO_TYPE_EXTENSION[io_type]), path)
+            self._downloaded.append((time.monotonic(), path))
+
+    def upload_to_cloud_storage(self, log_key: Sequence[str], io_type: ComputeIOType, partial: bool = False) -> None:
+        """Store one stream as it is now. Dagster's own captures ask for it; ours have the thread of uploads."""
+        path = self._local_manager.get_captured_local_path(log_key, IO_TYPE_EXTENSION[io_type])
+        size_bytes = self._local_bytes(log_key, io_type)
+        if size_bytes:
+            self._objects.put(self._uploads.name_of(log_key, IO_TYPE_EXTENSION[io_type]), path, size_bytes)
+
+    def delete_logs(self, log_key: Sequence[str] | None = None, prefix: Sequence[str] | None = None) -> None:
+        """Delete a log, or all below a prefix, here and in the store. If that is away, a line says what stays there."""
+        self._local_manager.delete_logs(log_key, prefix)
+        try:
+            for name in self._stored_names(log_key, prefix):
+                self._objects.remove(name)
+        except LogStoreError as error:
+            what = self._objects.path("/".join(log_key or prefix or ()))
+            log.warning("The log %r is deleted on this machine, and not in the store: %s Delete it there.", what, error)
+
+    def download_url_for_type(self, log_key: Sequence[str], io_type: ComputeIOType) -> str | None:
+        """The webserver's own address of the log, behind its login: a signed URL would be for whoever sees it."""
+        if self.has_local_file(log_key, io_type) or self.is_capture_complete(log_key):
+            return self._local_manager.get_captured_log_download_url(log_key, io_type)
+        return None
+
+    def display_path_for_type(self, log_key: Sequence[str], io_type: ComputeIOType) -> str:
+        extension = IO_TYPE_EXTENSION[io_type]
+        if self.has_local_file(log_key, io_type):
+            return self._local_manager.get_captured_local_path(log_key, extension)
+        return self._objects.path(self._uploads.name_of(log_key, extension))
+
+    def get_log_keys_for_log_key_prefix(
+        self, log_key_prefix: Sequence[str], io_type: ComputeIOType
+    ) -> Sequence[list[str]]:
+        """The logs directly below a prefix, those of this machine and those of the store. A backfill has many."""
+        found = set()
+        with suppress(FileNotFoundError):
+            found = {tuple(key) for key in self._local_manager.get_log_keys_for_log_key_prefix(log_key_prefix, io_type)}
+        suffix = f".{IO_TYPE_EXTENSION[io_type]}"
+        folder = "/".join(log_key_prefix)
+        with self._answers_or_not():
+            names = [name.removeprefix(f"{folder}/") for name in self._objects.names_below(folder)]
+            found |= {(*log_key_prefix, n.removesuffix(suffix)) for n in names if n.endswith(suffix) and "/" not in n}
+        return [list(key) for key in sorted(found)]
+
+    def on_subscribe(self, subscription: CapturedLogSubscription) -> None:
+        self._subscriptions.add_subscription(subscription)
+
+    def on_unsubscribe(self, subscription: CapturedLogSubscription) -> None:
+        self._subscriptions.remove_subscription(subscription)
+
+    def dispose(self) -> None:
+        self._subscriptions.dispose()
+        self._forget_downloads(older_than_s=0)
+        super().dispose()
+
+    def _stored_names(self, log_key: Sequence[str] | None, prefix: Sequence[str] | None) -> list[str]:
+        if log_key:
+            return [self._uploads.name_of(log_key, extension) for extension in ("out", "err", "complete")]
+        return self._objects.names_below("/".join(prefix or ()))
+
+    def _local_bytes(self, log_key: Sequence[str], io_type: ComputeIOType) -> int:
+        path = self._local_manager.get_captured_local_path(log_key, IO_TYPE_EXTENSION[io_type])
+        return os.path.getsize(path) if os.path.exists(path) else 0
+
+    def _forget_downloads(self, older_than_s: float) -> None:
+        limit_s = time.monotonic() - older_than_s
+        for at_s, path in [one for one in self._downloaded if one[0] <= limit_s]:
+            self._downloaded.remove((at_s, path))
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+    @contextmanager
+    def _answers_or_not(self) -> Iterator[None]:
+        """A store that is away is a line, and the caller's other answer: an error would end a thread of Dagster's."""
+        try:
+            yield
+        except LogStoreError as error:
+            log.warning("%s", error)

@@ -1,0 +1,81 @@
+"""Events of many partitions are stored together: by some statements for hundreds, in place of some for each.
+
+A run of 10,000 partitions has 10,000 materializations, and as many events that they are planned. As published (1.13.27)
+Dagster's SQLite event log stores them one by one, in four transactions each. Its Postgres event log does so with the
+planned ones, over three connections each: in a deployment such a run was not created within the three minutes that its
+start may take, was given up, and launched again. Both logs store batches here; Dagster collects them by this variable:
+
+    DAGSTER_EVENT_BATCH_SIZE   events in one batch; set by this event log, if nothing has set it
+
+A process that dies in between loses the events of a batch, never an output: the next run reports it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from dagster import AssetMaterialization, DagsterEvent, DagsterEventType, DagsterInstance, EventLogEntry
+from dagster._core.events import (
+    ASSET_EVENTS,
+    DagsterEventBatchMetadata,
+    StepMaterializationData,
+    generate_event_batch_id,
+)
+from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
+from dagster._core.storage.event_log import SqlEventLogStorage
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
+
+VARIABLE, BATCH_SIZE = "DAGSTER_EVENT_BATCH_SIZE", 500
+INSERT = SqlEventLogStorageTable.insert().returning(SqlEventLogStorageTable.c.id, sort_by_parameter_order=True)
+
+
+class StoresBatches(SqlEventLogStorage):
+    """To be mixed into an event log, before Dagster's class."""
+
+    @staticmethod
+    def enable() -> None:
+        """Let Dagster collect the events of this process, and of its children, in batches."""
+        os.environ.setdefault(VARIABLE, str(BATCH_SIZE))
+
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        """Store the events. Those that are about no asset's data are stored one by one."""
+        together = [each for each in events if each.dagster_event_type in ASSET_EVENTS]
+        for run_id in dict.fromkeys(each.run_id for each in together):
+            self._store_together(run_id, [each for each in together if each.run_id == run_id])
+        for each in events:
+            if each.dagster_event_type not in ASSET_EVENTS:
+                self.store_event(each)
+
+    def _store_together(self, run_id: str, events: Sequence[EventLogEntry]) -> None:
+        rows = [self._event_to_row(each) for each in events]
+        self._store_in_log_of_run(run_id, rows)
+        with self.index_transaction() as connection:
+            ids = list(connection.execute(INSERT, rows).scalars())
+            self._store_asset_event_tags(connection, events, ids)
+            for number in _newest(events):
+                self._store_asset_event(connection, events[number], ids[number])
+
+    def _store_in_log_of_run(self, run_id: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Store rows where a run's events are beside the index, if they have a database of their own."""
+
+
+def report_together(instance: DagsterInstance, materializations: Sequence[AssetMaterialization]) -> None:
+    """Report materializations without a run, as `report_runless_asset_event` reports one, in this order."""
+    batch, last = generate_event_batch_id(), len(materializations) - 1
+    for i, each in enumerate(materializations):
+        event = DagsterEvent(
+            event_type_value=DagsterEventType.ASSET_MATERIALIZATION.value,
+            job_name=RUNLESS_JOB_NAME,
+            event_specific_data=StepMaterializationData(each),
+        )
+        together = DagsterEventBatchMetadata(batch, is_end=i == last)
+        instance.report_dagster_event(event, RUNLESS_RUN_ID, logging.INFO, batch_metadata=together)
+
+
+def _newest(events: Sequence[EventLogEntry]) -> list[int]:
+    """The places of the newest event of each type and asset, in order: an asset's row holds nothing of older ones."""
+    newest = {(each.dagster_event_type, each.get_dagster_event().asset_key): i for i, each in enumerate(events)}
+    return sorted(newest.values())

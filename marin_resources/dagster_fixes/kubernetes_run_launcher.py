@@ -1,0 +1,39 @@
+"""Dagster's launcher of Kubernetes jobs (dagster-k8s), with a health check that does not take silence for death.
+
+Dagster's run monitoring marks a run as failed whose launcher says anything but "it runs". Dagster's own launcher says
+"unknown" in two cases in which the run may well live:
+
+* Kubernetes' API does not answer, as while its control plane is upgraded. The run goes on, and its job with it. It is
+  asked again at the next poll.
+* There is no job of the run's name, as a command in a terminal executes it (`marin materialize`). It is not Dagster's.
+
+A run whose job is gone has failed: somebody has deleted it, or it ended a day ago.
+"""
+
+from __future__ import annotations
+
+from dagster import DagsterRun
+from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
+from dagster_k8s import K8sRunLauncher
+
+from marin_resources.dagster_fixes.run_launcher import is_in_terminal
+
+GONE = "could not be found"
+"""How Dagster's launcher (dagster-k8s 0.29.27) ends its sentence about a job that Kubernetes does not have."""
+
+
+class KubernetesRunLauncher(K8sRunLauncher):  # type: ignore[misc]
+    """Launches runs as K8sRunLauncher does, with its config."""
+
+    def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
+        if is_in_terminal(run):
+            return CheckRunHealthResult(WorkerStatus.RUNNING, "A command in a terminal executes it.")
+        looked = super().check_run_worker_health(run)
+        if looked.status != WorkerStatus.UNKNOWN:
+            return looked
+        if (looked.msg or "").endswith(GONE):
+            return CheckRunHealthResult(
+                WorkerStatus.FAILED,
+                "The job of this run is gone. Complete outputs stay; materialize the same again to continue.",
+            )
+        return CheckRunHealthResult(WorkerStatus.RUNNING, f"Kubernetes cannot be asked: {looked.msg}")

@@ -1,0 +1,54 @@
+"""A key that cannot be a partition is refused where it is added, whoever adds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from postgres_server import postgres
+from running import ROOT
+
+from marin_resources.partition_key import PartitionKeyError
+
+
+@pytest.fixture(params=["SQLite", pytest.param("Postgres", marks=pytest.mark.long)])
+def instance(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dg.DagsterInstance]:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.setenv("MARIN_PREFIX", str(tmp_path / "outputs"))
+    if request.param == "Postgres":
+        with postgres() as server:
+            monkeypatch.setenv("MARIN_POSTGRES_URL", server.create("keys"))
+            yield from _instance(tmp_path, (ROOT / "deploy/vm/dagster.yaml").read_text())
+    else:
+        yield from _instance(tmp_path, (ROOT / ".dagster/dagster.yaml").read_text())
+
+
+def _instance(home: Path, settings: str) -> Iterator[dg.DagsterInstance]:
+    (home / "dagster.yaml").write_text(settings)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
+
+
+def test_a_key_beside_another_that_differs_in_case_alone_is_refused(instance: dg.DagsterInstance) -> None:
+    instance.add_dynamic_partitions("drops", ["case", "other"])
+    for keys in (["new", "Case"], ["New", "new"], [".."], [""], ["x" * 300]):
+        with pytest.raises(PartitionKeyError):
+            instance.add_dynamic_partitions("drops", keys)
+    assert instance.get_dynamic_partitions("drops") == ["case", "other"]
+    instance.add_dynamic_partitions("drops", ["case", "more"])
+    instance.add_dynamic_partitions("elsewhere", ["Case"])
+    assert instance.get_dynamic_partitions("drops") == ["case", "other", "more"]
+
+
+def test_a_set_that_has_both_already_works(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as as_it_was:
+        as_it_was.setattr("marin_resources.dagster_fixes.partition_keys.FoldersOfKeys.require_free", lambda *_: None)
+        instance.add_dynamic_partitions("drops", ["case", "Case", ".."])
+    instance.add_dynamic_partitions("drops", ["case", "Case", "more"])
+    assert instance.get_dynamic_partitions("drops") == ["case", "Case", "..", "more"]
+    with pytest.raises(PartitionKeyError, match="'CASE' is new in the set 'drops', and 'case' is one folder with it"):
+        instance.add_dynamic_partitions("drops", ["CASE"])
