@@ -12,7 +12,7 @@ from running import start_script, wait_until
 from marin_resources.storage.files import list_files
 
 SCRIPT = "from marin_assets import executor_main\nfrom marin_assets.experiments.quickstart import steps\n"
-VOLATILE = ("metrics.jsonl", "loss.png", "curves.png", "report.html", "results.json", "eval_metrics.jsonl")
+VOLATILE = ("metrics.jsonl", "loss.png", "curves.png", "report.html", "eval_metrics.jsonl")
 """Files that hold times or rates."""
 
 

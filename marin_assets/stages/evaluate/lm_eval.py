@@ -2,7 +2,8 @@
 
 In:  the folder of a Hugging Face export (config.json, model.safetensors, tokenizer.json, tokenizer_config.json); the
      held-out questions and texts, or any folder of lm-eval task YAMLs.
-Out: `results.json`, as lm-eval's own command writes it; `scores.csv`, a row for each metric of each task;
+Out: `results.json`, as lm-eval's own command writes it, but for OF_THE_MACHINE; `scores.csv`, a row for each metric of
+     each task;
      `samples.jsonl`, the model's answer to each question; `samples.html`, to read them; `plots/scores.png`.
 
 Model, tasks and data are copied to a temporary folder, because the libraries read local files only. Answers are saved
@@ -33,6 +34,8 @@ from marin_resources.storage.files import exists, remove_folder, write_bytes
 from marin_resources.storage.paths import join
 
 KINDS = ("lm-eval", "jax")
+OF_THE_MACHINE = ("date", "git_hash", "upper_git_hash", "pretty_env_info")
+"""Keys of lm-eval's results that differ between two evaluations of one model: the output's record has its own."""
 
 __all__ = ["EvaluationError", "HarnessOptions", "LmEvalConfig", "evaluate_with_lm_eval"]
 
@@ -68,8 +71,9 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     cut = cut_by_task(samples, lm)
     scores = scores_of({**results, "samples": samples})
     rows = [{"task": task, **sample_row(row)} for task, of in sorted(samples.items()) for row in of]
-    own = json.dumps(results, indent=2, default=handle_non_serializable, ensure_ascii=False)
-    write_bytes(join(config.output_path, "results.json"), own.encode())
+    of_the_model = {key: value for key, value in results.items() if key not in OF_THE_MACHINE}
+    own = json.dumps(of_the_model, indent=2, default=handle_non_serializable, ensure_ascii=False)
+    write_bytes(join(config.output_path, "results.json"), own.replace(f"{folder}/", "").encode())
     write_bytes(join(config.output_path, "scores.csv"), as_csv(table_of(results)))
     write_jsonl(join(config.output_path, "samples.jsonl"), rows)
     write_bytes(join(config.output_path, "samples.html"), page_of_samples(rows, scores))

@@ -118,7 +118,7 @@ def test_the_same_evaluation_from_a_bucket_is_the_same_bytes(
     config = LmEvalConfig(model_path=f"{gcs_prefix}/hf", **fields)
     result = evaluate_with_lm_eval(unwrap_versioned_value(config))
     assert result == scored[1]
-    for name in ("scores.csv", "samples.jsonl", "samples.html", "plots/scores.png"):
+    for name in ("results.json", "scores.csv", "samples.jsonl", "samples.html", "plots/scores.png"):
         assert fs.cat_file(f"{root}/scores/{name}") == (scored[0] / name).read_bytes()
 
 
