@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 from typing import Any
 
 import pytest
 
 GRACE_S = 60
+WAIT_S = 10
 LINES_AT_ONCE = 30
 
 
@@ -58,6 +60,15 @@ class FailuresAtOnce:
         reporter.write_line(f"{report.nodeid}: its {report.when} failed after {report.duration:.0f} s", red=True)
         for line in report.longreprtext.splitlines()[-LINES_AT_ONCE:]:
             reporter.write_line(f"    {line}")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Print how a process ended that crashed: by which signal, or by an exit of its own."""
+        if error:
+            code = node.gateway._io.popen.wait(WAIT_S)
+            reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+            ended = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+            reporter.write_line(f"{node.gateway.id} ended {ended}", red=True)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for nodeid in self._running:
