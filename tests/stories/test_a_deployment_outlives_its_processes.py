@@ -33,7 +33,7 @@ AWAY_S = 120.0
 OUTCOMES = """
 import json, sys
 from marin_resources.storage.output.attempts import latest_attempt, read_attempt
-from record_fields import fields_of_record
+from marin_resources.storage.output.record import read_record
 
 def outcomes(path):
     found = []
@@ -42,7 +42,7 @@ def outcomes(path):
             found.append(read_attempt(path, number).get("outcome"))
         except FileNotFoundError:
             found.append(None)
-    return {"complete": fields_of_record(path) is not None, "outcomes": found}
+    return {"complete": read_record(path) is not None, "outcomes": found}
 
 json.dump({path: outcomes(path) for path in sys.argv[1:]}, sys.stdout)
 """
