@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -24,9 +23,9 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from certificates import make_certificate
+from container_apache import ContainerApache, container_apache, container_ports
 from postgres_server import USER, postgres
-from running import ROOT, wait_until
+from running import ROOT
 from unit_commands import unit_command, without_address
 
 from marin_resources.doctor.variables import unread
@@ -246,34 +245,10 @@ def test_without_a_common_namespace_a_run_that_lives_would_look_dead() -> None:
 
 
 @pytest.fixture
-def apache(tmp_path: Path) -> Iterator[dict[str, int]]:
-    """The container's Apache, with its own configuration, at ports that are free; the webservers are away."""
-    program = Path("/usr/sbin/apache2")
-    if not program.exists() or not Path("/usr/lib/apache2/modules/mod_auth_openidc.so").exists():
-        pytest.skip("Apache with mod_auth_openidc is not installed: apt install libapache2-mod-auth-openidc")
-    if not shutil.which("openssl"):
-        pytest.skip("openssl is not installed")
-    plain, tls, webserver, read_only = free_ports(4)
-    secrets = tmp_path / "secrets"
-    secrets.mkdir()
-    (secrets / "proxy.conf").write_text("OIDCClientSecret s\nOIDCCryptoPassphrase p\n")
-    make_certificate(secrets / "tls.crt", secrets / "tls.key")
-    (tmp_path / "run").mkdir()
-    text = (FOLDER / "proxy/apache2.conf").read_text()
-    places = {
-        "/run/secrets": str(secrets),
-        "/run/apache2": str(tmp_path / "run"),
-        "/etc/marin/marin.conf": str(ROOT / "deploy/proxy/marin.conf"),
-        "8080": str(plain),
-        "8443": str(tls),
-        "/etc/marin/log.sed": str(ROOT / "deploy/proxy/log.sed"),
-        "/proc/self/fd/2": str(tmp_path / "errors"),
-    }
-    for place, here in places.items():
-        assert place in text
-        text = text.replace(place, here)
-    user = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
-    (tmp_path / "apache2.conf").write_text(user + text)
+def apache(tmp_path: Path) -> Iterator[ContainerApache]:
+    """The container's Apache; the webservers are away."""
+    apache = container_ports(tmp_path)
+    webserver, read_only = free_ports(2)
     names = {
         **SERVICES["proxy"]["environment"],
         "MARIN_SESSIONS": str(tmp_path / "run"),
@@ -281,24 +256,21 @@ def apache(tmp_path: Path) -> Iterator[dict[str, int]]:
         "MARIN_READ_ONLY": f"127.0.0.1:{read_only}",
         "MARIN_PROVIDER": f"http://127.0.0.1:{webserver}",
     }
-    command = [word.replace("/etc/marin", str(tmp_path)) for word in SERVICES["proxy"]["command"]]
-    with open(tmp_path / "access", "wb") as access:
-        process = subprocess.Popen(command, env={**os.environ, **names}, stdout=access)
-    try:
-        wait_until(lambda: _listens(tls) or process.poll() is not None, "Apache listens", timeout_s=20)
-        assert process.poll() is None, (tmp_path / "errors").read_text()
-        yield {"plain": plain, "tls": tls}
+    with container_apache(apache, SERVICES["proxy"]["command"], names):
+        yield apache
         lines = (tmp_path / "access").read_text().splitlines()
         assert [json.loads(line)["user"] for line in lines] == ["-"] * len(lines), "nobody logs in here"
         assert lines
-    finally:
-        process.terminate()
-        process.wait()
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def test_the_proxy_does_not_start_without_a_place_for_sessions(tmp_path: Path) -> None:
+    apache = container_ports(tmp_path)
+    command = [word for word in SERVICES["proxy"]["command"] if word != "MARIN_SESSIONS"][:-1]
+    with (
+        pytest.raises(AssertionError, match="define MARIN_SESSIONS, a folder, or MARIN_SESSIONS_SERVER, host:port"),
+        container_apache(apache, command, SERVICES["proxy"]["environment"]),
+    ):
+        pass
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -317,13 +289,13 @@ def status(url: str) -> tuple[int, Any]:
     return answer.status, answer.headers
 
 
-def test_the_proxy_starts_with_its_configuration_and_refuses_who_has_no_login(apache: dict[str, int]) -> None:
-    url = f"https://127.0.0.1:{apache['tls']}"
+def test_the_proxy_starts_with_its_configuration_and_refuses_who_has_no_login(apache: ContainerApache) -> None:
+    url = apache.url
     assert status(f"{url}/health")[0] == 503  # the webserver is away
     code, headers = status(f"{url}/graphql/../runs")
     assert code in (401, 403)
     assert headers["Strict-Transport-Security"] == "max-age=31536000"
-    moved, headers = status(f"http://127.0.0.1:{apache['plain']}/runs")
+    moved, headers = status(f"http://127.0.0.1:{apache.plain}/runs")
     assert (moved, headers["Location"]) == (301, f"{example()['MARIN_UI_URL']}/runs")
 
 

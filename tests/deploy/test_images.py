@@ -185,15 +185,17 @@ def test_the_image_of_the_login_takes_its_configuration(base: str, tmp_path: Pat
     names = {"MARIN_URL": "https://marin.example.org", "MARIN_PROVIDER": "https://accounts.example.org"}
     names |= {"MARIN_CLIENT_ID": "marin", "MARIN_READERS": "readers", "MARIN_OPERATORS": "operators"}
     names |= {"MARIN_WEBSERVER": "webserver:3000", "MARIN_READ_ONLY": "readonly:3001"}
+    names |= {"MARIN_SESSIONS_SERVER": "sessions:11211"}
     run = tmp_path / "run"
     run.mkdir()
     os.chown(run, 10002, 10002)
     container = buildah("from", PROXY).strip()
     try:
         assert inside(container, "id -u").strip() == "10002"
+        assert inside(container, "/usr/bin/redis-server --version").startswith("Redis server v=7.")
         assert inside(container, "command -v gcc cc c++ clang ld make python3 || true").strip() == ""
         given = [f"--env={name}={value}" for name, value in names.items()]
-        test = ["/usr/sbin/apache2", "-t", "-f", "/etc/marin/apache2.conf"]
+        test = ["/usr/sbin/apache2", "-t", "-f", "/etc/marin/apache2.conf", "-D", "MARIN_SESSIONS_SERVER"]
         mounted = [f"--volume={secrets}:/run/secrets:ro", f"--volume={run}:/run/apache2"]
         buildah("run", *mounted, *given, container, "--", *test)
     finally:

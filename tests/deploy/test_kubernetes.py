@@ -129,6 +129,7 @@ def test_accounts_have_the_rights_of_their_pods_alone(run: dict[str, Any]) -> No
         "marin-metrics": "marin-reader",
         "marin-proxy": "marin-alone",
         "marin-postgres": "marin-alone",
+        "marin-sessions": "marin-alone",
     }
     assert set(account_of.values()) == accounts
     assert VALUES["global"]["serviceAccountName"] == ""  # it would be the account of all
@@ -169,6 +170,7 @@ REACHES = {
     *((source, "proxy", port) for source in ("Prometheus", "a pod of another namespace") for port in (8080, 8443)),
     ("proxy", "webserver", 3000),
     ("proxy", "readonly", 3001),
+    ("proxy", "sessions", 6379),
     *((source, "code", 4000) for source in ("webserver", "readonly", "daemon")),
     *((source, "postgres", 5432) for source in ("webserver", "readonly", "metrics", "daemon", "code", "run")),
     ("Prometheus", "metrics", 9464),
@@ -268,7 +270,15 @@ def test_a_service_leads_to_pods_and_one_of_them_alone_is_outside() -> None:
     assert VALUES["ingress"]["enabled"] is False
     named = dict(line.split("=") for line in (FOLDER / "proxy.env").read_text().splitlines() if line[0] != "#")
     addresses = {f"{one['metadata']['name']}:{one['spec']['ports'][0]['port']}" for one in services}
-    assert {named["MARIN_WEBSERVER"], named["MARIN_READ_ONLY"]} <= addresses
+    assert {named["MARIN_WEBSERVER"], named["MARIN_READ_ONLY"], named["MARIN_SESSIONS_SERVER"]} <= addresses
+
+
+def test_both_proxies_have_their_sessions_in_one_server() -> None:
+    """A second server, for a moment too, would have sessions that the first does not have."""
+    assert container_of("marin-proxy")["command"][-2:] == ["-D", "MARIN_SESSIONS_SERVER"]
+    sessions = WORKLOADS["marin-sessions"]["spec"]
+    assert (sessions["replicas"], sessions["strategy"]) == (1, {"type": "Recreate"})
+    assert "volumeClaimTemplates" not in sessions, "a restart ends all sessions"
 
 
 # As on one machine
@@ -305,6 +315,8 @@ def test_images_are_one_build_and_postgres_is_that_of_compose() -> None:
         compose["postgres"]["user"].split(":")[0]
     )
     assert container_of("marin-proxy")["image"].endswith("/" + compose["proxy"]["image"])
+    assert container_of("marin-sessions")["image"] == container_of("marin-proxy")["image"]
+    assert container_of("marin-proxy")["command"][:-1] == compose["proxy"]["command"][:-1]
     assert CODE["image"] == DAEMON["image"]
 
 
@@ -318,7 +330,7 @@ def test_settings_are_ones_that_something_reads() -> None:
     assert [f"{one['name']}={one['value']}" for one in CODE["env"]] == of_runs
     conf = (ROOT / "deploy/proxy/marin.conf").read_text()
     proxy = [line.split("=")[0] for line in (FOLDER / "proxy.env").read_text().splitlines() if line[0] != "#"]
-    of_one_proxy = {"MARIN_SESSIONS"}  # a folder, which the two proxies here do not share
+    of_one_proxy = {"MARIN_SESSIONS"}  # a folder, which two proxies do not share
     assert set(proxy) == set(re.findall(r"\$\{(MARIN_\w+)\}", conf)) - of_one_proxy
 
 

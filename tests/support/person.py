@@ -23,9 +23,11 @@ RUN = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status tags { key
 class Person:
     """Somebody with a browser's cookies; without a login at first."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, trusts: bool = False) -> None:
+        """`trusts`: take any certificate."""
         self.url, self._session = url, requests.Session()
         self._session.trust_env = False  # never through HTTP_PROXY
+        self._session.verify = not trusts
 
     def log_in(self, name: str) -> requests.Response:
         """Follow the login's forms, as a browser does. Return the page that was asked for."""

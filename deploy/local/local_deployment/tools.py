@@ -22,10 +22,16 @@ def install_tools(home: Path) -> None:
     """Raises DeploymentError."""
     if not _has_apache():
         _install_apache()
+    install_provider(home)
+
+
+def install_provider(home: Path) -> Path:
+    """Return its folder. Raises DeploymentError."""
     provider = home / "provider"
     if not (provider / "node_modules/oidc-provider").exists():
         shutil.copytree(CHECKOUT / "deploy/local/provider", provider, dirs_exist_ok=True)
         _run([str(BIN / "npm"), "ci", "--no-fund", "--no-audit"], provider, "npm cannot install the login's provider")
+    return provider
 
 
 def _has_apache() -> bool:
