@@ -17,8 +17,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
-from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG, WILL_RETRY_TAG
 
 from marin_resources.webhook import WEBHOOK
 from marin_sensors.runs.failed import read_failed_run
@@ -105,10 +103,10 @@ def _failed_runs(context: dg.SensorEvaluationContext, told: Told, channel: Chann
 def _is_tried_again(record: dg.RunRecord, now_s: float) -> bool:
     """Whether Dagster has launched the run again, or is about to."""
     tags = record.dagster_run.tags
-    if AUTO_RETRY_RUN_ID_TAG in tags:
+    if "dagster/auto_retry_run_id" in tags:
         return True
     ended_s = record.end_time or record.update_timestamp.timestamp()
-    return tags.get(WILL_RETRY_TAG) == "true" and now_s - ended_s < TRIED_AGAIN_S
+    return tags.get("dagster/will_retry") == "true" and now_s - ended_s < TRIED_AGAIN_S
 
 
 def _failing_checks(context: dg.SensorEvaluationContext) -> dict[str, tuple[str, str]]:
@@ -120,7 +118,7 @@ def _failing_checks(context: dg.SensorEvaluationContext) -> dict[str, tuple[str,
     return {
         f"check {record.id}": (f"{key.asset_key.to_user_string()}: {key.name}", record.run_id)
         for key, record in latest.items()
-        if record.status is AssetCheckExecutionRecordStatus.FAILED
+        if record.status.value == "FAILED"
     }
 
 

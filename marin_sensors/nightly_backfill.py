@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
-from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 
+from marin_resources.dagster_fixes.job_runs import ALL_ASSETS
 from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
@@ -86,7 +86,7 @@ def nightly_backfill(
         name=name,
         cron_schedule=cron,
         execution_timezone=timezone,
-        job_name=IMPLICIT_ASSET_JOB_NAME,  # with a misspelled asset, a job of its own keeps all from loading
+        job_name=ALL_ASSETS,  # with a misspelled asset, a job of its own keeps all from loading
         default_status=dg.DefaultScheduleStatus.RUNNING if start else dg.DefaultScheduleStatus.STOPPED,
         description=(
             f"Materializes the partitions of {', '.join(assets)} that are not complete: the newest first, at most "

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 from dagster import RunRecord
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from marin_resources.dagster_fixes.run_launcher import is_over
 from marin_resources.errors import MarinError
 from marin_resources.orchestrator.run_jobs import jobs_of
 from marin_resources.webhook import WEBHOOK
 from marin_sensors.looks.orphans import Finding, Findings, Run, compare, is_a_step
+from marin_sensors.runs.in_progress import STARTED
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.reported import Reported
 
@@ -109,8 +109,7 @@ async def _find(clusters: Sequence[JobsApi], instance: dg.DagsterInstance, starv
 def _runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> dict[str, Run]:
     """The runs of these ids in this deployment, and all runs in progress, by run id."""
     records = {
-        record.dagster_run.run_id: record
-        for record in instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS_RUN_STATUSES))
+        record.dagster_run.run_id: record for record in instance.get_run_records(dg.RunsFilter(statuses=STARTED))
     }
     rest = sorted(set(run_ids) - records.keys())
     if rest:

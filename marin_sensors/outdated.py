@@ -14,9 +14,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 
 from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import output_of_asset
@@ -98,7 +98,7 @@ def outdated(
     return sensor
 
 
-def find_outdated(graph: AssetGraph, instance: dg.DagsterInstance, store: Store) -> list[Outdated]:
+def find_outdated(graph: Any, instance: dg.DagsterInstance, store: Store) -> list[Outdated]:
     """The outdated assets, inputs first. Raises UnavailableError and ControlFileError."""
     keys = steps_of(graph)
     versions = version_materialized(instance, [key for key in keys if graph.get(key).partitions_def is None])

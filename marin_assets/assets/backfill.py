@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import dagster as dg
 
@@ -12,7 +10,9 @@ from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.version_tags import DATA_VERSION
 from marin_assets.step.graph import Graph, Node
+from marin_resources.dagster_fixes.backfill_request import store_backfill
 from marin_resources.dagster_fixes.databases import open_instance
+from marin_resources.orchestrator.daemon_health import is_daemon_healthy
 from marin_resources.settings import ensure_dagster_home
 
 BACKFILL_DAEMON = "BACKFILL"
@@ -27,39 +27,12 @@ def request_backfill(
 
     Return its id, and whether a daemon is running that will carry it out.
     """
-    from dagster._core.definitions.partitions.context import partition_loading_context
-    from dagster._core.definitions.selector import PartitionsByAssetSelector
-    from dagster._core.execution.backfill import PartitionBackfill
-    from dagster._core.utils import make_new_backfill_id
-    from dagster._daemon.controller import get_daemon_statuses
-
     asset_graph = definitions_of(graph, {}).resolve_asset_graph()
     ensure_dagster_home()
-    # the context is for the keys of dynamic sets
-    with open_instance() as instance, partition_loading_context(dynamic_partitions_store=instance):
-        backfill = PartitionBackfill.from_partitions_by_assets(
-            backfill_id=make_new_backfill_id(),
-            asset_graph=asset_graph,
-            backfill_timestamp=time.time(),
-            tags=dict(tags or {}),
-            dynamic_partitions_store=instance,
-            partitions_by_assets=[
-                PartitionsByAssetSelector(asset_key=asset_key(node), partitions=_selector(keys))
-                for node, keys in wanted.items()
-            ],
-            title=_title(wanted),
-            description=None,
-            run_config=None,
-        )
-        instance.add_backfill(backfill)
-        [daemon] = get_daemon_statuses(instance, [BACKFILL_DAEMON]).values()
-        return backfill.backfill_id, bool(daemon.healthy)
-
-
-def _selector(keys: Sequence[str]) -> Any:
-    from dagster._core.definitions.selector import PartitionRangeSelector, PartitionsSelector
-
-    return PartitionsSelector([PartitionRangeSelector(start=key, end=key) for key in keys]) if keys else None
+    with open_instance() as instance:
+        keys = {asset_key(node): tuple(keys) for node, keys in wanted.items()}
+        backfill_id = store_backfill(instance, asset_graph, keys, title=_title(wanted), tags=tags or {})
+        return backfill_id, is_daemon_healthy(instance, BACKFILL_DAEMON)
 
 
 def _title(wanted: Mapping[Node, Sequence[str]]) -> str:

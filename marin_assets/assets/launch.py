@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dagster as dg
-from dagster._core.events import DagsterEvent
-from dagster._core.run_coordinator import QueuedRunCoordinator
-from dagster._daemon.controller import get_daemon_statuses
 
 from marin_assets.assets.run import create_run
-from marin_assets.assets.run_origin import LocationJob
 from marin_assets.step.graph import Graph, Node
 from marin_resources.dagster_fixes.databases import open_instance
+from marin_resources.dagster_fixes.job_runs import LocationJob
 from marin_resources.dagster_fixes.run_attribution import TAG
+from marin_resources.orchestrator.daemon_health import is_daemon_healthy
 from marin_resources.process import user_name
 from marin_resources.settings import SettingError
 
@@ -41,9 +39,8 @@ def queue_run(
             max_concurrent=max_concurrent,
             tags_of=lambda run_id: launched_by(),
         )
-        instance.report_dagster_event(DagsterEvent.job_enqueue(run), run_id=run.run_id)
-        [daemon] = get_daemon_statuses(instance, [QUEUE_DAEMON]).values()
-        return run.run_id, bool(daemon.healthy)
+        instance.report_dagster_event(dg.DagsterEvent.job_enqueue(run), run_id=run.run_id)
+        return run.run_id, is_daemon_healthy(instance, QUEUE_DAEMON)
 
 
 def launched_by() -> dict[str, str]:
@@ -53,7 +50,7 @@ def launched_by() -> dict[str, str]:
 
 
 def _require_queue(instance: dg.DagsterInstance) -> None:
-    if not isinstance(instance.run_coordinator, QueuedRunCoordinator):
+    if not isinstance(instance.run_coordinator, dg.QueuedRunCoordinator):
         raise SettingError(
             f"The run coordinator of this Dagster instance is {type(instance.run_coordinator).__name__}, which has no "
             "queue. Leave out --launch, or set the coordinator of dagster.yaml to one with a queue."

@@ -20,7 +20,6 @@ from marin_assets.assets.checks import check_results, check_results_of_partition
 from marin_assets.assets.failure import failure, failure_from, failure_of_partitions, shown_failures
 from marin_assets.assets.history import took_long
 from marin_assets.assets.metadata.materialization import materialization_metadata
-from marin_assets.assets.metadata.of_partitions import add_partition_metadata, add_partition_tags
 from marin_assets.assets.observation import observation_of
 from marin_assets.assets.request import build_request
 from marin_assets.assets.version_tags import DRIFT, version_tags
@@ -28,6 +27,7 @@ from marin_assets.plan.contamination import contamination_of
 from marin_assets.plan.facts import manifest_digest
 from marin_assets.plan.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
+from marin_resources.dagster_fixes.partition_metadata import add_partition_metadata, add_partition_tags
 from marin_resources.drift.drift import Drift, Kind, describe
 from marin_resources.errors import MarinError
 from marin_resources.orchestrator.log_positions import output_line

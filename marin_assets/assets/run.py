@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,10 @@ import dagster as dg
 
 from marin_assets.assets.assemble import definitions_of, jobs_of
 from marin_assets.assets.factory import asset_key
-from marin_assets.assets.run_origin import ALL_ASSETS, LocationJob
 from marin_assets.step.graph import Graph, Node
 from marin_resources.dagster_fixes.console import failure_sentence, run_failure
 from marin_resources.dagster_fixes.databases import open_instance
+from marin_resources.dagster_fixes.job_runs import ALL_ASSETS, LocationJob, execute_stored_run, store_run
 from marin_resources.dagster_fixes.run_launcher import terminal_tag
 from marin_resources.orchestrator.run_state import planned_states
 from marin_resources.output import Observed, Output
@@ -49,9 +50,6 @@ def run_graph(
     `keys`: the partitions to materialize, a range in the order of the nodes' one set. `planned`: the states of outputs
     that the plan has read.
     """
-    from dagster._core.definitions.job_base import InMemoryJob
-    from dagster._core.execution.api import execute_run
-
     with open_instance() as instance, planned_states(planned or {}):
         job, run = create_run(
             instance,
@@ -64,7 +62,7 @@ def run_graph(
             wait_for_others=wait_for_others,
             tags_of=terminal_tag,
         )
-        result = execute_run(InMemoryJob(job), run, instance)
+        result = execute_stored_run(instance, job, run)
         return _run_result(instance, run.run_id, result)
 
 
@@ -81,23 +79,14 @@ def create_run(
     tags_of: Callable[[str], Mapping[str, str]] = lambda run_id: {},
 ) -> tuple[dg.JobDefinition, dg.DagsterRun]:
     """Store a run of `nodes` that has not begun, and return it with its job. `tags_of` returns its tags for its id."""
-    from dagster._core.execution.api import create_execution_plan
-    from dagster._core.utils import make_new_run_id
-
     job, selected = _job_of(name, graph, nodes, of_job)
     execution = {"execution": {"config": {"max_concurrent": max_concurrent}}} if max_concurrent else {}
     asked = {} if wait_for_others else {"resources": {"store": {"config": {"wait_for_others": False}}}}
     config = {**execution, **asked, "loggers": {"console": {"config": {}}}}
-    run_id = make_new_run_id()
-    run = instance.create_run_for_job(
-        job,
-        run_id=run_id,
-        tags={**tags_of(run_id), **_partition_tags(keys)},
-        run_config=config,
-        execution_plan=create_execution_plan(job, config),
-        asset_selection=selected,
-        remote_job_origin=of_job.origin(job.name) if of_job is not None else None,
-    )
+    run_id = str(uuid.uuid4())
+    tags = {**tags_of(run_id), **_partition_tags(keys)}
+    origin = of_job.origin(job.name) if of_job is not None else None
+    run = store_run(instance, job, run_id=run_id, tags=tags, config=config, selected=selected, origin=origin)
     return job, run
 
 

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from marin_assets.assets.run_origin import LocationJob
 from marin_assets.cli.options import OptionParser, add_prefix, prefix_of
 from marin_assets.cli.partition_options import add_partition_options, chosen_runs, lines_of_new_keys
 from marin_assets.plan.experiments_folder import experiment_of_script
@@ -30,6 +29,7 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
+from marin_resources.dagster_fixes.job_runs import LocationJob
 from marin_resources.errors import InvalidInputError, MarinError
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
 from marin_resources.ray_tpu.fleet.fleet import store_at

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marin_assets.assets.run_origin import ALL_ASSETS, LocationJob
 from marin_assets.cli.options import OptionError, add_prefix
 from marin_assets.cli.partition_options import add_partition_options, chosen_runs
 from marin_assets.plan.code_location import select_nodes
@@ -24,6 +23,7 @@ from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.selection import select, select_names
 from marin_assets.step.graph import Graph, Node, build_graph
+from marin_resources.dagster_fixes.job_runs import ALL_ASSETS, LocationJob
 from marin_resources.output import Output
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import misfit

@@ -29,7 +29,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import Store
 
 if TYPE_CHECKING:
-    from marin_assets.assets.run_origin import LocationJob
+    from marin_resources.dagster_fixes.job_runs import LocationJob
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 A code server is away for the seconds in which it imports the definitions. What a launch asks it is asked again for a
 minute; what a page asks is not, as a page is asked for again by itself.
+
+Seen with Dagster 1.13.27; no issue is known. Without this, a launch during a redeployment fails.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from dagster._core.errors import DagsterUserCodeUnreachableError
+from dagster import DagsterError
 from grpc import RpcError, StatusCode
 
 OF_A_LAUNCH = frozenset({"ExecutionPlanSnapshot", "ExternalPipelineSubsetSnapshot"})
@@ -34,7 +36,7 @@ def wait_for_code_server(client: Any) -> None:
         for last in _tries(method):
             try:
                 return ask(self, method, *arguments, **named)
-            except DagsterUserCodeUnreachableError as error:
+            except DagsterError as error:
                 if last or not _is_unavailable(error):
                     raise
                 time.sleep(POLL_S)
@@ -44,7 +46,7 @@ def wait_for_code_server(client: Any) -> None:
         for last in _tries(method):
             try:
                 return await gen_ask(self, method, *arguments, **named)
-            except DagsterUserCodeUnreachableError as error:
+            except DagsterError as error:
                 if last or not _is_unavailable(error):
                     raise
                 await asyncio.sleep(POLL_S)
@@ -61,6 +63,6 @@ def _tries(method: str) -> Iterator[bool]:
     yield True
 
 
-def _is_unavailable(error: DagsterUserCodeUnreachableError) -> bool:
+def _is_unavailable(error: DagsterError) -> bool:
     """Not a code server that takes long, or that has failed at the question."""
     return isinstance(error.__cause__, RpcError) and error.__cause__.code() is StatusCode.UNAVAILABLE

@@ -2,6 +2,8 @@
 
 With MARIN_LOG_FORMAT=json each is an object, for a service whose log a machine reads: the keys of Dagster's own
 `--log-format json` (timestamp, level, logger, event), and run_id, job, step.
+
+Seen with Dagster 1.13.27; no issue is known. Without this, the terminal shows a line for each event of a run.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import sys
 from typing import Any
 
 import dagster as dg
-from dagster._utils.error import SerializableErrorInfo
 
 from marin_resources.settings import SettingError
 
@@ -64,7 +65,7 @@ def failure_sentence(event: dg.DagsterEvent) -> str:
     return (error.message if error is not None else event.message or "").strip()
 
 
-def first_cause(error: SerializableErrorInfo | None) -> SerializableErrorInfo | None:
+def first_cause(error: Any) -> Any:
     """What Dagster's own errors, of which the one of an op has the op's name alone, were raised from."""
     while error is not None and error.cause is not None and str(error.cls_name).startswith("Dagster"):
         error = error.cause

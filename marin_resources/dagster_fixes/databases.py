@@ -12,6 +12,8 @@ database that is complete is opened as it is.
 
     open_instance()                          for scripts and `marin`, with the storages of any dagster.yaml
     LockedInitRunStorage and ...Schedule... for a dagster.yaml, so that `dagster dev` and the daemon lock too
+
+See dagster-io/dagster#27390, two versions of the tables. Without this, an empty home may be created broken.
 """
 
 from __future__ import annotations
@@ -31,18 +33,19 @@ from typing import Any
 from urllib.parse import quote
 
 import dagster as dg
-from dagster import StringSource
-from dagster._config import Field
+from dagster import Field, StringSource
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
-from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS, create_db_conn_string
-from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, NullPool, create_engine
 
 from marin_resources.dagster_fixes.gc_freeze import freeze_startup_objects
 
+MIGRATIONS = "dagster:_core/storage/alembic"
+"""Dagster's migrations of its tables, as alembic finds them."""
+BUSY_TIMEOUT_S = 30
+"""Time for which a connection waits for another one's lock, as in Dagster's code."""
 QUIET_S = 10
 """An incomplete database that nobody has written to for so long was left behind. Dagster's own code, which takes no
 lock, creates one in 1 to 3 s."""
@@ -82,12 +85,12 @@ class LockedInitRunStorage(_PooledEngine, SqliteRunStorage):
         return OPTIONAL_BASE_DIR
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> LockedInitRunStorage:
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> LockedInitRunStorage:
         freeze_startup_objects()
         base_dir = config_value.get("base_dir") or os.path.join(os.environ["DAGSTER_HOME"], "history")
         ensure_database("SqliteRunStorage", base_dir)
         if is_complete(Path(base_dir, "runs.db"), "instance_info"):
-            return cls(create_db_conn_string(base_dir, "runs"), inst_data)
+            return cls(_url(base_dir, "runs.db"), inst_data)
         return cls.from_local(base_dir, inst_data)
 
 
@@ -99,21 +102,37 @@ class LockedInitScheduleStorage(_PooledEngine, SqliteScheduleStorage):
         return OPTIONAL_BASE_DIR
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> LockedInitScheduleStorage:
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> LockedInitScheduleStorage:
         base_dir = config_value.get("base_dir") or os.path.join(os.environ["DAGSTER_HOME"], "schedules")
         ensure_database("SqliteScheduleStorage", base_dir)
         if is_complete(Path(base_dir, "schedules.db")):
-            return cls(create_db_conn_string(base_dir, "schedules"), inst_data)
+            return cls(_url(base_dir, "schedules.db"), inst_data)
         return cls.from_local(base_dir, inst_data)  # type: ignore[return-value]
+
+
+def _url(base_dir: str, file: str) -> str:
+    return f"sqlite:///{os.path.abspath(base_dir)}/{file}"
 
 
 def open_instance() -> dg.DagsterInstance:
     """The instance at DAGSTER_HOME. Its SQLite databases exist, whichever classes its dagster.yaml names."""
-    ref = InstanceRef.from_dir(os.environ["DAGSTER_HOME"])
+    ref = instance_ref(os.environ["DAGSTER_HOME"])
     for data in (ref.run_storage_data, ref.event_storage_data, ref.schedule_storage_data):
         if data is not None and data.class_name in DATABASES and isinstance(data.config_dict.get("base_dir"), str):
             ensure_database(data.class_name, data.config_dict["base_dir"])
     return dg.DagsterInstance.get()
+
+
+def instance_ref(home: str) -> InstanceRef:
+    """The modules, classes and configs of the dagster.yaml in a home, before one of them is loaded."""
+    return InstanceRef.from_dir(home)
+
+
+def instance_keys() -> list[str]:
+    """The keys that a dagster.yaml may have."""
+    from dagster._core.instance.config import dagster_instance_config_schema
+
+    return sorted(dagster_instance_config_schema())
 
 
 def ensure_database(storage: str, base_dir: str) -> None:
@@ -194,11 +213,11 @@ def _create(database: Path, create: Callable[[str], object]) -> None:
 
 def _keep_one_stamp(database: Path) -> None:
     """Stamp the tables with Dagster's current version: each process that stamped them had created all of these."""
+    from alembic.config import Config
     from alembic.script import ScriptDirectory
-    from dagster._core.storage.runs.sqlite import sqlite_run_storage
-    from dagster._core.storage.sql import get_alembic_config
 
-    config = get_alembic_config(sqlite_run_storage.__file__)
+    config = Config()
+    config.set_main_option("script_location", MIGRATIONS)
     head = ScriptDirectory.from_config(config).get_current_head()
     with contextlib.closing(_connect(database)) as connection, connection:
         connection.execute("DELETE FROM alembic_version")
@@ -216,7 +235,7 @@ def _files(database: Path) -> list[Path]:
 
 def _connect(database: Path) -> sqlite3.Connection:
     """A connection that never creates the file."""
-    return sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True, timeout=SQLITE_BUSY_TIMEOUT_SECONDS)
+    return sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S)
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:

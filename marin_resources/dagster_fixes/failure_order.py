@@ -3,6 +3,8 @@
 Dagster (1.13.27) stores the event first, and marks the run afterwards. Its daemon, which launches lost runs again, may
 read the event in between: it then takes the run for one that goes on, and never looks at it again. This happens when a
 machine is started again, as the daemon's threads begin together.
+
+Related: dagster-io/dagster#33741, a retry that was not launched. Without this, a lost run may stay lost.
 """
 
 from __future__ import annotations
@@ -10,16 +12,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from itertools import takewhile
+from typing import Any
 
-from dagster import DagsterEventType, EventLogEntry
-from dagster._core.storage.event_log import SqlEventLogStorage
+from dagster import DagsterEventType, DagsterInstance, EventLogEntry
 
 MARKED_S = 60.0
 """An event that is older is read in any case: what stored it may have died before it marked the run."""
 
 
-class FailuresAfterStatus(SqlEventLogStorage):
-    """To be mixed into an event log."""
+class FailuresAfterStatus:
+    """To be mixed into an event log, before Dagster's class."""
+
+    _instance: DagsterInstance
 
     def get_logs_for_all_runs_by_log_id(
         self,
@@ -28,7 +32,8 @@ class FailuresAfterStatus(SqlEventLogStorage):
         limit: int | None = None,
     ) -> Mapping[int, EventLogEntry]:
         """The events after the cursor, up to the first that a run has failed which is not yet marked as ended."""
-        found = super().get_logs_for_all_runs_by_log_id(after_cursor, dagster_event_type, limit)
+        storage: Any = super()
+        found = storage.get_logs_for_all_runs_by_log_id(after_cursor, dagster_event_type, limit)
         return dict(takewhile(lambda item: not self._awaits_mark(item[1]), found.items()))
 
     def _awaits_mark(self, entry: EventLogEntry) -> bool:

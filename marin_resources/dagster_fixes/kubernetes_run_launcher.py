@@ -8,15 +8,16 @@ Dagster's run monitoring marks a run as failed whose launcher says anything but 
 * There is no job of the run's name, as a command in a terminal executes it (`marin materialize`). It is not Dagster's.
 
 A run whose job is gone has failed: somebody has deleted it, or it ended a day ago.
+
+Seen with dagster-k8s 0.29.27; no issue is known. Without this, an upgrade of the control plane fails all runs.
 """
 
 from __future__ import annotations
 
 from dagster import DagsterRun
-from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster_k8s import K8sRunLauncher
 
-from marin_resources.dagster_fixes.run_launcher import is_in_terminal
+from marin_resources.dagster_fixes.run_launcher import CheckRunHealthResult, WorkerStatus, is_in_terminal
 
 GONE = "could not be found"
 """How Dagster's launcher (dagster-k8s 0.29.27) ends its sentence about a job that Kubernetes does not have."""

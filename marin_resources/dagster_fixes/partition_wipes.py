@@ -3,19 +3,23 @@
 As published (1.13.27) Dagster's event logs forget whole assets only: `wipe_asset_partitions` is not implemented, here
 and behind the button of the UI. Here the asset's events of these partitions no longer name the asset. They stay in the
 logs of their runs.
+
+See dagster-io/dagster#14749. Without this, a removed partition stays complete in Dagster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from dagster import AssetKey, DagsterEventType, DagsterInstance
-from dagster._core.storage.event_log import SqlEventLogStorage
-from dagster._core.storage.event_log.schema import AssetEventTagsTable, AssetKeyTable, SqlEventLogStorageTable
+from dagster._core.storage.event_log.schema import AssetEventTagsTable, AssetKeyTable
 from sqlalchemy import select
 
+from marin_resources.dagster_fixes.event_batches import EVENTS
 
-class WipesPartitions(SqlEventLogStorage):
+
+class WipesPartitions:
     """To be mixed into an event log, before Dagster's class."""
 
     def wipe_asset_partitions(self, asset_key: AssetKey, partition_keys: Sequence[str]) -> None:
@@ -24,18 +28,18 @@ class WipesPartitions(SqlEventLogStorage):
 
 
 def wipe_partitions(instance: DagsterInstance, asset_key: AssetKey, partition_keys: Sequence[str]) -> None:
-    """The same in any instance, also one with an event log as published."""
+    """Wipe partitions of an asset in any instance, also one with an event log as published."""
     storage = instance.event_log_storage
-    if isinstance(storage, SqlEventLogStorage) and not isinstance(storage, WipesPartitions):
+    if hasattr(storage, "index_transaction") and not isinstance(storage, WipesPartitions):
         _forget(storage, asset_key, partition_keys)
     else:
         instance.wipe_asset_partitions(asset_key, partition_keys)
 
 
-def _forget(storage: SqlEventLogStorage, asset_key: AssetKey, partition_keys: Sequence[str]) -> None:
+def _forget(storage: Any, asset_key: AssetKey, partition_keys: Sequence[str]) -> None:
     newest = storage.get_latest_storage_id_by_partition(asset_key, DagsterEventType.ASSET_MATERIALIZATION)
     cached = {"cached_status_data": None} if storage.can_read_asset_status_cache() else {}
-    events, tags, text = SqlEventLogStorageTable, AssetEventTagsTable, asset_key.to_string()
+    events, tags, text = EVENTS, AssetEventTagsTable, asset_key.to_string()
     with storage.index_transaction() as connection:
         for key in partition_keys:
             if key not in newest:

@@ -13,6 +13,8 @@ times the question. As published it keeps one. A connection that was cut meanwhi
 
 `config` is that of Dagster's own classes. An event whose transaction was cut is stored again: if only the answer was
 lost, the run's log has it twice.
+
+See dagster-io/dagster#33886 and dagster-io/dagster#21209, a setting for the retries.
 """
 
 from __future__ import annotations
@@ -24,10 +26,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from dagster import DagsterEvent, EventLogEntry
-from dagster._serdes import ConfigurableClassData
-from dagster_postgres.event_log import PostgresEventLogStorage
-from dagster_postgres.run_storage import PostgresRunStorage
-from dagster_postgres.schedule_storage import PostgresScheduleStorage
+from dagster_postgres import PostgresEventLogStorage, PostgresRunStorage, PostgresScheduleStorage
 from dagster_postgres.utils import create_pg_engine, get_token_provider_from_config, pg_url_from_config
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -54,7 +53,7 @@ class _Retrying:
     postgres_url: str
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Any:
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> Any:
         create: Any = cls
         return create(
             inst_data=inst_data,

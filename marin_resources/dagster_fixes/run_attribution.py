@@ -8,6 +8,8 @@ a retry has that of the run.
 With `requires_user`, as behind the proxy, a request without the header changes nothing: `marin-webserver` gives it the
 permissions of a reader, and the queue refuses its runs. Otherwise, as on a laptop, it may do all, and tags stay as they
 are.
+
+Seen with Dagster 1.13.27: dagster-io/dagster#20522. Without this, nobody knows who launched a backfill.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dagster import BoolSource, DagsterInvariantViolationError, DagsterRun, Field
-from dagster._config.config_schema import UserConfigSchema
-from dagster._core.instance import DagsterInstance
-from dagster._core.run_coordinator import QueuedRunCoordinator, SubmitRunContext
+from dagster import (
+    BoolSource,
+    DagsterInstance,
+    DagsterInvariantViolationError,
+    DagsterRun,
+    Field,
+    QueuedRunCoordinator,
+    SubmitRunContext,
+)
 from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
-from dagster._serdes import ConfigurableClassData
 
 HEADER, TAG = "X-Marin-User", "marin/user"
 SETTING = "requires_user"
@@ -33,14 +39,12 @@ class AttributingRunCoordinator(QueuedRunCoordinator):
     """Whether a request without a user changes nothing."""
 
     @classmethod
-    def config_type(cls) -> UserConfigSchema:
+    def config_type(cls) -> Any:
         of_dagster = cast(Mapping[str, Any], super().config_type())
         return {**of_dagster, SETTING: Field(BoolSource, default_value=False)}
 
     @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]
-    ) -> AttributingRunCoordinator:
+    def from_config_value(cls, inst_data: Any, config_value: Mapping[str, Any]) -> AttributingRunCoordinator:
         of_dagster = {name: value for name, value in config_value.items() if name != SETTING}
         coordinator = super().from_config_value(inst_data, of_dagster)
         coordinator.requires_user = config_value[SETTING]

@@ -10,6 +10,8 @@ when that one has answered for a while.
 
 A run outlives the code server that launched it, as in a redeployment. Then Dagster's way to terminate it, through that
 server, ends nothing; the run's process is interrupted here.
+
+Seen with Dagster 1.13.27: dagster-io/dagster#4319. Without this, a killed run holds its place in the queue.
 """
 
 from __future__ import annotations
@@ -19,9 +21,8 @@ import signal
 import time
 from typing import Any
 
-from dagster import DagsterRun
-from dagster._core.errors import DagsterUserCodeUnreachableError
-from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
+from dagster import DagsterError, DagsterRun, DefaultRunLauncher
+from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
 
 from marin_resources.process import pid_here, process_is_gone, this_process
@@ -91,7 +92,7 @@ class LocalRunLauncher(DefaultRunLauncher):
         try:
             if super().terminate(run_id):
                 return True
-        except DagsterUserCodeUnreachableError:
+        except DagsterError:  # DagsterUserCodeUnreachableError, which has no public name
             if not self._interrupt(run_id):
                 raise
             return True
@@ -129,7 +130,7 @@ class LocalRunLauncher(DefaultRunLauncher):
 def _answers(origin: GrpcServerCodeLocationOrigin) -> bool:
     try:
         origin.create_client().ping("")
-    except DagsterUserCodeUnreachableError:
+    except DagsterError:  # DagsterUserCodeUnreachableError, which has no public name
         return False
     return True
 

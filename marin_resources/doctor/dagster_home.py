@@ -110,7 +110,7 @@ def _old_tables(instance: dg.DagsterInstance) -> Iterator[Finding]:
 
 def _slow_or_unsafe(instance: dg.DagsterInstance, home: str) -> Iterator[Finding]:
     # late, for its weight
-    from dagster._core.launcher import DefaultRunLauncher
+    from dagster import DefaultRunLauncher
 
     if _database(instance) == "SQLite" and (kind := disk_type(home)) in NETWORK_DISKS:
         yield wrong(
@@ -140,28 +140,26 @@ def _is_below(folder: str, mountpoint: str) -> bool:
 
 
 def _daemon(instance: dg.DagsterInstance) -> Iterator[Finding]:
-    # late, for its weight
-    from dagster._daemon.controller import get_daemon_statuses
+    from marin_resources.orchestrator.daemon_health import is_recent  # late, for its weight
 
-    statuses = get_daemon_statuses(instance, instance.get_required_daemon_types(), ignore_errors=True)
-    silent = sorted(name for name, status in statuses.items() if not status.healthy)
-    if len(silent) == len(statuses):
+    heartbeats, required = instance.get_daemon_heartbeats(), instance.get_required_daemon_types()
+    healthy = {name: heartbeats[name] for name in required if name in heartbeats and is_recent(heartbeats[name])}
+    silent = sorted(set(required) - set(healthy))
+    if not healthy:
         yield _no_daemon(instance)
     elif silent:
         yield wrong(SUBJECT, f"These parts of the daemon are silent: {', '.join(silent)}. Read its log; restart it.")
-    for name, status in sorted(statuses.items()):
-        if status.healthy and status.last_heartbeat:
-            for error in status.last_heartbeat.errors or []:
-                yield warning(SUBJECT, f"{name} met an error in its last round: {error.message}")
+    for name, heartbeat in sorted(healthy.items()):
+        for error in heartbeat.errors or []:
+            yield warning(SUBJECT, f"{name} met an error in its last round: {error.message}")
 
 
 def _no_daemon(instance: dg.DagsterInstance) -> Finding:
     # late, for its weight
     from dagster import DagsterRunStatus, RunsFilter
-    from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
     queued = instance.get_runs_count(RunsFilter(statuses=[DagsterRunStatus.QUEUED]))
-    backfills = len(instance.get_backfills(BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])))
+    backfills = sum(backfill.status.value == "REQUESTED" for backfill in instance.get_backfills())
     start = "Start it: marin dev, or dagster-daemon run."
     if queued or backfills:
         return wrong(

@@ -81,6 +81,6 @@ def _variables_in(settings: Any) -> Iterator[str]:
 
 
 def _known_keys() -> list[str]:
-    from dagster._core.instance.config import dagster_instance_config_schema
+    from marin_resources.dagster_fixes.databases import instance_keys  # late, for its weight
 
-    return sorted(dagster_instance_config_schema())
+    return instance_keys()

@@ -35,13 +35,11 @@ def url_of(instance: dg.DagsterInstance) -> URL | None:
 
 def url_of_home(home: Path) -> URL | None:
     """The same for the instance that the dagster.yaml of a home names. One on SQLite is not opened: that creates it."""
-    from dagster._core.instance.ref import InstanceRef
-
-    from marin_resources.dagster_fixes.databases import open_instance
+    from marin_resources.dagster_fixes.databases import instance_ref, open_instance
 
     if not (home / "dagster.yaml").is_file():
         return None
-    data = InstanceRef.from_dir(str(home)).run_storage_data
+    data = instance_ref(str(home)).run_storage_data
     if data is None or not data.module_name.startswith(MODULES):
         return None
     with open_instance() as instance:

@@ -13,10 +13,10 @@ from datetime import datetime
 from functools import cache
 
 import dagster as dg
-from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES
-from dagster._core.storage.tags import BACKFILL_ID_TAG
 
 PAGE = 1000
+ENDED = ("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
+"""Statuses of a backfill whose runs are not awaited."""
 OF_ASSETS = {
     dg.DagsterEventType.ASSET_MATERIALIZATION,
     dg.DagsterEventType.ASSET_OBSERVATION,
@@ -65,9 +65,9 @@ class Reuses:
 
     def _is_awaited(self, run: dg.DagsterRun) -> bool:
         """Whether a backfill that is under way still counts the run."""
-        backfill_id = run.tags.get(BACKFILL_ID_TAG)
+        backfill_id = run.tags.get("dagster/backfill")
         backfill = self.instance.get_backfill(backfill_id) if backfill_id else None
-        return backfill is not None and backfill.status not in BULK_ACTION_TERMINAL_STATUSES
+        return backfill is not None and backfill.status.value not in ENDED
 
     def _events(self, run_id: str) -> Iterator[dg.DagsterEvent]:
         cursor, more = None, True

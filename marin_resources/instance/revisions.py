@@ -41,8 +41,9 @@ def known_revisions() -> frozenset[str]:
     """All revisions that the installed Dagster has ever had. A newer release knows more."""
     from alembic.config import Config
     from alembic.script import ScriptDirectory
-    from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
+
+    from marin_resources.dagster_fixes.databases import MIGRATIONS
 
     config = Config()
-    config.set_main_option("script_location", ALEMBIC_SCRIPTS_LOCATION)
+    config.set_main_option("script_location", MIGRATIONS)
     return frozenset(script.revision for script in ScriptDirectory.from_config(config).walk_revisions())

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 
 import dagster as dg
-from dagster._core.scheduler.instigation import InstigatorStatus
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 NOT_ENDED = (
@@ -17,7 +16,7 @@ NOT_ENDED = (
     dg.DagsterRunStatus.CANCELING,
 )
 ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-RUNNING = (InstigatorStatus.RUNNING, InstigatorStatus.DECLARED_IN_CODE, InstigatorStatus.AUTOMATICALLY_RUNNING)
+RUNNING = ("RUNNING", "DECLARED_IN_CODE", "AUTOMATICALLY_RUNNING")
 
 
 def metrics_of_runs(instance: dg.DagsterInstance) -> Iterator[Metric]:

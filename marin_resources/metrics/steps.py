@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
-from dagster._core.event_api import EventRecordsFilter
 
 from marin_resources.orchestrator.produce import FAILED_ATTEMPTS
 
@@ -113,7 +112,7 @@ class Steps:
         before = record.storage_id
         while True:
             earlier = self.instance.event_log_storage.get_event_records(
-                EventRecordsFilter(
+                dg.EventRecordsFilter(
                     dg.DagsterEventType.ASSET_MATERIALIZATION,
                     asset_key=event.asset_key,
                     asset_partitions=None if event.partition is None else [event.partition],
@@ -165,8 +164,8 @@ def _is_reused(metadata: Mapping[str, dg.MetadataValue]) -> bool:
     return reused is not None and reused.value is True
 
 
-def _materializations(after: int | None) -> EventRecordsFilter:
-    return EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, after_cursor=after)
+def _materializations(after: int | None) -> dg.EventRecordsFilter:
+    return dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, after_cursor=after)
 
 
 def _number(metadata: Mapping[str, dg.MetadataValue], name: str) -> float:

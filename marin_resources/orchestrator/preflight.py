@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from dagster import AssetKey, DagsterRun, PartitionKeyRange
-from dagster._core.definitions.partitions.context import partition_loading_context
-from dagster._core.errors import DagsterError
-from dagster._core.execution.context.system import PlanExecutionContext
-from dagster._core.execution.plan.plan import ExecutionPlan
-from dagster._core.storage.tags import (
-    ASSET_PARTITION_RANGE_END_TAG,
-    ASSET_PARTITION_RANGE_START_TAG,
-    PARTITION_NAME_TAG,
-)
+from dagster import AssetKey, DagsterError, DagsterRun, PartitionKeyRange
 
+from marin_resources.dagster_fixes.job_runs import ALL_ASSETS
+from marin_resources.dagster_fixes.partition_keys import (
+    PARTITION_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    dynamic_partitions_of,
+)
 from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import NAME, output_of_asset
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
@@ -32,8 +30,6 @@ from marin_resources.settings import SettingError
 REQUIRES = "marin/requires"
 """Definition metadata: `Requirements.to_dict()` of a step that requires anything."""
 T = TypeVar("T")
-ALL_ASSETS = "__ASSET_JOB"
-"""Dagster's job of all assets, of which a run materializes the selected ones."""
 
 
 class NothingSelectedError(MarinError, DagsterError):
@@ -53,7 +49,7 @@ def refuse_empty_selection(run: DagsterRun) -> None:
         )
 
 
-def refuse_unmet(job_context: PlanExecutionContext, execution_plan: ExecutionPlan) -> None:
+def refuse_unmet(job_context: Any, execution_plan: Any) -> None:
     """Raise UnmetRequirementsError if a step that the run will compute lacks something. A lack that is not certain is
     a warning in the run's log."""
     ray_tpu, storage = resource_of(job_context, RayTPUResource), resource_of(job_context, StoreResource)
@@ -76,17 +72,17 @@ def refuse_unmet(job_context: PlanExecutionContext, execution_plan: ExecutionPla
         raise UnmetRequirementsError("\n".join([*sentences, "Nothing was computed."]))
 
 
-def _outputs(job_context: PlanExecutionContext, key: AssetKey) -> list[Output]:
+def _outputs(job_context: Any, key: AssetKey) -> list[Output]:
     """The asset's output; of an asset with partitions, those of the run."""
     output = output_of_asset(job_context.job_def.asset_layer, key)
     partitions = job_context.job_def.asset_layer.get(key).partitions_def
     tags = job_context.dagster_run.tags
     if partitions is None:
         return [output]
-    if (only := tags.get(PARTITION_NAME_TAG)) is not None:
+    if (only := tags.get(PARTITION_TAG)) is not None:
         return [output.at(only)]
-    wanted = PartitionKeyRange(tags[ASSET_PARTITION_RANGE_START_TAG], tags[ASSET_PARTITION_RANGE_END_TAG])
-    with partition_loading_context(dynamic_partitions_store=job_context.instance):
+    wanted = PartitionKeyRange(tags[RANGE_START_TAG], tags[RANGE_END_TAG])
+    with dynamic_partitions_of(job_context.instance):
         return [output.at(str(one)) for one in partitions.get_partition_keys_in_range(wanted)]
 
 
@@ -99,7 +95,7 @@ def _needless(storage: StoreResource, outputs: Mapping[str, Sequence[Output]]) -
     }
 
 
-def _steps_with_requirements(job_context: PlanExecutionContext, execution_plan: ExecutionPlan) -> Iterator[AssetKey]:
+def _steps_with_requirements(job_context: Any, execution_plan: Any) -> Iterator[AssetKey]:
     layer = job_context.job_def.asset_layer
     for step in execution_plan.get_steps_to_execute_in_topo_order():
         assets = layer.get_assets_def_for_node(step.node_handle)
@@ -108,7 +104,7 @@ def _steps_with_requirements(job_context: PlanExecutionContext, execution_plan: 
                 yield key
 
 
-def resource_of(job_context: PlanExecutionContext, kind: type[T]) -> T | None:
+def resource_of(job_context: Any, kind: type[T]) -> T | None:
     """The run's resource of a class; None if it has none."""
     resources: Mapping[str, Any] = job_context.scoped_resources_builder.resource_instance_dict
     return next((resource for resource in resources.values() if isinstance(resource, kind)), None)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 
 from marin_resources.orchestrator.io_manager import NAME
 
@@ -13,7 +13,7 @@ CODE_VERSION = "dagster/code_version"
 """A tag of a materialization."""
 
 
-def steps_of(graph: AssetGraph) -> list[dg.AssetKey]:
+def steps_of(graph: Any) -> list[dg.AssetKey]:
     """The assets that steps make, inputs first."""
     return [key for key in graph.toposorted_asset_keys if NAME in graph.get(key).metadata]
 

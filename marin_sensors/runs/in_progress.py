@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dagster as dg
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 SENSOR, SCHEDULE = "marin/sensor", "marin/schedule"
 """Tags of runs: the name of what has requested them."""
-IN_PROGRESS = [*IN_PROGRESS_RUN_STATUSES, dg.DagsterRunStatus.QUEUED]
+STARTED = [
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+    dg.DagsterRunStatus.SUSPENDED,
+]
+IN_PROGRESS = [*STARTED, dg.DagsterRunStatus.QUEUED]
 
 
 def in_progress(instance: dg.DagsterInstance, tag: str, name: str) -> int:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
-from dagster._core.storage.tags import (
-    ASSET_PARTITION_RANGE_END_TAG,
-    ASSET_PARTITION_RANGE_START_TAG,
-    PARTITION_NAME_TAG,
-)
+
+from marin_resources.dagster_fixes.partition_keys import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 
 SEPARATOR = "|"
 """Dagster's, between the keys of the dimensions of a product."""
@@ -18,9 +15,7 @@ Range = tuple[Sequence[str], tuple[dg.AssetKey, ...]]
 """Keys that follow one another in their set, and the assets that are made at all of them."""
 
 
-def ranges_of(
-    graph: AssetGraph, known: Sequence[str], wanted: Mapping[str, tuple[dg.AssetKey, ...]]
-) -> Iterator[Range]:
+def ranges_of(graph: Any, known: Sequence[str], wanted: Mapping[str, tuple[dg.AssetKey, ...]]) -> Iterator[Range]:
     """The ranges of the partitions `wanted`, which are in the order of the set backwards: the last range first.
 
     Dagster's range of a product is one of each dimension, so a range stays within one key of the first dimension.
@@ -42,7 +37,7 @@ def ranges_of(
         yield some, assets
 
 
-def _is_product(graph: AssetGraph, assets: Sequence[dg.AssetKey]) -> bool:
+def _is_product(graph: Any, assets: Sequence[dg.AssetKey]) -> bool:
     """Whether the assets have the product of two sets of partitions."""
     return isinstance(graph.get(assets[0]).partitions_def, dg.MultiPartitionsDefinition)
 
@@ -54,17 +49,17 @@ def key_of_dimension(key: str, number: int) -> str:
 
 def range_tags(some: Sequence[str]) -> dict[str, str]:
     """The tags of a run of this range."""
-    return {ASSET_PARTITION_RANGE_START_TAG: some[0], ASSET_PARTITION_RANGE_END_TAG: some[-1]}
+    return {RANGE_START_TAG: some[0], RANGE_END_TAG: some[-1]}
 
 
 def range_of(run: dg.DagsterRun) -> tuple[str, str] | None:
     """The first and the last partition of a run, which are one if it has one; None for a run without."""
-    first = run.tags.get(ASSET_PARTITION_RANGE_START_TAG) or run.tags.get(PARTITION_NAME_TAG)
-    last = run.tags.get(ASSET_PARTITION_RANGE_END_TAG) or run.tags.get(PARTITION_NAME_TAG)
+    first = run.tags.get(RANGE_START_TAG) or run.tags.get(PARTITION_TAG)
+    last = run.tags.get(RANGE_END_TAG) or run.tags.get(PARTITION_TAG)
     return (first, last) if first and last else None
 
 
-def _most(graph: AssetGraph, assets: Sequence[dg.AssetKey]) -> float:
+def _most(graph: Any, assets: Sequence[dg.AssetKey]) -> float:
     """The partitions of one run at most."""
     policies = [graph.get(key).backfill_policy for key in assets]
     limits = [policy.max_partitions_per_run if policy is not None else 1 for policy in policies]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import dagster as dg
-from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG
 
 from marin_sensors.runs.failed import read_failed_run
 
@@ -75,7 +74,7 @@ def read_week(instance: dg.DagsterInstance, since: datetime, until: datetime, bu
     failed = []
     for record in ended:
         run = record.dagster_run
-        if run.status is dg.DagsterRunStatus.FAILURE and AUTO_RETRY_RUN_ID_TAG not in run.tags:
+        if run.status is dg.DagsterRunStatus.FAILURE and "dagster/auto_retry_run_id" not in run.tags:
             why = read_failed_run(instance, run.run_id)
             names = sorted(key.to_user_string() for key in why.assets)
             for name in names:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 
 from marin_resources.orchestrator.io_manager import NAME
 from marin_resources.storage.output.store import Store
@@ -82,7 +82,7 @@ class Report:
 
 
 def make_report(
-    graph: AssetGraph,
+    graph: Any,
     instance: dg.DagsterInstance,
     store: Store,
     since: datetime,
@@ -143,7 +143,7 @@ def _expense(row: Row) -> tuple[float, float, float, str]:
     return -row.device_hours, -row.hours, -row.transferred_gb, row.asset
 
 
-def _assets_by_step(graph: AssetGraph) -> dict[str, str]:
+def _assets_by_step(graph: Any) -> dict[str, str]:
     """Name of a step -> its asset."""
     return {graph.get(key).metadata[NAME]: key.to_user_string() for key in steps_of(graph)}
 

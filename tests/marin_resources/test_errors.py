@@ -27,7 +27,6 @@ NO_SENTENCES = {
     "marin_assets.stages.tokenize.chat.messages.NotAChat": "its text is the name by which the row is counted",
     "marin_resources.http_request.OtherOriginError": "its text is the origin alone",
     "marin_resources.http_request.TooSlowError": PHRASE,
-    "marin_resources.dagster_fixes.query_cache._Invalid": CONTROL_FLOW,
     "marin_resources.ray_tpu.backend.SubmissionLeftError": PHRASE,
     "marin_resources.ray_tpu.cluster.local.fake_slices._HostTimedOutError": CONTROL_FLOW,
     "marin_resources.ray_tpu.slices.ends.CodeGoneError": PHRASE,

@@ -29,7 +29,7 @@ def in_sentences() -> Iterator[None]:
     # late, for their weight
     import sqlite3
 
-    from dagster._core.errors import DagsterError
+    from dagster import DagsterError
     from sqlalchemy.exc import SQLAlchemyError
     from yaml import YAMLError
 

@@ -25,9 +25,8 @@ from typing import IO, Any
 
 from dagster import Field, Float, StringSource
 from dagster._core.storage.cloud_storage_compute_log_manager import CloudStorageComputeLogManager
-from dagster._core.storage.compute_log_manager import CapturedLogContext, CapturedLogSubscription, ComputeIOType
-from dagster._core.storage.local_compute_log_manager import IO_TYPE_EXTENSION, LocalComputeLogManager
-from dagster._serdes import ConfigurableClass, ConfigurableClassData
+from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
+from dagster._serdes import ConfigurableClass
 
 from marin_resources.dagster_fixes.compute_logs.objects import LogObjects, LogStoreError
 from marin_resources.dagster_fixes.compute_logs.subscriptions import Subscriptions
@@ -40,6 +39,8 @@ END_WAIT_S = 5.0
 """How long the end of a run waits for its log to be uploaded."""
 DOWNLOADED_S = 3600.0
 """How long a copy that somebody has downloaded stays on this machine."""
+EXTENSIONS = {"stdout": "out", "stderr": "err"}
+"""Stream of Dagster -> extension of its file."""
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
         prefix: str,
         local_dir: str | None = None,
         upload_interval_s: float = INTERVAL_S,
-        inst_data: ConfigurableClassData | None = None,
+        inst_data: Any = None,
     ) -> None:
         self._inst_data = inst_data
         self._objects = LogObjects(normalize_prefix(prefix))
@@ -69,7 +70,7 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
         super().__init__()
 
     @property
-    def inst_data(self) -> ConfigurableClassData | None:
+    def inst_data(self) -> Any:
         return self._inst_data
 
     @classmethod
@@ -81,7 +82,7 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
         }
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> StoredComputeLogManager:
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> StoredComputeLogManager:
         return cls(inst_data=inst_data, **config_value)
 
     @property
@@ -106,7 +107,7 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
         return self._uploads.store_what_is_left(limit_s)
 
     @contextmanager
-    def capture_logs(self, log_key: Sequence[str]) -> Iterator[CapturedLogContext]:
+    def capture_logs(self, log_key: Sequence[str]) -> Iterator[Any]:
         captured = self._uploads.begin(log_key)
         try:
             with self._local_manager.capture_logs(log_key) as context:
@@ -116,14 +117,14 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
                 self._uploads.end(captured, END_WAIT_S)
 
     @contextmanager
-    def open_log_stream(self, log_key: Sequence[str], io_type: ComputeIOType) -> Iterator[IO[Any] | None]:
+    def open_log_stream(self, log_key: Sequence[str], io_type: Any) -> Iterator[IO[Any] | None]:
         """The log of a tick. The tick does not wait for it, and one without a line is not stored."""
         captured = self._uploads.begin(log_key)
         try:
             with self._local_manager.open_log_stream(log_key, io_type) as stream:
                 yield stream
         finally:
-            if not any(self._local_bytes(log_key, stream) for stream in STREAMS):
+            if not any(self._local_bytes(log_key, extension) for extension in STREAMS):
                 self._local_manager.delete_logs(log_key=log_key)
             if captured is not None:
                 self._uploads.end(captured, 0)
@@ -137,14 +138,14 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
         return False
 
     def get_log_data_for_type(
-        self, log_key: Sequence[str], io_type: ComputeIOType, offset: int, max_bytes: int | None
+        self, log_key: Sequence[str], io_type: Any, offset: int, max_bytes: int | None
     ) -> tuple[bytes | None, int]:
         """From the local file if there is one, else from the store. What cannot be read is said in stderr's place."""
         if self.has_local_file(log_key, io_type):
             data, end = self._local_manager.get_log_data_for_type(log_key, io_type, offset, max_bytes)
             if data is not None:  # it may be stored, and removed here, in between
                 return data, end
-        name = self._uploads.name_of(log_key, IO_TYPE_EXTENSION[io_type])
+        name = self._uploads.name_of(log_key, EXTENSIONS[io_type.value])
         try:
             size = self._objects.size(name)
             if size is None or size <= offset:
@@ -156,31 +157,29 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
         except LogStoreError as error:
             log.warning("%s", error)
             told = f"This log cannot be shown now: {error} It is shown when the store answers.\n".encode()
-            return (told if io_type is ComputeIOType.STDERR and not offset else None), offset
+            return (told if io_type.value == "stderr" and not offset else None), offset
 
-    def cloud_storage_has_logs(self, log_key: Sequence[str], io_type: ComputeIOType, partial: bool = False) -> bool:
+    def cloud_storage_has_logs(self, log_key: Sequence[str], io_type: Any, partial: bool = False) -> bool:
         with self._answers_or_not():
-            return self._objects.size(self._uploads.name_of(log_key, IO_TYPE_EXTENSION[io_type])) is not None
+            return self._objects.size(self._uploads.name_of(log_key, EXTENSIONS[io_type.value])) is not None
         return False
 
-    def download_from_cloud_storage(
-        self, log_key: Sequence[str], io_type: ComputeIOType, partial: bool = False
-    ) -> None:
+    def download_from_cloud_storage(self, log_key: Sequence[str], io_type: Any, partial: bool = False) -> None:
         """For the UI's button: a copy on this machine, of a complete log. It is removed by a download an hour later."""
         self._forget_downloads(older_than_s=DOWNLOADED_S)
         if not self.is_capture_complete(log_key):
             return
-        path = self._local_manager.get_captured_local_path(log_key, IO_TYPE_EXTENSION[io_type])
+        path = self._local_manager.get_captured_local_path(log_key, EXTENSIONS[io_type.value])
         with self._answers_or_not(), suppress(FileNotFoundError):
-            self._objects.get(self._uploads.name_of(log_key, IO_TYPE_EXTENSION[io_type]), path)
+            self._objects.get(self._uploads.name_of(log_key, EXTENSIONS[io_type.value]), path)
             self._downloaded.append((time.monotonic(), path))
 
-    def upload_to_cloud_storage(self, log_key: Sequence[str], io_type: ComputeIOType, partial: bool = False) -> None:
+    def upload_to_cloud_storage(self, log_key: Sequence[str], io_type: Any, partial: bool = False) -> None:
         """Store one stream as it is now. Dagster's own captures ask for it; ours have the thread of uploads."""
-        path = self._local_manager.get_captured_local_path(log_key, IO_TYPE_EXTENSION[io_type])
-        size_bytes = self._local_bytes(log_key, io_type)
+        path = self._local_manager.get_captured_local_path(log_key, EXTENSIONS[io_type.value])
+        size_bytes = self._local_bytes(log_key, EXTENSIONS[io_type.value])
         if size_bytes:
-            self._objects.put(self._uploads.name_of(log_key, IO_TYPE_EXTENSION[io_type]), path, size_bytes)
+            self._objects.put(self._uploads.name_of(log_key, EXTENSIONS[io_type.value]), path, size_bytes)
 
     def delete_logs(self, log_key: Sequence[str] | None = None, prefix: Sequence[str] | None = None) -> None:
         """Delete a log, or all below a prefix, here and in the store. If that is away, a line says what stays there."""
@@ -192,36 +191,34 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
             what = self._objects.path("/".join(log_key or prefix or ()))
             log.warning("The log %r is deleted on this machine, and not in the store: %s Delete it there.", what, error)
 
-    def download_url_for_type(self, log_key: Sequence[str], io_type: ComputeIOType) -> str | None:
+    def download_url_for_type(self, log_key: Sequence[str], io_type: Any) -> str | None:
         """The webserver's own address of the log, behind its login: a signed URL would be for whoever sees it."""
         if self.has_local_file(log_key, io_type) or self.is_capture_complete(log_key):
             return self._local_manager.get_captured_log_download_url(log_key, io_type)
         return None
 
-    def display_path_for_type(self, log_key: Sequence[str], io_type: ComputeIOType) -> str:
-        extension = IO_TYPE_EXTENSION[io_type]
+    def display_path_for_type(self, log_key: Sequence[str], io_type: Any) -> str:
+        extension = EXTENSIONS[io_type.value]
         if self.has_local_file(log_key, io_type):
             return self._local_manager.get_captured_local_path(log_key, extension)
         return self._objects.path(self._uploads.name_of(log_key, extension))
 
-    def get_log_keys_for_log_key_prefix(
-        self, log_key_prefix: Sequence[str], io_type: ComputeIOType
-    ) -> Sequence[list[str]]:
+    def get_log_keys_for_log_key_prefix(self, log_key_prefix: Sequence[str], io_type: Any) -> Sequence[list[str]]:
         """The logs directly below a prefix, those of this machine and those of the store. A backfill has many."""
         found = set()
         with suppress(FileNotFoundError):
             found = {tuple(key) for key in self._local_manager.get_log_keys_for_log_key_prefix(log_key_prefix, io_type)}
-        suffix = f".{IO_TYPE_EXTENSION[io_type]}"
+        suffix = f".{EXTENSIONS[io_type.value]}"
         folder = "/".join(log_key_prefix)
         with self._answers_or_not():
             names = [name.removeprefix(f"{folder}/") for name in self._objects.names_below(folder)]
             found |= {(*log_key_prefix, n.removesuffix(suffix)) for n in names if n.endswith(suffix) and "/" not in n}
         return [list(key) for key in sorted(found)]
 
-    def on_subscribe(self, subscription: CapturedLogSubscription) -> None:
+    def on_subscribe(self, subscription: Any) -> None:
         self._subscriptions.add_subscription(subscription)
 
-    def on_unsubscribe(self, subscription: CapturedLogSubscription) -> None:
+    def on_unsubscribe(self, subscription: Any) -> None:
         self._subscriptions.remove_subscription(subscription)
 
     def dispose(self) -> None:
@@ -234,8 +231,8 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
             return [self._uploads.name_of(log_key, extension) for extension in ("out", "err", "complete")]
         return self._objects.names_below("/".join(prefix or ()))
 
-    def _local_bytes(self, log_key: Sequence[str], io_type: ComputeIOType) -> int:
-        path = self._local_manager.get_captured_local_path(log_key, IO_TYPE_EXTENSION[io_type])
+    def _local_bytes(self, log_key: Sequence[str], extension: str) -> int:
+        path = self._local_manager.get_captured_local_path(log_key, extension)
         return os.path.getsize(path) if os.path.exists(path) else 0
 
     def _forget_downloads(self, older_than_s: float) -> None:

@@ -15,14 +15,13 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-
-from dagster._core.storage.compute_log_manager import ComputeIOType
-from dagster._core.storage.local_compute_log_manager import IO_TYPE_EXTENSION, LocalComputeLogManager
+from typing import Any
 
 from marin_resources.dagster_fixes.compute_logs.objects import BYTES_PER_S, LogObjects
 from marin_resources.dagster_fixes.compute_logs.waiting import Claim, Waiting
 
-STREAMS = (ComputeIOType.STDOUT, ComputeIOType.STDERR)
+STREAMS = ("out", "err")
+"""Extensions of the files of a log."""
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +35,12 @@ class Captured:
     stored: threading.Event = field(default_factory=threading.Event)
     due_s: float = 0.0
     """When the next part of it is stored."""
-    sizes: dict[ComputeIOType, int] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
     """Bytes that the store has."""
 
 
 class Uploads:
-    def __init__(self, objects: LogObjects, local: LocalComputeLogManager, waiting: Waiting, interval_s: float) -> None:
+    def __init__(self, objects: LogObjects, local: Any, waiting: Waiting, interval_s: float) -> None:
         self._objects, self._local, self._waiting, self._interval_s = objects, local, waiting, interval_s
         self._captured: dict[tuple[str, ...], Captured] = {}
         self._lock, self._wake = threading.Lock(), threading.Event()
@@ -125,7 +124,7 @@ class Uploads:
                 printed = sum(captured.sizes.values())  # all of it is sent each time
                 captured.due_s = time.monotonic() + max(self._interval_s, printed / BYTES_PER_S)
 
-    def _store_whole(self, claim: Claim, sizes: dict[ComputeIOType, int]) -> None:
+    def _store_whole(self, claim: Claim, sizes: dict[str, int]) -> None:
         """Store the rest of a log, and remove it here."""
         log_key = claim.log_key
         self._store_parts(log_key, sizes)
@@ -135,13 +134,13 @@ class Uploads:
             self._local.delete_logs(log_key=log_key)
         claim.stored()
 
-    def _store_parts(self, log_key: Sequence[str], sizes: dict[ComputeIOType, int]) -> None:
+    def _store_parts(self, log_key: Sequence[str], sizes: dict[str, int]) -> None:
         """Store both streams, as far as they have grown; `sizes` has what the store has of them."""
         for stream in STREAMS:
             file = self._file(log_key, stream)
             size_bytes = os.path.getsize(file) if os.path.exists(file) else 0
             if size_bytes > sizes.get(stream, 0):
-                self._objects.put(self.name_of(log_key, IO_TYPE_EXTENSION[stream]), file, size_bytes)
+                self._objects.put(self.name_of(log_key, stream), file, size_bytes)
                 sizes[stream] = size_bytes
 
     def name_of(self, log_key: Sequence[str], extension: str) -> str:
@@ -149,8 +148,8 @@ class Uploads:
         path = self._local.get_captured_local_path(log_key, extension)
         return os.path.relpath(path, self._waiting.local_dir)
 
-    def _file(self, log_key: Sequence[str], stream: ComputeIOType) -> str:
-        return self._local.get_captured_local_path(log_key, IO_TYPE_EXTENSION[stream])
+    def _file(self, log_key: Sequence[str], stream: str) -> str:
+        return str(self._local.get_captured_local_path(log_key, stream))
 
     def _tell_away(self, why: str) -> None:
         if not self._away:

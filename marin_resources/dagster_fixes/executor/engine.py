@@ -8,13 +8,15 @@ queue: the coroutines are then cancelled, the assets stop their tasks, and the r
 of them in this file; tests/marin_resources/dagster_fixes/executor/test_engine.py checks what it relies on:
 
     ExecuteRunWithPlanIterable, PlanExecutionContextManager   resources and contexts of a run, torn down at its end
-    ExecutionPlan, ActiveExecution                            the order of steps: retries, skips, limits
     InstanceConcurrencyContext                                slots of pools
-    PlanExecutionContext, StepExecutionContext._event_loop    the context of a step, which runs its coroutine
     dagster_event_sequence_for_step, _trigger_hook            execute a step, and its hooks
     StepOutputHandle                                          the output of a step that failed in part
     EngineEventData, _handle_compute_log_setup_error          events of the run's log
     RetryMode, StepDependencyConfig                           values of the executor's config
+
+It also calls methods of the objects that it gets: the plan, its ActiveExecution (the order of steps: retries, skips,
+limits), and a StepExecutionContext, whose `_event_loop` runs its coroutine. Dagster has no executor in which a step is
+a coroutine (dagster-io/dagster#32833): without this one each step that waits is a process.
 """
 
 from __future__ import annotations
@@ -34,9 +36,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.events import EngineEventData
 from dagster._core.execution.api import ExecuteRunWithPlanIterable
-from dagster._core.execution.context.system import PlanExecutionContext, StepExecutionContext
 from dagster._core.execution.context_creation_job import PlanExecutionContextManager
-from dagster._core.execution.plan.active import ActiveExecution
 from dagster._core.execution.plan.execute_plan import (
     _handle_compute_log_setup_error,
     _trigger_hook,
@@ -44,7 +44,6 @@ from dagster._core.execution.plan.execute_plan import (
 )
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 from dagster._core.execution.plan.outputs import StepOutputHandle
-from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode
 from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
@@ -93,7 +92,7 @@ class InterruptibleExecutor(dg.Executor):
     def step_dependency_config(self) -> StepDependencyConfig:
         return self._step_dependency_config
 
-    def execute(self, plan_context: Any, execution_plan: ExecutionPlan) -> Iterator[dg.DagsterEvent]:
+    def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
         """Initialise the resources, execute the plan, tear the resources down."""
         process = EngineEventData.in_process(os.getpid(), execution_plan.step_keys_to_execute)
         yield dg.DagsterEvent.engine_event(plan_context, f"Executing the steps in process {os.getpid()}", process)
@@ -116,16 +115,14 @@ class InterruptibleExecutor(dg.Executor):
         ended = f"The steps have ended, after {time.monotonic() - began_s:.1f} s"
         yield dg.DagsterEvent.engine_event(plan_context, ended, process)
 
-    def _execute_with_resources(
-        self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan
-    ) -> Iterator[dg.DagsterEvent]:
+    def _execute_with_resources(self, job_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
         try:
             yield from self._execute_plan(job_context, execution_plan)
         except Exception:  # the run ends by itself, and Dagster's daemon tries again only what was lost
             job_context.instance.add_run_tags(job_context.run_id, NOT_AGAIN)
             raise
 
-    def _execute_plan(self, context: PlanExecutionContext, plan: ExecutionPlan) -> Iterator[dg.DagsterEvent]:
+    def _execute_plan(self, context: Any, plan: Any) -> Iterator[dg.DagsterEvent]:
         enable_retries()
         shorten_console(context.log, context.dagster_run)
         self._hooks.before_steps(context, plan)
@@ -150,8 +147,8 @@ class _Steps:
 
     def __init__(
         self,
-        context: PlanExecutionContext,
-        active: ActiveExecution,
+        context: Any,
+        active: Any,
         pools: InstanceConcurrencyContext,
         interrupted: Callable[[Any, Interruption], bool],
     ) -> None:
@@ -255,7 +252,7 @@ class _Steps:
         )
 
 
-def _execute_step(context: StepExecutionContext) -> Iterator[dg.DagsterEvent]:
+def _execute_step(context: Any) -> Iterator[dg.DagsterEvent]:
     events: list[dg.DagsterEvent] = []
     for event in dagster_event_sequence_for_step(context):
         events.append(event)
@@ -263,7 +260,7 @@ def _execute_step(context: StepExecutionContext) -> Iterator[dg.DagsterEvent]:
     yield from _trigger_hook(context, events)
 
 
-def _capture_logs(context: PlanExecutionContext, plan: ExecutionPlan, capture: ExitStack) -> Iterator[dg.DagsterEvent]:
+def _capture_logs(context: Any, plan: Any, capture: ExitStack) -> Iterator[dg.DagsterEvent]:
     """Capture one compute log for the whole run: its steps share the streams of the process."""
     manager = context.instance.compute_log_manager
     step_keys = [step.key for step in plan.get_steps_to_execute_in_topo_order()]
@@ -276,14 +273,14 @@ def _capture_logs(context: PlanExecutionContext, plan: ExecutionPlan, capture: E
         yield from _handle_compute_log_setup_error(context, sys.exc_info())
 
 
-def _asset_names(context: PlanExecutionContext, step_key: str) -> list[str]:
+def _asset_names(context: Any, step_key: str) -> list[str]:
     """The assets of a step of the run, or the step's own name if it has none."""
     handle = context.execution_plan.get_step_by_key(step_key).node_handle
     assets = context.job_def.asset_layer.get_assets_def_for_node(handle)
     return [key.to_user_string() for key in assets.keys] if assets is not None else [step_key]
 
 
-def _interruption_of(context: PlanExecutionContext, number: signal.Signals | None) -> Interruption:
+def _interruption_of(context: Any, number: signal.Signals | None) -> Interruption:
     run = context.instance.get_run_by_id(context.run_id)
     if run is not None and run.status in (dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED):
         return Interruption.TERMINATED

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
-from marin_assets.assets.metadata.of_partitions import add_partition_metadata
+from marin_resources.dagster_fixes.partition_metadata import add_partition_metadata
 
 KEYS = ["a", "b/c", "d"]
 

@@ -1,0 +1,72 @@
+"""Runs of a script: each in its process, stored with the origin of a job of the code location.
+
+The UI lists a run under the job of its origin, and can re-execute it.
+
+`JobDefinition.execute_in_process` (1.13.27) is public, and takes neither the origin of a run nor the job's executor.
+No issue is known. Without this, the UI does not list a script's run under its job, and the steps of it run one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+LOCATION = "marin"
+"""The name of the code location in workspace.yaml."""
+DEFINITIONS = "marin_assets.definitions"
+ALL_ASSETS = "__ASSET_JOB"
+"""Dagster's job of all assets, of which a run materializes the selected ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocationJob:
+    """The job of the code location that a run materializes."""
+
+    name: str
+    """The name of an experiment, or ALL_ASSETS."""
+    whole: bool
+    """Whether all assets of the job are materialized, and not selected ones."""
+
+    def origin(self, job: str) -> Any:
+        """Dagster's RemoteJobOrigin of the job of this name: the experiment's own, or one of those that it has.
+
+        Dagster reads names only, so the same origin fits every way of serving the code location.
+        """
+        from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
+        from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+
+        location = ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name=DEFINITIONS), LOCATION)
+        return RemoteRepositoryOrigin(location, "__repository__").get_job_origin(job)
+
+
+def store_run(
+    instance: dg.DagsterInstance,
+    job: dg.JobDefinition,
+    *,
+    run_id: str,
+    tags: Mapping[str, str],
+    config: Mapping[str, Any],
+    selected: frozenset[dg.AssetKey] | None,
+    origin: Any,
+) -> dg.DagsterRun:
+    """Store a run that has not begun."""
+    return instance.create_run_for_job(
+        job,
+        run_id=run_id,
+        tags=tags,
+        run_config=config,
+        asset_selection=selected,
+        remote_job_origin=origin,
+    )
+
+
+def execute_stored_run(instance: dg.DagsterInstance, job: dg.JobDefinition, run: dg.DagsterRun) -> Any:
+    """Execute a run by the executor of its job. Return Dagster's result."""
+    # late, for their weight
+    from dagster._core.definitions.job_base import InMemoryJob
+    from dagster._core.execution.api import execute_run
+
+    return execute_run(InMemoryJob(job), run, instance)
