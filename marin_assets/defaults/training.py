@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from marin_assets.defaults.environment import extras_on
-from marin_assets.stages.train.dpo_config import TrainDpoConfig
+from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.metrics.health import checks_of
 from marin_assets.stages.train.simple import SimpleTrainConfig, to_train_lm_config

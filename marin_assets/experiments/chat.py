@@ -40,7 +40,7 @@ from marin_assets.defaults import (
 )
 from marin_assets.mixtures import lm_mixture_data_config
 from marin_assets.stages.evaluate.generate_text import GenerateTextConfig, generate_text
-from marin_assets.stages.train.dpo_config import TrainDpoConfig
+from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.specs.model import ModelSpec
 from marin_assets.stages.train.specs.presets import model_preset

@@ -17,7 +17,7 @@ from marin_assets.defaults import (
     default_tokenize_preferences,
     default_train,
 )
-from marin_assets.stages.train.dpo_config import TrainDpoConfig
+from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig

@@ -12,7 +12,14 @@ from typing import Any
 
 from marin_assets.stages.train.specs.model import shape_of
 from marin_assets.stages.train.specs.precision import read_precision
+from marin_assets.stages.train.specs.presets import LLAMA3_VOCABULARY, PRESETS
+from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.accelerators.catalogue import SliceType, slice_types
+
+HEAD = (
+    "| preset | family | parameters | active | FLOPs a token | state | activations | smallest slices |",
+    "|---|---|---|---|---|---|---|---|",
+)
 
 GB = 10**9
 MIXED = "p=f32,c=bfloat16"
@@ -103,3 +110,28 @@ def _activations_of_a_token(model: Any, experts_used: int) -> int:
     width, heads = model.hidden_dim, model.num_heads + 2 * model.num_kv_heads
     within = 4 * width + int(shape.head_dim) * (heads + model.num_heads) + 3 * experts_used * model.intermediate_dim
     return model.num_layers * width + within
+
+
+def preset_table() -> str:
+    """Lines of Markdown, with the vocabulary of Llama 3."""
+    rows = []
+    for name, spec in PRESETS.items():
+        model = unwrap_versioned_value(spec)
+        size = size_of(model, LLAMA3_VOCABULARY)
+        cells = [f"`{name}`", model.family, *_numbers(size), ", ".join(each.kind for each in smallest_slices(size))]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*HEAD, *rows])
+
+
+def _numbers(size: ModelSize) -> list[str]:
+    return [
+        _short(size.parameters),
+        _short(size.active_parameters),
+        f"{size.flops_per_token:.2e}",
+        f"{size.state_bytes / GB:,.1f} GB",
+        f"{size.activation_bytes / GB:.2f} GB",
+    ]
+
+
+def _short(count: int) -> str:
+    return f"{count / 1e9:.2f} B" if count >= 1e9 else f"{count / 1e6:.1f} M"

@@ -17,12 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 from marin_assets.stages.train.adaptation import check_adaptation, check_start
-from marin_assets.stages.train.dpo_config import TrainDpoConfig
-from marin_assets.stages.train.finished import FinishedRun, result_of
+from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.formats import chat_format, check_preferences
 from marin_assets.stages.train.inputs import check_tokenizer
 from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
-from marin_assets.stages.train.resumable import run_resumably
+from marin_assets.stages.train.resumable import FinishedRun, result_of, run_resumably
 from marin_assets.stages.train.specs.model import Shape
 from marin_assets.stages.train.train_lm import check_shape, shape_in
 from marin_assets.stages.train.vocabulary import require_rows

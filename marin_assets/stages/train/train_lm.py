@@ -26,13 +26,12 @@ from typing import Any
 from marin_assets.stages.train.adaptation import check_adaptation
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.finished import FinishedRun, result_of
 from marin_assets.stages.train.formats import ChatSpec, chat_format, check_formats
 from marin_assets.stages.train.hf_folder import hf_shape
 from marin_assets.stages.train.inputs import check_inputs, expand_snapshots
 from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
 from marin_assets.stages.train.mixture_inputs import at_paths, caches_in, checked_mixture, mixture_table
-from marin_assets.stages.train.resumable import run_resumably
+from marin_assets.stages.train.resumable import FinishedRun, result_of, run_resumably
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.specs.model import (
     HuggingFaceModel,

@@ -27,7 +27,9 @@ from marin_assets.stages.train.hf_folder import read_hf_config
 from marin_assets.stages.train.levanter_run.checkpoint_arrays import require_arrays
 from marin_assets.stages.train.levanter_run.damage import reading
 from marin_assets.stages.train.starting_point import StartingPoint
-from marin_resources.storage.files import write_json
+from marin_resources.storage.files import list_files, open_to_read, write_json
+from marin_resources.storage.mirror import local_path_of
+from marin_resources.storage.paths import absolute, is_local, join
 
 log = logging.getLogger(__name__)
 
@@ -131,3 +133,26 @@ def load_hf_weights(path: str, model_config: Any, dtype: Any, mapping: Any, fold
     return converter.load_pretrained(
         model_config.model_type, ref=theirs, config=model_config, axis_mapping=mapping, dtype=dtype
     )
+
+
+def local_start(path: str, folder: str) -> str:
+    """Return a local folder with the model: its own on a disk, a copy below `folder` otherwise."""
+    path = local_path_of(path)
+    if is_local(path):
+        return absolute(path)
+    local = join(folder, "start", os.path.basename(path.rstrip("/")))
+    os.makedirs(local, exist_ok=True)
+    for file in list_files(path):
+        with open_to_read(file) as source, open(join(local, os.path.basename(file)), "wb") as copy:
+            while block := source.read(16 * 1024**2):
+                copy.write(block)
+    return local
+
+
+def first_model(config: Any, trainer: Any, converter: Any) -> Any:
+    """Return the model before its first step, as `train_lm.main` reads it from `initialize_from_hf`."""
+    mapping = trainer.parameter_axis_mapping
+    model = converter.load_pretrained(
+        config.model.model_type, config=config.model, axis_mapping=mapping, dtype=trainer.mp.compute_dtype
+    )
+    return named_jit(trainer.mp.cast_to_param, mapping)(model)

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import os
+import typing
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import draccus
+import jax
 import jmp
 from levanter.callbacks.watch import WatchConfig
 from levanter.distributed import DistributedConfig
 from levanter.main import train_lm
+from levanter.main.train_lm import TrainLmConfig as LevanterConfig
+from levanter.optim import AdamConfig, OptimizerConfig
+from levanter.optim.model_averaging import EmaModelAveragingConfig
+from levanter.schedule import ScheduleStep
 from levanter.trainer import TrainerConfig
 
-from marin_assets.stages.train.config import TrainLmConfig
+from marin_assets.stages.train.config import OptimizerSpec, TrainLmConfig
+from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.levanter_run.checkpointer import LateCheckpointerConfig
 from marin_assets.stages.train.levanter_run.data import build_data
 from marin_assets.stages.train.levanter_run.models import model_config
-from marin_assets.stages.train.levanter_run.optimizers import apply_loop, optimizer_config
-from marin_assets.stages.train.levanter_run.overrides import apply_overrides
+from marin_assets.stages.train.specs.levanter_fields import check_paths
+from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
 from marin_resources.storage.paths import join
 
 JAX_CONFIG = {
@@ -35,7 +47,7 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
     built = train_lm.TrainLmConfig(
         data=build_data(config, tokenizer=tokenizer),
         model=model_config(config.model, tokenizer),
-        optimizer=optimizer_config(config.optimizer),
+        optimizer=_optimizer_config(config.optimizer),
         trainer=TrainerConfig(
             id="train",
             seed=config.seed,
@@ -64,6 +76,94 @@ def build_config(config: TrainLmConfig, *, tokenizer: str, log_dir: str) -> trai
             jax_compilation_cache_dir=os.path.expanduser(cache_dir) if cache_dir else None,
         ),
     )
-    apply_loop(built, config.loop)
-    apply_overrides(built, config.levanter)
+    _apply_loop(built, config.loop)
+    _apply_overrides(built, config.levanter)
     return built
+
+
+def _optimizer_config(spec: OptimizerSpec | NamedOptimizerSpec) -> OptimizerConfig:
+    """Levanter's optimizer."""
+    if isinstance(spec, OptimizerSpec):
+        return AdamConfig(**vars(spec))
+    kind: Any = OptimizerConfig.get_known_choices()[spec.kind]
+    own = {name: value for name, value in vars(spec).items() if name not in ("kind", "fields") and value is not None}
+    given = {name: list(value) if isinstance(value, tuple) else value for name, value in {**own, **spec.fields}.items()}
+    found: OptimizerConfig = kind(**given)
+    return found
+
+
+def _apply_loop(config: LevanterConfig, loop: LoopSpec | None) -> None:
+    """Put the loop's settings into Levanter's config."""
+    if loop is None:
+        return
+    trainer = config.trainer
+    size = trainer.train_batch_size
+    if loop.batch_schedule is not None:
+        trainer.train_batch_size = [ScheduleStep(start=start, value=size) for start, size in loop.batch_schedule]
+        size = loop.batch_schedule[0][1]
+    if loop.ema_beta is not None:
+        trainer.model_averaging = EmaModelAveragingConfig(beta=loop.ema_beta)
+    config.train_seq_len = loop.train_seq_len
+    config.z_loss_weight = loop.z_loss_weight or 0.0
+    config.data_seed = loop.data_seed
+    trainer.per_device_parallelism = loop.per_device_parallelism or -1
+    trainer.per_device_eval_parallelism = loop.per_device_eval_parallelism or -1
+    at_a_time = loop.per_device_eval_parallelism or loop.per_device_parallelism
+    if at_a_time is not None and trainer.max_eval_batches is not None:
+        # as many sequences as without it: an evaluation's batch has only those that are on the devices at a time
+        trainer.max_eval_batches = -(-trainer.max_eval_batches * size // (at_a_time * jax.device_count()))
+
+
+def _apply_overrides(config: Any, levanter: Mapping[str, Any] | None) -> None:
+    """Set each field of Levanter's config. Raises TrainError for an unknown path, or a value of another type."""
+    check_paths(levanter or {})
+    for path, value in (levanter or {}).items():
+        _set(config, path.split("."), path, value)
+
+
+def _set(config: Any, names: list[str], path: str, value: Any) -> Any:
+    """The config with the field set: the same one, or a copy if it is frozen."""
+    name, *rest = names
+    known = [field.name for field in dataclasses.fields(config) if field.init]
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=3) or sorted(known)
+        where = path.rpartition(name)[0]
+        raise TrainError(
+            f"levanter has {path!r}, and {type(config).__name__} has no field {name!r}. Near it: "
+            f"{', '.join(f'{where}{each}' for each in near)}."
+        )
+    hint = typing.get_type_hints(type(config))[name]
+    if rest:
+        inner = getattr(config, name)
+        inner = _new(hint) if inner is None else inner
+        if not dataclasses.is_dataclass(inner):
+            raise TrainError(f"levanter has {path!r}, and {name!r} has no fields. Give the value of {name!r} itself.")
+        new = _set(inner, rest, path, value)
+    else:
+        new = _decode(hint, value, path)
+    if type(config).__dataclass_params__.frozen:
+        return dataclasses.replace(config, **{name: new})
+    setattr(config, name, new)
+    return config
+
+
+def _new(hint: Any) -> Any:
+    """The default of an optional dataclass; None if it is none."""
+    kind: Any = next((kind for kind in typing.get_args(hint) if dataclasses.is_dataclass(kind)), None)
+    return None if kind is None else kind()
+
+
+def _decode(hint: Any, value: Any, path: str) -> Any:
+    """The value as the field's type. A text is no number and a number no text, as draccus would take them."""
+    kinds = typing.get_args(hint) or (hint,)
+    scalars = [kind for kind in kinds if kind in (bool, int, float, str)]
+    is_right = type(value) in scalars or (type(value) is int and float in scalars)
+    if is_right or (value is None and type(None) in kinds):
+        return value
+    expected = getattr(hint, "__name__", str(hint)) if not typing.get_args(hint) else str(hint)
+    if isinstance(value, bool | int | float | str) and len(scalars) == len([k for k in kinds if k is not type(None)]):
+        raise TrainError(f"levanter has {path!r} as {value!r}, expected {expected}.")
+    try:
+        return draccus.decode(hint, list(value) if isinstance(value, tuple) else value)
+    except Exception as error:  # draccus raises errors of several kinds, also those of the classes that it makes
+        raise TrainError(f"levanter has {path!r} as {value!r}, expected {expected}: {error}.") from error

@@ -10,6 +10,7 @@ import jax
 from levanter.data import AsyncDataset
 from levanter.data.text import (
     BlockShuffleConfig,
+    ChatLmDatasetFormat,
     ConcatDatasetComponent,
     DatasetComponent,
     LmDataConfig,
@@ -17,9 +18,8 @@ from levanter.data.text import (
 
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.formats import ChatSpec
+from marin_assets.stages.train.formats import CHAT, ChatSpec, format_of
 from marin_assets.stages.train.inputs import count_tokens
-from marin_assets.stages.train.levanter_run.chats import component_of
 from marin_assets.stages.train.levanter_run.sequences import SequenceData
 from marin_assets.stages.train.mixture_inputs import has_validation, subset_length
 from marin_assets.stages.train.specs.mixture import BlockShuffle, Mixture, Subset, phases_of, sequences_before
@@ -36,7 +36,7 @@ def build_data(config: TrainLmConfig, *, tokenizer: str) -> LmDataConfig:
         auto_build_caches=False,
         shuffle=True,
         permutation_type="feistel",
-        components={name: component_of(path, config.chat) for name, path in config.components.items()},
+        components={name: _component_of(path, config.chat) for name, path in config.components.items()},
         train_weights=config.train_weights
         or {name: float(count_tokens(path, "train")) for name, path in config.components.items()},
     )
@@ -96,11 +96,19 @@ def _component(member: Any, chat: ChatSpec | None) -> DatasetComponent | ConcatD
 def _cache(path: str, chat: ChatSpec | None) -> DatasetComponent:
     """Without a validation side, Levanter is given the train side alone: else it fails for lack of the other."""
     if has_validation(path):
-        return component_of(path, chat)
-    return replace(component_of(path, chat), cache_dir=join(path, "train"), flat_cache=True)
+        return _component_of(path, chat)
+    return replace(_component_of(path, chat), cache_dir=join(path, "train"), flat_cache=True)
 
 
 def _cut(dataset: AsyncDataset[Any], part: Subset, sequence_length: int) -> AsyncDataset[Any]:
     if part.seed is not None:
         dataset = dataset.shuffle(jax.random.PRNGKey(part.seed), perm_type="feistel")
     return dataset.slice_dataset(end_index=subset_length(part.tokens, part.sequences, sequence_length))
+
+
+def _component_of(path: str, chat: ChatSpec | None) -> DatasetComponent:
+    """Return the component of the cache at `path`; chats are trained on as `chat` says."""
+    if chat is None or format_of(path) != CHAT:
+        return DatasetComponent(cache_dir=path)
+    # the template is that of the tokenizer; a number of 1 packs none, True would be Levanter's 64
+    return DatasetComponent(cache_dir=path, format=ChatLmDatasetFormat(pack=chat.chats_per_sequence))

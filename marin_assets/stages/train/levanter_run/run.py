@@ -10,22 +10,20 @@ from typing import Any
 import fsspec
 import jax
 from levanter.main import train_lm
+from levanter.optim import OptimizerConfig
 
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.levanter_run.adaptor import ExportAndEvaluate
 from marin_assets.stages.train.levanter_run.all_hosts import evaluation_on_many_devices
-from marin_assets.stages.train.levanter_run.beginning import beginning_with
+from marin_assets.stages.train.levanter_run.beginning import beginning_with, local_start
 from marin_assets.stages.train.levanter_run.config import build_config
-from marin_assets.stages.train.levanter_run.console import logging_preserved
 from marin_assets.stages.train.levanter_run.damage import damage_named
 from marin_assets.stages.train.levanter_run.lora import TrainFactors
 from marin_assets.stages.train.levanter_run.memory import require_room_on_devices
 from marin_assets.stages.train.levanter_run.models import require_same_model
-from marin_assets.stages.train.levanter_run.schedule import begin_schedule_at
-from marin_assets.stages.train.levanter_run.start import local_start
-from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, MetricsTrackerConfig
+from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, MetricsTrackerConfig, logging_preserved
 from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts, Progress
-from marin_assets.stages.train.metrics.mixture_weights import mixture_metrics
+from marin_assets.stages.train.specs.mixture import mixture_metrics
 from marin_assets.stages.train.specs.optimizer import sequences_in
 from marin_assets.stages.train.starting_point import StartingPoint
 from marin_assets.stages.train.vocabulary import rows_of
@@ -50,7 +48,7 @@ def run_levanter(
     require_room_on_devices(config, levanter_config.model, tokenizer, jax.devices())
     if start is not None:
         require_same_model(start, levanter_config.model)
-        begin_schedule_at(levanter_config.optimizer, start.first_step)
+        _begin_schedule_at(levanter_config.optimizer, start.first_step)
         levanter_config.trainer.initialize_from = start.path if start.optimizer_state else None
     beginning: AbstractContextManager[None] = nullcontext()
     if config.lora and start is not None:
@@ -136,3 +134,17 @@ def listings_cache_disabled() -> Iterator[None]:
         yield
     finally:
         fsspec.config.conf.update(before)
+
+
+def _begin_schedule_at(optimizer: OptimizerConfig, first_step: int) -> OptimizerConfig:
+    """Let the schedule begin at `first_step` and end at the last step; the optimizer's count continues."""
+    if first_step == 0:
+        return optimizer
+    kind = type(optimizer)
+
+    def lr_scheduler(self: Any, num_train_steps: int, override_lr: float | None = None) -> Callable[[Any], Any]:
+        schedule = kind.lr_scheduler(self, num_train_steps - first_step, override_lr)
+        return lambda count: schedule(count - first_step)
+
+    object.__setattr__(optimizer, "lr_scheduler", lr_scheduler.__get__(optimizer))
+    return optimizer

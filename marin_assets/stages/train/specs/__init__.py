@@ -4,14 +4,12 @@ model          shapes of models, of all families, and of a folder's
 presets        models by name, from nano to 70 B
 mixture        which caches are trained on, in which shares at which step
 mixture_checks what of a mixture Levanter only warns about, or passes over
-optimizer      optimizers by name, the schedule of the learning rate, the rest of the loop
+optimizer      optimizers by name and their fields, the schedule of the learning rate, the rest of the loop
 start          what the training goes on from
 lora           small factors beside the weights
 types          a value of its type in each field
 bounds         numbers within their bounds
 precision      the numbers that a training computes with
-schedule       the learning rate against the steps
-optimizer_fields  which fields each optimizer has
 settings       all of a config, checked when its step is created
 trackers       where the metrics go besides metrics.jsonl
 levanter_fields   the fields of Levanter's config that the training sets itself

@@ -13,7 +13,7 @@ author writes them changes neither the version nor the data.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -161,3 +161,20 @@ def _normalized(weights: Weights) -> dict[str, float]:
     positive = {name: float(weight) for name, weight in sorted(weights.items()) if weight > 0}
     total = sum(positive.values())
     return {name: weight / total for name, weight in positive.items()}
+
+
+def mixture_metrics(mixture: Mixture | None) -> Callable[[int], Mapping[str, float]]:
+    """Return a function from a step to its metrics: its phase, and the weight of each member, which sum to 1. Levanter
+    does not recognize its own mixture, and logs none."""
+    if mixture is None:
+        return lambda step: {}
+    phases = phases_of(mixture.weights)
+    members = drawn_members(phases)
+    rows = {
+        phase.first_step: {
+            **{f"mixture/weight/{name}": phase.weights.get(name, 0.0) for name in members},
+            "mixture/phase": float(number),
+        }
+        for number, phase in enumerate(phases)
+    }
+    return lambda step: rows[phase_at(phases, step).first_step]

@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.specs.bounds import require_above_0, require_at_least, require_seed, require_share
-from marin_assets.stages.train.specs.optimizer_fields import require_known_fields
 from marin_assets.step.values import versioned
+
+OF_ALL = (
+    "beta1",
+    "beta2",
+    "cooldown",
+    "cycle_length",
+    "cycles",
+    "decay",
+    "default_weight_decay_mask",
+    "epsilon",
+    "haps",
+    "learning_rate",
+    "lr_schedule",
+    "max_grad_norm",
+    "min_lr_ratio",
+    "rewarmup",
+    "warmup",
+    "weight_decay",
+    "weight_decay_modules",
+)
+_MATRICES = ("adam_lr", "backend_steps", "coefficient_type", "momentum", "muon_epsilon", "nesterov")
+_MUON = (*_MATRICES, "adam_weight_decay", "lr", "use_kimi_scaling")
+_NAMO = (*_MATRICES, "adam_weight_decay", "adamnorm_eps", "mu2", "scale_coeff")
+OF_KIND: Mapping[str, tuple[str, ...]] = {
+    "adam": ("adamc_weight_decay", "clip_update_norm", "nesterov", "skip_bad_steps", "update_rms_clipping"),
+    "adamH": ("adam_lr", "nesterov"),
+    "adopt": ("schedule_list",),
+    "cautious": ("adamc_weight_decay", "gamma"),
+    "grug_muon": _MUON,
+    "lion": (),
+    "mini": ("lr", "nesterov"),
+    "muon": _MUON,
+    "muonH": _MATRICES,
+    "namo": _NAMO,
+    "namoD": (*_NAMO, "col_state_clamp_c"),
+}
 
 KINDS = (
     "adam",
@@ -132,7 +167,7 @@ def _check_named(spec: NamedOptimizerSpec) -> None:
     require_above_0("epsilon", spec.epsilon)
     require_at_least("max_grad_norm", spec.max_grad_norm, 0)
     given = {name for name in ("skip_bad_steps",) if getattr(spec, name) is not None}
-    require_known_fields(spec.kind, [*given, *spec.fields])
+    _require_known_fields(spec.kind, [*given, *spec.fields])
     for name in spec.fields:
         if name in OWN_FIELDS and getattr(spec, name) is not None:
             raise TrainError(
@@ -178,3 +213,12 @@ def sequences_in(batch_size: int, loop: LoopSpec | None, first_step: int, end_st
         size * max(min(end, end_step) - max(start, first_step), 0)
         for (start, size), end in zip(stages, ends, strict=True)
     )
+
+
+def _require_known_fields(kind: str, names: Iterable[str]) -> None:
+    """Raise TrainError for a field that the kind does not have."""
+    known = {*OF_ALL, *OF_KIND[kind]}
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1) or sorted(OF_KIND[kind])[:3] or sorted(OF_ALL)[:3]
+            raise TrainError(f"The optimizer {kind!r} has no field {name!r}; near it: {', '.join(near)}.")

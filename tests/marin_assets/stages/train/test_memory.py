@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from marin_assets.defaults import default_dpo, default_train, grid
-from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.dpo_config import TrainDpoConfig
+from marin_assets.stages.train.config import TrainDpoConfig, TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.memory import memory_of
 from marin_assets.stages.train.specs.lora import LoraSpec, factors_of

@@ -10,8 +10,7 @@ import pytest
 from marin_assets.defaults import default_train
 from marin_assets.stages.train.config import LlamaSpec, TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.preset_table import preset_table
-from marin_assets.stages.train.sizes import size_of
+from marin_assets.stages.train.sizes import preset_table, size_of
 from marin_assets.stages.train.specs.model import FAMILIES, ModelSpec
 from marin_assets.stages.train.specs.presets import LLAMA3_VOCABULARY, PRESETS, model_preset
 from marin_assets.step.values import unwrap_versioned_value

@@ -11,15 +11,13 @@ import pytest
 from marin_assets.defaults import default_anneal, default_dpo, default_sft, default_train, grid
 from marin_assets.mixtures import lm_mixture_data_config
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
-from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
-from marin_assets.stages.train.dpo_config import TrainDpoConfig
+from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainDpoConfig, TrainLmConfig
 from marin_assets.stages.train.errors import InputError, TrainError
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec
-from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
-from marin_assets.stages.train.specs.optimizer_fields import OF_ALL, OF_KIND
+from marin_assets.stages.train.specs.optimizer import OF_ALL, OF_KIND, LoopSpec, NamedOptimizerSpec
 from marin_assets.stages.train.specs.presets import PRESETS
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
 from marin_assets.stages.train.specs.trackers import TensorBoard, Wandb

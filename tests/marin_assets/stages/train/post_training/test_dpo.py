@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nano_training import kill_at, losses_of, nano_config, weights_of
 
-from marin_assets.stages.train.dpo_config import TrainDpoConfig
+from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.specs.optimizer import LoopSpec

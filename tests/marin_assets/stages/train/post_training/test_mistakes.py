@@ -11,8 +11,7 @@ from sum_chats import doubles, write_lines
 
 from marin_assets.stages.tokenize.chat.templates import TEMPLATES
 from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig, tokenize_chats
-from marin_assets.stages.train.config import LlamaSpec
-from marin_assets.stages.train.dpo_config import TrainDpoConfig
+from marin_assets.stages.train.config import LlamaSpec, TrainDpoConfig
 from marin_assets.stages.train.specs.mixture import Mixture
 from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import ChatSpec, FromHuggingFace, LoraSpec, TrainLmConfig, train_lm

@@ -11,12 +11,12 @@ import pytest
 
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.metrics.mixture_weights import mixture_metrics
 from marin_assets.stages.train.specs.mixture import (
     BlockShuffle,
     Mixture,
     Subset,
     expected_draws,
+    mixture_metrics,
     phases_of,
     sequences_in_a_block,
     versioned_mixture,
