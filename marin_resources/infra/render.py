@@ -1,5 +1,5 @@
-"""Render the files that the catalogue means: infra/<name>.yaml of each cluster, for Ray's cluster launcher, with the
-project's (`project/rendered.py`).
+"""Render the files that the catalogue means: infra/<name>.yaml of each cluster, for Ray's cluster launcher, and
+infra/project.json, all that the project of Google Cloud shall have, to be read.
 
 In:  the clusters of the catalogue and infra/cluster.yaml.jinja.   Out: the texts of the files.
 
@@ -8,12 +8,17 @@ The files are committed, so that a change of the catalogue or of the template is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from marin_resources.clusters.cluster import Cluster
-from marin_resources.infra.project.rendered import PROJECT, render_project
+from marin_resources.infra.project.wanted import wanted_project
 from marin_resources.infra.template import fill
+
+PROJECT = "project.json"
+OPERATORS = "group:OPERATORS"
+"""Stands for the members of --operator."""
 
 TEMPLATE = "cluster.yaml.jinja"
 FIRST_LINE = "# Rendered by `marin cluster render`"
@@ -27,7 +32,7 @@ def render(cluster: Cluster, folder: Path) -> str:
 def render_all(clusters: Mapping[str, Cluster], folder: Path, templates: Path) -> dict[Path, str]:
     """The path of each file in `folder` -> its text. Raises CatalogueError."""
     files = {folder / f"{name}.yaml": render(cluster, templates) for name, cluster in clusters.items()}
-    return {**files, folder / PROJECT: render_project(clusters)}
+    return {**files, folder / PROJECT: _render_project(clusters)}
 
 
 def out_of_date(rendered: Mapping[Path, str], folder: Path) -> list[tuple[Path, str]]:
@@ -41,3 +46,17 @@ def out_of_date(rendered: Mapping[Path, str], folder: Path) -> list[tuple[Path, 
     return found + [
         (path, "of no cluster") for path in others if path.read_text(encoding="utf-8").startswith(FIRST_LINE)
     ]
+
+
+def _render_project(clusters: Mapping[str, Cluster]) -> str:
+    """The text of the file with what the project shall have. Raises CatalogueError."""
+    wanted = wanted_project(list(clusters.values()), (OPERATORS,))
+    resources = [
+        {"kind": each.kind, "url": each.url, "create": each.collection, "query": each.query, "body": each.body}
+        for each in wanted.resources
+    ]
+    rights: dict[str, list[str]] = {}
+    for grant in wanted.grants:
+        rights.setdefault(f"{grant.role} on {grant.on}", []).append(grant.member)
+    found = {"project": wanted.project, "services": wanted.apis, "resources": resources, "rights": rights}
+    return json.dumps(found, indent=1) + "\n"

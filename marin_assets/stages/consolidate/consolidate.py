@@ -33,7 +33,6 @@ from marin_assets.documents.attributes import KEPT, Verdict
 from marin_assets.documents.shards import output_name
 from marin_assets.documents.tokens import token_counter
 from marin_assets.stages.consolidate.applied import Applied, ConsolidateError, check_applied
-from marin_assets.stages.consolidate.cuts import union, without
 from marin_assets.stages.consolidate.join import AttributeRows, attribute_files
 from marin_assets.stages.consolidate.lost_clusters import clusters_of, count_clusters
 from marin_assets.stages.consolidate.rejected_page import render_rejected
@@ -44,6 +43,8 @@ from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile, write_bytes, write_json
 from marin_resources.storage.paths import join
+
+_Spans = list[tuple[int, int]]
 
 __all__ = ["Applied", "ConsolidateConfig", "ConsolidateError", "consolidate"]
 
@@ -277,3 +278,22 @@ def _result(counts: Counts, waterfall: dict[str, Any]) -> dict[str, Any]:
             for step in waterfall["steps"]
         },
     }
+
+
+def union(spans: Iterable[tuple[int, int]]) -> _Spans:
+    """Return the same characters as ordered spans that neither overlap nor touch."""
+    merged: _Spans = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif start < end:
+            merged.append((start, end))
+    return merged
+
+
+def without(text: str, spans: _Spans) -> str:
+    """Return `text` without `spans`, which are a union. Raises ValueError for a span beyond the text."""
+    if spans and not 0 <= spans[0][0] <= spans[-1][1] <= len(text):
+        raise ValueError(f"cuts characters {spans[0][0]} to {spans[-1][1]} of a text of {len(text)}")
+    borders = [0, *(border for span in spans for border in span), len(text)]
+    return "".join(text[a:b] for a, b in zip(borders[::2], borders[1::2], strict=True))

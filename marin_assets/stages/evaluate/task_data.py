@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from marin_assets.inference.local_copy import copy_to_local
-from marin_assets.stages.evaluate.hub_mirror import mirrored
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, LmEvalConfig, eval_tasks
 from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
+from marin_resources.errors import MarinError
 from marin_resources.storage.paths import join
+
+SUFFIXES = {".parquet": "parquet", ".jsonl": "json", ".json": "json"}
+PART = re.compile(r"-\d{5}-of-\d{5}$")
+DEFAULT = "default"
 
 TASKS = Path(__file__).parent / "tasks"
 
@@ -26,7 +31,7 @@ def data_of_tasks(config: LmEvalConfig, folder: str) -> Iterator[None]:
         return
     is_here = os.path.isdir(config.mirror_path)
     local = config.mirror_path if is_here else copy_to_local(config.mirror_path, folder)
-    with mirrored(local, config.mirror_path):
+    with _mirrored(local, config.mirror_path):
         yield
 
 
@@ -91,3 +96,56 @@ def write_held_out_tasks(held_out_path: str, folder: str) -> str:
         yaml = (TASKS / f"{task}.yaml").read_text()
         Path(folder, f"{task}.yaml").write_text(f"{yaml}dataset_kwargs: {data_files}\n")
     return folder
+
+
+class MirrorError(MarinError, ValueError):
+    """The mirror lacks the data of a task. The message says which, and where they were looked for."""
+
+
+@contextlib.contextmanager
+def _mirrored(folder: str, shown: str) -> Iterator[None]:
+    """Read data sets from the local `folder` while the block runs, and nothing else. `shown` is its path for people.
+
+    A data set of the hub is <owner>/<name>/<config>/<split>.parquet (or .jsonl, .json) there. A task of lm-eval names
+    its data by path and config; one without a config is in `default`. A split may be several files:
+    train-00000-of-00002.parquet.
+    """
+    import datasets
+
+    of_the_hub = datasets.load_dataset
+
+    def load(path: str, name: str | None = None, *_: Any, **settings: Any) -> Any:
+        if path in ("json", "parquet", "csv", "text") or os.path.isabs(path):  # local files that a task names itself
+            return of_the_hub(path, name, **settings)
+        kind, files = files_of(folder, shown, path, name)
+        found = of_the_hub(kind, data_files=files)
+        return found if settings.get("split") is None else found[settings["split"]]
+
+    datasets.load_dataset = load
+    try:
+        yield
+    finally:
+        datasets.load_dataset = of_the_hub
+
+
+def files_of(folder: str, shown: str, path: str, name: str | None) -> tuple[str, dict[str, list[str]]]:
+    """Return the kind of the files of a data set, and by split their paths. Raises MirrorError."""
+    config = Path(folder, path, name or DEFAULT)
+    files = sorted(file for file in config.glob("*") if file.suffix in SUFFIXES) if config.is_dir() else []
+    if not files:
+        has = sorted(file.name for file in Path(folder, path).glob("*") if file.is_dir())
+        raise MirrorError(
+            f"The mirror {shown!r} has no data of {path!r} (config {name or DEFAULT!r}): expected "
+            f"{path}/{name or DEFAULT}/<split>.parquet or .jsonl"
+            + (f"; of it there is {', '.join(has)}" if has else "")
+            + ". Copy them there, or leave the task out."
+        )
+    kinds = {SUFFIXES[file.suffix] for file in files}
+    if len(kinds) > 1:
+        raise MirrorError(
+            f"The mirror {shown!r} has files of two formats in {path}/{config.name}, expected one format."
+        )
+    by_split: dict[str, list[str]] = {}
+    for file in files:
+        by_split.setdefault(PART.sub("", file.stem), []).append(str(file))
+    return kinds.pop(), by_split

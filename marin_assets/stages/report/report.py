@@ -19,14 +19,13 @@ import json
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from marin_assets.stages.report.charts import draw_losses, draw_score_bars
-from marin_assets.stages.report.costs import AMOUNTS, lacks_of
 from marin_assets.stages.report.dag import DagNode, draw_dag
 from marin_assets.stages.report.numbers import ALL, check_numbers, tagged
 from marin_assets.stages.report.records import ReportError, StepRecord, flat_numbers, parents_of, read_records
@@ -36,6 +35,9 @@ from marin_assets.step.expectation import Expectation
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.storage.files import exists, read_bytes, size_of, write_bytes
 from marin_resources.storage.paths import join
+
+AMOUNTS = {"spent.wall_s": "time", "spent.cpu_s": "CPU time", "spent.device_s": "device time"}
+"""Place in a record -> what it is. Attempts that failed are in it."""
 
 KINDS = ("html",)
 
@@ -142,7 +144,7 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         parents={label: parents_of(step, records) for label, step in records.items()},
         shares=shares_of_time(records),
         amounts=AMOUNTS,
-        lacks=list(lacks_of(records)),
+        lacks=list(_lacks_of(records)),
         waterfalls=[(labels, Markup(chart)) for labels, chart in waterfall_charts(records)],
         rejected={label: rejected_documents(step, config.sample_rejected) for label, step in records.items()},
         timelines={label: Markup(draw_tries(tries)) for label, step in records.items() if (tries := step.tries)},
@@ -258,3 +260,19 @@ def plots_of(step: StepRecord) -> list[tuple[str, str]]:
         if name.endswith(".png") and exists(path) and size_of(path) <= MAX_PLOT_BYTES:
             found.append((name, f"data:image/png;base64,{base64.b64encode(read_bytes(path)).decode()}"))
     return found
+
+
+def _lacks_of(records: Mapping[str, StepRecord]) -> Iterator[str]:
+    """Sentences about what is in no sum: what a record does not say, and inputs that the page does not have."""
+    count = len(records)
+    for place, name in AMOUNTS.items():
+        silent = sum(step.value(place) is None for step in records.values())
+        if silent:
+            yield f"{silent} of {count} steps {'has' if silent == 1 else 'have'} no record of {name}."
+    killed = sum(step.value("spent.unknown_attempts") or 0 for step in records.values())
+    if killed:
+        yield f"{killed} attempt{'s were' if killed != 1 else ' was'} killed, and recorded no cost."
+    shown = {step.path for step in records.values()}
+    outside = {path for step in records.values() for path in step.dependencies} - shown
+    if outside:
+        yield f"{len(outside)} input{'s are' if len(outside) != 1 else ' is'} not on this page, and in no sum."

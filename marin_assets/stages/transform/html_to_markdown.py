@@ -12,17 +12,31 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
-from marin_assets.stages.transform.html_bounds import has_too_many_attributes, is_too_deep
 from marin_assets.stages.transform.pieces import pieces
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
+
+LISTS = ("ul", "ol", "menu", "dir")
+FORMATTING = ("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u")
+"""Elements that the parser reopens in every paragraph until they are closed (HTML standard, 13.2.4.3). <a> and <nobr>
+are left out: a second one closes the first."""
+SCANNED_TAG = re.compile(rf"<(/?)({'|'.join(LISTS + FORMATTING)})(?=[\s/>])", re.IGNORECASE)
+MAX_NODES = 4_000_000
+"""Elements that the parser creates, and indentations of lists: 1.5 GB at 380 bytes each. 3,000 times `<p><b id=…>`, a
+page of 42 kB, create 4.5 million."""
+MAX_ATTRIBUTES = 1000
+"""Attributes of one tag. The parser's time is quadratic in them: 100,000 take 20 s."""
+ATTRIBUTES_ARE_COUNTED_FROM = 50_000
+"""Characters of a page. A shorter page has too few attributes to take the parser 1 s."""
+WHOLE_TAG = re.compile(r"""<[a-zA-Z](?:[^>"']++|"[^"]*+"|'[^']*+')*+""")
+QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
 
 KINDS = ("markdown",)
 
@@ -113,9 +127,9 @@ def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
     """Return the reason to reject a page before parsing, one of REASONS; None to parse it."""
     if len(page) > config.max_page_characters:
         return "too_long"
-    if has_too_many_attributes(page):
+    if _has_too_many_attributes(page):
         return "too_many_attributes"
-    return "too_deep" if is_too_deep(page, config.max_depth) else None
+    return "too_deep" if _is_too_deep(page, config.max_depth) else None
 
 
 def reject_text(text: str, min_characters: int) -> str | None:
@@ -150,3 +164,38 @@ def split_page(page: Document, text: str, min_characters: int, max_characters: i
         return
     for number, piece in enumerate(pieces(text, min_characters, max_characters)):
         yield Document(id=f"{page.id}#{number}", text=piece, source=page.source, metadata=metadata)
+
+
+def _is_too_deep(page: str, max_depth: int) -> bool:
+    """Whether lists are nested deeper than `max_depth`, or unclosed elements create more than MAX_NODES.
+
+    The depth of other elements is not limited: a million <div> take 0.5 s.
+    """
+    tags = page.count("<")
+    if tags <= max_depth and tags * tags <= MAX_NODES:
+        return False
+    nodes = lists = formatting = last = 0
+    still_open: defaultdict[str, int] = defaultdict(int)
+    for match in SCANNED_TAG.finditer(page):
+        nodes += (lists + formatting) * page.count("<", last, match.start() + 1)
+        last = match.start() + 1
+        name = match[2].lower()
+        change = -1 if match[1] else 1
+        if change < 0 and not still_open[name]:
+            continue  # an end tag without a start tag
+        still_open[name] += change
+        if name in LISTS:
+            lists += change
+        else:
+            formatting += change
+        if lists > max_depth or nodes > MAX_NODES:
+            return True
+    return nodes + (lists + formatting) * page.count("<", last) > MAX_NODES
+
+
+def _has_too_many_attributes(page: str) -> bool:
+    """Whether a tag has more than MAX_ATTRIBUTES."""
+    if len(page) < ATTRIBUTES_ARE_COUNTED_FROM:
+        return False
+    tags = (match[0] for match in WHOLE_TAG.finditer(page))
+    return any(len(tag) > 2 * MAX_ATTRIBUTES and len(QUOTED.sub(" ", tag).split()) > MAX_ATTRIBUTES for tag in tags)

@@ -5,6 +5,5 @@ network    the network: subnetworks, firewall, NAT, addresses of heads
 rights     service accounts, and what each may do, and why
 stores     buckets, the registry of images, the secret with the token
 wanted     all of it, for the clusters of the catalogue
-rendered   the same as a file
 apply      look at what is there, and create what is not
 """

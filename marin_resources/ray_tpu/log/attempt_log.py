@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from typing import TextIO
 
 from marin_resources.ray_tpu.log.lines import last_state
-from marin_resources.ray_tpu.log.process_output import redirect_process_output
 from marin_resources.ray_tpu.log.pump_process import Pump
 from marin_resources.ray_tpu.log.spool import LogUploader, spool_of
 from marin_resources.storage.files import read_from
@@ -90,12 +91,12 @@ def _append_output(
     if file is not None:
         os.makedirs(os.path.dirname(file), exist_ok=True)
     if file is not None and not pumped:
-        with _open_for_append(file) as fd, redirect_process_output(fd, {VARIABLE: path}):
+        with _open_for_append(file) as fd, _redirect_process_output(fd, {VARIABLE: path}):
             yield
         return
     pump = Pump(file, tee=tee)
     try:
-        with redirect_process_output(pump.fd, {VARIABLE: path, PUMPED_VARIABLE: "1"}):
+        with _redirect_process_output(pump.fd, {VARIABLE: path, PUMPED_VARIABLE: "1"}):
             pump.begin(secrets, first_line)
             yield
     finally:
@@ -171,3 +172,40 @@ class LogFollower:
 def visible(line: bytes) -> str:
     """Return the text that a terminal would show for a line, which a progress bar may have overwritten."""
     return last_state(line).decode(errors="replace")
+
+
+@contextmanager
+def _redirect_process_output(fd: int, variables: Mapping[str, str]) -> Iterator[None]:
+    """Redirect to `fd` while the block runs, also the output of C libraries and children. Set `variables` for them."""
+    _flush()
+    saved = [os.dup(1), os.dup(2)]
+    os.dup2(fd, 1)
+    os.dup2(fd, 2)
+    os.environ.update(variables)
+    root, stream = logging.getLogger(), os.fdopen(os.dup(2), "w", buffering=1)
+    level, handler = root.level, _handler(stream)
+    root.addHandler(handler)
+    root.setLevel(min(level or logging.WARNING, logging.INFO))
+    try:
+        yield
+    finally:
+        _flush()
+        root.removeHandler(handler)
+        root.setLevel(level)
+        stream.close()
+        for variable in variables:
+            del os.environ[variable]
+        for standard, old in zip((1, 2), saved, strict=True):
+            os.dup2(old, standard)
+            os.close(old)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def _handler(stream: TextIO) -> logging.Handler:
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S"))
+    return handler

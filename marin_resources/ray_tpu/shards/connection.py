@@ -9,11 +9,20 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from marin_resources.ray_tpu.log.daemon_lines import shown_lines
+UNSEEN = re.compile(
+    r"Raylet is terminated\."  # with the last lines of its log
+    r"|GCS consider this node to be dead"  # the same raylet, of itself
+    r"|^\*\*\* StackTrace Information|raylet/raylet\(\+0x|libc\.so\.6\("  # its stack, line by line
+)
+"""Ray prints in every job what its daemons, on all nodes, log as an error: the stack of a raylet that ends since its
+node was declared dead, a bundle of a dead node that cannot be returned. The job reports itself what became of its
+hosts."""
 
 NAMESPACE = "marin"
 
@@ -65,3 +74,10 @@ def hide_daemon_lines() -> None:
             show({**data, "lines": lines}, ignore_prefix)
 
     worker.print_to_stdstream = print_shown
+
+
+def shown_lines(process: str | int | None, lines: Sequence[str]) -> list[str]:
+    """The lines of a process that are shown. Ray names a daemon by its program, and a worker by its number."""
+    if process == "gcs_server":
+        return []
+    return [line for line in lines if UNSEEN.search(line) is None] if process == "raylet" else list(lines)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,8 +18,7 @@ from marin_resources.ray_tpu.slices.causes import Cause, Failure, failure_of
 from marin_resources.ray_tpu.slices.departure import Departure
 from marin_resources.ray_tpu.slices.ends import Cancelled, End, Returned
 from marin_resources.ray_tpu.slices.growth import Growth, slice_count
-from marin_resources.ray_tpu.slices.host_progress import Notes
-from marin_resources.ray_tpu.slices.ledger import Try
+from marin_resources.ray_tpu.slices.host_progress import HostProgress, Notes
 from marin_resources.ray_tpu.slices.reservation import Host
 from marin_resources.ray_tpu.slices.run_hosts import Start, run_hosts
 
@@ -184,3 +183,47 @@ class Tries:
 
 def _what(failure: Failure) -> str:
     return f"{failure.cause} on host {failure.host.index}, {failure.host.describe()}: {failure.error}"
+
+
+@dataclass(kw_only=True)
+class Try:
+    """One try, as mark and record of its attempt have it. Times are in seconds."""
+
+    attempt: int
+    number: int
+    """In its attempt, from 1."""
+    slices: list[str]
+    hosts: list[str]
+    """Their addresses."""
+    devices: int
+    """GPUs, or chips of TPUs, of all hosts together."""
+    waited_s: float
+    started_at: str
+    """ISO 8601, UTC: when its hosts were there."""
+    ran_s: float | None = None
+    """startup + kept + lost. None while it runs, and if its job was lost with it."""
+    startup_s: float | None = None
+    kept_s: float | None = None
+    lost_s: float | None = None
+    resumed_from: int | None = None
+    """The step of the checkpoint that it went on from."""
+    saved_step: int | None = None
+    """The step of its last complete checkpoint."""
+    cause: str | None = None
+    """Why it failed. None while it runs, and if the function returned."""
+    host: int | None = None
+    """The index of the host with the cause."""
+    error: str | None = None
+
+    def end(self, ran_s: float, called_s: float, noted: HostProgress, *, succeeded: bool) -> None:
+        """Fill in the times. `called_s`: when host 0 called the function, since the try began."""
+        began_s = 0.0 if noted.began_s is None else min(called_s + noted.began_s, ran_s)
+        until_s = ran_s if succeeded else began_s
+        if not succeeded and noted.saved_s is not None:
+            until_s = max(min(called_s + noted.saved_s, ran_s), began_s)
+        self.ran_s, self.startup_s = round(ran_s, 3), round(began_s, 3)
+        self.kept_s, self.lost_s = round(until_s - began_s, 3), round(ran_s - until_s, 3)
+        self.resumed_from, self.saved_step = noted.resumed_from, noted.saved_step
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

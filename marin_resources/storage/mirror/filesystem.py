@@ -8,7 +8,7 @@ regions, where the local region wins; they copy nothing and are free. Only the l
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
@@ -24,11 +24,10 @@ from marin_resources.storage.mirror.fetch import fetch, read_part
 from marin_resources.storage.mirror.file import MIN_READ_BYTES, MirrorFile, part_limit_bytes
 from marin_resources.storage.mirror.protocol import GENERATION, PROTOCOL, is_control, is_own
 from marin_resources.storage.mirror.relative import relative_of
-from marin_resources.storage.mirror.union import folders_of, joined
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.regions import Region, Regions, declared_regions
 
-Info = dict[str, Any]
+_Info = dict[str, Any]
 
 
 class MirrorFileSystem(AbstractFileSystem):
@@ -39,7 +38,7 @@ class MirrorFileSystem(AbstractFileSystem):
 
     # Listings: of all regions, nothing is copied.
 
-    def info(self, path: str, **kwargs: Any) -> Info:
+    def info(self, path: str, **kwargs: Any) -> _Info:
         """The info from the local region, else from the cheapest region that has the path. Raises FileNotFoundError."""
         regions, relative = self._placed(path)
         for region in regions.all:
@@ -61,7 +60,7 @@ class MirrorFileSystem(AbstractFileSystem):
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
         regions, relative = self._placed(path)
-        found = joined(_in_all_regions(regions, lambda region: _list(region, relative)))
+        found = _joined(_in_all_regions(regions, lambda region: _list(region, relative)))
         if found is None:
             raise not_found(relative, regions)
         return [found[name] for name in sorted(found)] if detail else sorted(found)
@@ -72,9 +71,9 @@ class MirrorFileSystem(AbstractFileSystem):
         if maxdepth is not None:
             return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail, **kwargs)
         regions, relative = self._placed(path)
-        found = joined(_in_all_regions(regions, lambda region: _find(region, relative))) or {}
+        found = _joined(_in_all_regions(regions, lambda region: _find(region, relative))) or {}
         if withdirs:
-            found = {**folders_of(found, relative), **found}
+            found = {**_folders_of(found, relative), **found}
         return dict(sorted(found.items())) if detail else sorted(found)
 
     def created(self, path: str) -> Any:
@@ -212,12 +211,12 @@ def register() -> None:
     fsspec.register_implementation(PROTOCOL, MirrorFileSystem, clobber=True)
 
 
-def _in_all_regions(regions: Regions, look: Any) -> list[dict[str, Info] | None]:
+def _in_all_regions(regions: Regions, look: Any) -> list[dict[str, _Info] | None]:
     with ThreadPoolExecutor(len(regions.all)) as pool:
         return list(pool.map(look, regions.all))
 
 
-def _list(region: Region, relative: str) -> dict[str, Info] | None:
+def _list(region: Region, relative: str) -> dict[str, _Info] | None:
     """The entries directly below `relative`; None if the region has nothing there."""
     fs, place = filesystem_of(region.place(relative))
     try:
@@ -228,7 +227,7 @@ def _list(region: Region, relative: str) -> dict[str, Info] | None:
     return infos or ({} if is_local(region.prefix) else None)
 
 
-def _find(region: Region, relative: str) -> dict[str, Info] | None:
+def _find(region: Region, relative: str) -> dict[str, _Info] | None:
     fs, place = filesystem_of(region.place(relative))
     try:
         return dict(_named(fs.find(place, detail=True).values(), region, relative))
@@ -236,7 +235,7 @@ def _find(region: Region, relative: str) -> dict[str, Info] | None:
         return None
 
 
-def _named(found: Any, region: Region, relative: str) -> Iterator[tuple[str, Info]]:
+def _named(found: Any, region: Region, relative: str) -> Iterator[tuple[str, _Info]]:
     """(path in the mirror, info), without the mirror's own files and objects that represent a folder."""
     root = filesystem_of(region.prefix)[1].rstrip("/")
     for info in map(_resolved, found):
@@ -246,7 +245,7 @@ def _named(found: Any, region: Region, relative: str) -> Iterator[tuple[str, Inf
             yield name, _mirrored(info, name, region)
 
 
-def _resolved(info: Info) -> Info:
+def _resolved(info: _Info) -> _Info:
     """The info of the file behind a symlink, which a listing of a disk describes as neither a file nor a folder."""
     if not info.get("islink"):
         return info
@@ -254,7 +253,7 @@ def _resolved(info: Info) -> Info:
     return fs.info(place) if fs.isfile(place) else info
 
 
-def _mirrored(info: Info, relative: str, region: Region) -> Info:
+def _mirrored(info: _Info, relative: str, region: Region) -> _Info:
     """The store's info with the origin's generation for a copy, so that copying a file does not change its info."""
     mirrored = {**info, "name": relative, "region": region.name}
     if info["type"] != "file":
@@ -269,3 +268,21 @@ def _mirrored(info: Info, relative: str, region: Region) -> Info:
 
 # However this module is first imported, fsspec's "mirror" is this filesystem from then on.
 register()
+
+
+def _joined(listings: Iterable[Mapping[str, _Info] | None]) -> dict[str, _Info] | None:
+    """Path -> info from the first region that has it; None if no region has the listed folder."""
+    found: dict[str, _Info] | None = None
+    for listing in listings:
+        if listing is not None:
+            found = {**listing, **(found or {})}
+    return found
+
+
+def _folders_of(found: Mapping[str, _Info], relative: str) -> dict[str, _Info]:
+    """The folders between `relative` and the files below it."""
+    names: set[str] = set()
+    for name in found:
+        while (name := name.rpartition("/")[0]) and len(name) > len(relative):
+            names.add(name)
+    return {name: {"name": name, "size": 0, "type": "directory"} for name in sorted(names)}

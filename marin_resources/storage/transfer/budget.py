@@ -12,21 +12,26 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import threading
 import time
 import uuid
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from marin_resources.errors import MarinError
+from marin_resources.process import start_time_s
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.transfer.account import BUDGET_GB, GB_BYTES, Account, current_account, default_budget_bytes
-from marin_resources.storage.transfer.ledger import Decision, Ledger, Moved, Reservation
+from marin_resources.storage.transfer.ledger import Decision, Ledger, Moved, Owner, Reservation
 from marin_resources.storage.transfer.ledger_files import LedgerInFile, LedgerInMemory, LedgerStore
-from marin_resources.storage.transfer.owner import current_owner, is_dead
 from marin_resources.versioned_json import ControlFileError
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+PID_NAMESPACE = "/proc/self/ns/pid"
 
 TTL_S = 90.0
 """Time to live of a reservation without a heartbeat."""
@@ -179,7 +184,7 @@ class ReservationWatch:
         for one in ledger.reserved.values():
             if self._seen.get(one.id, (None, 0.0))[0] != one.beat:
                 self._seen[one.id] = (one.beat, now)
-        return {i for i, one in ledger.reserved.items() if now - self._seen[i][1] > TTL_S or is_dead(one.owner)}
+        return {i for i, one in ledger.reserved.items() if now - self._seen[i][1] > TTL_S or _is_dead(one.owner)}
 
 
 def current_budget() -> Budget:
@@ -238,3 +243,32 @@ def _budget_of(account: Account) -> Budget:
 
 
 _PROCESS = Budget(LedgerInMemory(), None)
+
+
+def current_owner() -> Owner:
+    """This process."""
+    return _owner(os.getpid())  # by pid: a fork is another owner
+
+
+def _is_dead(owner: Owner) -> bool:
+    """Whether the process is known to have ended. False on another machine: it cannot be observed."""
+    if owner.machine != _machine():
+        return False
+    started_s = start_time_s(owner.pid)
+    return started_s is None or abs(started_s - owner.started) > 1
+
+
+@lru_cache(maxsize=4)
+def _owner(pid: int) -> Owner:
+    import psutil
+
+    return Owner(id=uuid.uuid4().hex, machine=_machine(), pid=pid, started=psutil.Process(pid).create_time())
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """The boot id of this machine and the PID namespace, as containers that share a host's name do not see each other's
+    processes; a random id where the system has neither."""
+    if not BOOT_ID.exists() or not os.path.exists(PID_NAMESPACE):
+        return uuid.uuid4().hex
+    return f"{BOOT_ID.read_text().strip()} {os.readlink(PID_NAMESPACE)}"

@@ -17,13 +17,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, compress, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
+from marin_assets.stages.filter.words import splitter
 from marin_assets.stages.filter.words.fast import WORD
-from marin_assets.stages.filter.words.remembered import Remembered
 from marin_assets.stages.filter.words.spacy_chunks import ChunkSplitter, Tokens, TooManyAffixes
+
+V = TypeVar("V")
 
 RUN = re.compile(r"\S+|\s+")
 Step = tuple[bool, int, bool, int]
@@ -41,10 +43,10 @@ class SpacySplitter:
         self._chunks = ChunkSplitter(spacy.blank("en").tokenizer)
         self._marks = frozenset(Sentencizer.default_punct_chars)
         mark = re.compile(f"[{re.escape(''.join(self._marks))}]")
-        self._tokens: Remembered[Tokens] = Remembered(self._split)
-        self._has_mark: Remembered[bool] = Remembered(lambda piece: mark.search(piece) is not None)
-        self._steps: Remembered[Step] = Remembered(self._step)
-        self._borders: Remembered[tuple[str, str]] = Remembered(self._border)
+        self._tokens: _Remembered[Tokens] = _Remembered(self._split)
+        self._has_mark: _Remembered[bool] = _Remembered(lambda piece: mark.search(piece) is not None)
+        self._steps: _Remembered[Step] = _Remembered(self._step)
+        self._borders: _Remembered[tuple[str, str]] = _Remembered(self._border)
         self._before: dict[str, Tokens] = {}
         """Tokens of a chunk before its special cases were replaced, for chunks that have any."""
 
@@ -207,3 +209,34 @@ def _joined(chunks: list[str], borders: list[int], text: str) -> list[str]:
         else:
             pieces.append([chunk])
     return [" ".join(piece) for piece in pieces]
+
+
+class _Remembered(dict[str, V]):
+    """Values by text, computed on their first access. Call `forget` between documents.
+
+    There are two generations: a full table becomes the older one, from which values that are accessed again come back.
+    So frequent texts are not computed again.
+    """
+
+    def __init__(self, compute: Callable[[str], V]) -> None:
+        super().__init__()
+        self._compute = compute
+        self._older: dict[str, V] = {}
+        self._long: list[str] = []
+
+    def __missing__(self, text: str) -> V:
+        value = self[text] = self._older[text] if text in self._older else self._compute(text)
+        if len(text) > splitter.MAX_REMEMBERED_CHARACTERS:
+            self._long.append(text)
+        return value
+
+    def forget(self) -> list[str]:
+        """Forget long texts, and the older generation if the table is full. Return what was forgotten."""
+        for text in self._long:
+            del self[text]
+        forgotten, self._long = self._long, []
+        if len(self) > splitter.MAX_REMEMBERED // 2:
+            forgotten += [text for text in self._older if text not in self]
+            self._older = dict(self)
+            self.clear()
+        return forgotten

@@ -30,8 +30,7 @@ from marin_assets.documents import (
     write_rows,
 )
 from marin_assets.documents.attributes import Verdict, write_verdicts
-from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
-from marin_assets.stages.consolidate.cuts import union, without
+from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate, union, without
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.graph import build_graph
 from marin_assets.step.values import unwrap_versioned_value

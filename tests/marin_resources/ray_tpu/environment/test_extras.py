@@ -14,9 +14,9 @@ from marin_resources.ray_tpu.environment.extras import (
     MissingRequirementError,
     check_environment,
     environment_lacks,
+    install_command,
     packages_of,
 )
-from marin_resources.ray_tpu.environment.install_command import install_command
 from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
 from marin_resources.settings import checkout, project_root
 

@@ -8,8 +8,7 @@ from contextlib import redirect_stdout
 import pytest
 from ray._private import worker
 
-from marin_resources.ray_tpu.log.daemon_lines import shown_lines
-from marin_resources.ray_tpu.shards.connection import hide_daemon_lines
+from marin_resources.ray_tpu.shards.connection import hide_daemon_lines, shown_lines
 
 OUT_OF_MEMORY = "1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed"
 DEAD = "The node with node id: c01e and address: 10.0.0.2 has been marked dead because the detector has missed"

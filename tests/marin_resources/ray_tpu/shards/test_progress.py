@@ -4,16 +4,16 @@ import logging
 
 import pytest
 
-from marin_resources.ray_tpu.shards import progress as shard_progress
-from marin_resources.ray_tpu.shards.progress import Progress
+from marin_resources.ray_tpu.shards import map_shards
+from marin_resources.ray_tpu.shards.map_shards import Progress
 
 
 @pytest.fixture
 def told(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
     """What is logged; the clock moves ten seconds at each look."""
     clock = iter(range(0, 100_000, 10))
-    monkeypatch.setattr(shard_progress.time, "monotonic", lambda: float(next(clock)))
-    caplog.set_level(logging.INFO, logger=shard_progress.__name__)
+    monkeypatch.setattr(map_shards.time, "monotonic", lambda: float(next(clock)))
+    caplog.set_level(logging.INFO, logger=map_shards.__name__)
     return caplog
 
 
@@ -44,8 +44,8 @@ def test_without_sizes_and_documents_it_reports_shards_a_second(told: pytest.Log
 def test_the_last_line_comes_however_quick_it_was(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shard_progress.time, "monotonic", lambda: 5.0)
-    caplog.set_level(logging.INFO, logger=shard_progress.__name__)
+    monkeypatch.setattr(map_shards.time, "monotonic", lambda: 5.0)
+    caplog.set_level(logging.INFO, logger=map_shards.__name__)
     progress = Progress("copy", [10, 10], [])
     progress.advance(1, {})
     assert caplog.messages == []

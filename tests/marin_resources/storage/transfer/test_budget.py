@@ -342,7 +342,7 @@ def test_a_write_whose_response_was_lost_is_not_entered_twice(mirror: Mirror, mo
 
 
 def wanted(reservation_id: str, size_bytes: int, path: str = "mirror://raw/x", whole: bool = True) -> Reservation:
-    from marin_resources.storage.transfer.owner import current_owner
+    from marin_resources.storage.transfer.budget import current_owner
 
     return Reservation(id=reservation_id, path=path, bytes=size_bytes, whole=whole, owner=current_owner(), attempt=1)
 
