@@ -22,7 +22,6 @@ VERBS = {
     "remove-worker": "let a cluster have these slices no longer",
     "status": "the head and the slices of a cluster of the catalogue",
     "monitor": "keep the slices of a cluster as they shall be",
-    "simulate": "goodput by checkpoints and sizes of slices, on a simulated clock",
     "submit": "run a command on the cluster, with this code",
 }
 """Name of the verb, and of its file in this folder -> its description."""

@@ -53,19 +53,6 @@ class TriesFailedError(Exception):
         self.sentence, self.traceback = sentence, traceback
 
 
-class Clock:
-    """The time of this machine; a simulation has another."""
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-
 @dataclass(kw_only=True)
 class Tries:
     """The tries of one attempt."""
@@ -87,8 +74,6 @@ class Tries:
     on_bad_host: Callable[[Host, Failure], None]
     """Called with each host that steps are to avoid for a while."""
     log: Callable[[str], None]
-    clock: Clock = field(default_factory=Clock)
-    notes_of: Callable[[str], Notes] = Notes
     waited_s: float = 0.0
     """How long the hosts of the first try were waited for, if that was before."""
     has_begun: bool = False
@@ -115,18 +100,18 @@ class Tries:
             after = f" in {pause_s:g} s" if pause_s else ""
             again = f"; trying again{after} ({times} of {BUDGETS[failure.cause]})"
             self.log(f"{_what(failure)}{again}" if failure.cause is not Cause.MORE_SLICES else failure.error)
-            self.clock.sleep(pause_s)
+            time.sleep(pause_s)
 
     def _try(self) -> tuple[list[End], Failure | None]:
-        number, began_s = len(self.ledger) + 1, self.clock.monotonic()
+        number, began_s = len(self.ledger) + 1, time.monotonic()
         with self.reserve(self.dead) as hosts:
             starter = self.begin(number)
-            self.ledger.append(self._new_try(number, hosts, self.waited_s + self.clock.monotonic() - began_s))
+            self.ledger.append(self._new_try(number, hosts, self.waited_s + time.monotonic() - began_s))
             self.waited_s = 0.0
             self.changed()
             where = ", ".join(host.describe() for host in hosts)
             self.log(f"try {number} runs on {where}")
-            notes = self.notes_of(f"{self.name}-{number}")
+            notes = Notes(f"{self.name}-{number}")
             try:
                 return self._run(hosts, starter(hosts, notes.name), notes)
             finally:
@@ -167,7 +152,7 @@ class Tries:
             hosts=[host.address for host in hosts],
             devices=self.resources.devices_of(slice_count(hosts)),
             waited_s=round(waited_s, 3),
-            started_at=self.clock.now().isoformat(),
+            started_at=datetime.now(UTC).isoformat(),
         )
 
     def _is_alive(self, node_id: str) -> bool:

@@ -30,7 +30,6 @@ Marin = Callable[..., tuple[int, str, str]]
         (["cluster", "jobs", "--cluster", " "], 2),
         (["cluster", "jobs", "--cluster", "http://127.0.0.1:1"], 1),
         (["cluster", "status", "nowhere"], 2),
-        (["cluster", "simulate", "--hosts", "0"], 2),
         (["status", "--prefix", "gs://nothing-answers/here"], 1),
     ],
 )
