@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from marin_assets.assets.factory import asset_key, build_assets
-from marin_assets.assets.left_out import VALIDATION_VARIABLE, LeftOutError, assets_of_left_out
+from marin_assets.assets.load_errors import VALIDATION_VARIABLE, LeftOutError, assets_of_left_out
 from marin_assets.assets.plan_job import plan_jobs
 from marin_assets.plan.catalog import stage_of
 from marin_assets.plan.experiments_folder import Experiments

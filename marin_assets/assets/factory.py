@@ -4,8 +4,8 @@ from typing import Any
 
 import dagster as dg
 
+from marin_assets.assets.body.materialize import materialize
 from marin_assets.assets.checks import check_specs, op_name
-from marin_assets.assets.materialize import materialize
 from marin_assets.assets.partitions import definition_of, dependencies_of
 from marin_assets.plan.asset_key import group_of, key_of
 from marin_assets.plan.catalog import description_of, kinds_of

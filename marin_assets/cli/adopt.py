@@ -121,7 +121,7 @@ def _tell_dagster(node: Node, store: Store, options: argparse.Namespace) -> None
         print_line(f"    $ {sync if options.script is None else run_it}    shows it to Dagster")
         return
     # late, for its weight: Dagster takes a second
-    from marin_assets.assets.sync import report_unknown
+    from marin_assets.assets.sync.sync import report_unknown
     from marin_resources.dagster_fixes.databases import open_instance
 
     ensure_dagster_home()

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
             print_line(line)
         return 0
     # late, for its weight: Dagster takes a second
-    from marin_assets.assets.backfill import request_backfill
+    from marin_assets.assets.runs.backfill import request_backfill
 
     graph = build_graph([each.step for each in nodes])
     add_keys_of(asked)
@@ -91,7 +91,7 @@ def _keys(node: Node, store: Store, options: argparse.Namespace) -> Sequence[str
     unfinished = [key for key in known if states[key] in UNFINISHED]
     if not options.outdated:
         return unfinished
-    from marin_assets.assets.backfill import materialized_at_another_version  # late, as above
+    from marin_assets.assets.runs.backfill import materialized_at_another_version  # late, as above
 
     other = materialized_at_another_version(node, frozenset(unfinished))
     return [key for key in unfinished if key in other]

@@ -32,8 +32,8 @@ def run_inline(chosen: Chosen, planned: Sequence[Planned], store: Store) -> int:
         forced = " Pass --force to compute it again." if item.action is Action.REUSE else ""
         raise FailedError(f"{item.label!r} is not computed: {item.reason}.{forced}")
     # late, for their weight: Dagster and the worker take a second
-    from marin_assets.assets.request import build_task
-    from marin_assets.assets.sync import report_reused
+    from marin_assets.assets.body.request import build_task
+    from marin_assets.assets.sync.sync import report_reused
     from marin_resources.dagster_fixes.databases import open_instance
     from marin_resources.ray_tpu.worker.inline import run_in_this_process
 

@@ -55,7 +55,7 @@ def _keys(node: Node, run: PartitionRun, left: Collection[Output]) -> list[str] 
 
 def _launch_run(chosen: Chosen, wanted: Mapping[Node, list[str]], options: argparse.Namespace) -> tuple[str, bool]:
     # late, for its weight: Dagster takes a second
-    from marin_assets.assets.launch import queue_run
+    from marin_assets.assets.runs.launch import queue_run
 
     assert chosen.of_job is not None
     run_id, served = queue_run(
@@ -66,8 +66,8 @@ def _launch_run(chosen: Chosen, wanted: Mapping[Node, list[str]], options: argpa
 
 def _launch_backfill(chosen: Chosen, wanted: Mapping[Node, list[str]]) -> tuple[str, bool]:
     """One backfill of all of it: Dagster's daemon makes inputs first, also those without partitions."""
-    from marin_assets.assets.backfill import request_backfill  # late, as above
-    from marin_assets.assets.launch import launched_by
+    from marin_assets.assets.runs.backfill import request_backfill  # late, as above
+    from marin_assets.assets.runs.launch import launched_by
 
     add_keys_of(*chosen.runs)
     backfill, served = request_backfill(chosen.graph, wanted, launched_by())

@@ -108,7 +108,7 @@ def add_keys_of(*runs: PartitionRun) -> bool:
     if not wanted:
         return False
     # late, for its weight: Dagster takes a second
-    from marin_assets.assets.dynamic_keys import add_keys
+    from marin_assets.assets.sync.dynamic_keys import add_keys
 
     try:
         added = add_keys(wanted)
@@ -141,6 +141,6 @@ def _set_of(node: Node) -> Partitions:
 
 def _known_keys(name: str) -> Sequence[str]:
     # late, for its weight: Dagster takes a second
-    from marin_assets.assets.dynamic_keys import known_keys
+    from marin_assets.assets.sync.dynamic_keys import known_keys
 
     return known_keys(name)

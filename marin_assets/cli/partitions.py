@@ -100,7 +100,7 @@ def _dynamic_sets(node: Node, option: str) -> list[str]:
 
 def _remove(node: Node, keys: Sequence[str]) -> None:
     # late, for its weight: Dagster takes a second
-    from marin_assets.assets.dynamic_keys import known_keys, remove_keys
+    from marin_assets.assets.sync.dynamic_keys import known_keys, remove_keys
 
     known = {name: known_keys(name) for name in _dynamic_sets(node, "remove")}
     removed = [(_set_with(key, known), key) for key in dict.fromkeys(keys)]

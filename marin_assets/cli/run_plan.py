@@ -80,7 +80,7 @@ def _run_all(
     planned: Mapping[Output, Observed],
 ) -> int:
     with collection_paused():
-        from marin_assets.assets.run import run_graph  # late, for its weight: Dagster takes a second
+        from marin_assets.assets.runs.run import run_graph  # late, for its weight: Dagster takes a second
 
     add_keys_of(*runs)
     for run in runs:
@@ -131,7 +131,7 @@ def _tell_dagster(reused: Sequence[Planned], job: Job, looked: dict[Output, Obse
     if not reused:
         return
     # late, as above
-    from marin_assets.assets.sync import report_reused
+    from marin_assets.assets.sync.sync import report_reused
     from marin_resources.dagster_fixes.databases import open_instance
 
     with open_instance() as instance:
@@ -140,7 +140,7 @@ def _tell_dagster(reused: Sequence[Planned], job: Job, looked: dict[Output, Obse
 
 def write_record(job: Job) -> None:
     """Write the record of the experiment. Raises SettingError for a prefix that cannot be written."""
-    from marin_assets.assets.experiment_record import write_experiment  # late, as it asks git
+    from marin_assets.assets.runs.experiment_record import write_experiment  # late, as it asks git
 
     prefix = job.store.prefix
     try:

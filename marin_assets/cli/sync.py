@@ -28,7 +28,7 @@ from marin_resources.storage.output.store import Store
 if TYPE_CHECKING:
     import dagster as dg
 
-    from marin_assets.assets.differences import Differences
+    from marin_assets.assets.sync.differences import Differences
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         return _rebuild(store, options)
     _, nodes = select_nodes(options.selection, options.experiment)
     # late, for its weight: Dagster takes a second
-    from marin_assets.assets.differences import differences
+    from marin_assets.assets.sync.differences import differences
     from marin_resources.dagster_fixes.databases import open_instance
     from marin_resources.settings import ensure_dagster_home
 
@@ -78,8 +78,8 @@ def _list(found: Differences, store: Store) -> None:
 
 def _sync(instance: dg.DagsterInstance, found: Differences, store: Store) -> None:
     # late, as above
-    from marin_assets.assets.sync import report_unknown
-    from marin_assets.assets.vanished import forget_vanished
+    from marin_assets.assets.sync.missing_outputs import forget_vanished
+    from marin_assets.assets.sync.sync import report_unknown
 
     _add_keys(found.unknown)
     added = _count(report_unknown(instance, found.unknown, store), len(found.unknown))
@@ -89,7 +89,7 @@ def _sync(instance: dg.DagsterInstance, found: Differences, store: Store) -> Non
 
 
 def _add_keys(unknown: Sequence[Node]) -> None:
-    from marin_assets.assets.dynamic_keys import add_keys  # late, as above
+    from marin_assets.assets.sync.dynamic_keys import add_keys  # late, as above
 
     runs = [PartitionRun(nodes=(node,), keys=(node.key,)) for node in unknown if node.key is not None]
     for name, new in add_keys(keys_of_sets(runs)).items():

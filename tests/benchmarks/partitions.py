@@ -40,7 +40,7 @@ from dagster_processes import dagster_processes
 from partition_steps import keys, part
 
 from marin_assets.assets.assemble import definitions_of
-from marin_assets.assets.run import run_graph
+from marin_assets.assets.runs.run import run_graph
 from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.partition_states import partition_states
 from marin_assets.plan.plan import Action

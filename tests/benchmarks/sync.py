@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import dagster as dg
 from plan import fill_with_files, seconds, steps
 
-from marin_assets.assets.sync import materialization_of
+from marin_assets.assets.sync.sync import materialization_of
 from marin_assets.step.graph import build_graph
 from marin_resources.settings import project_root
 from marin_resources.storage.output.store import Store

@@ -40,7 +40,8 @@ MARIN = f"""
 import os, signal, sys
 import dagster as dg
 import marin_assets.experiments
-from marin_assets.assets import sync, vanished
+from marin_assets.assets.sync.sync import sync
+from marin_assets.assets.sync.sync import missing_outputs as vanished
 from marin_assets.cli.main import main
 
 marin_assets.experiments.__path__ = [sys.argv[1]]

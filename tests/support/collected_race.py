@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any
 
 from marin_assets import THIS_OUTPUT_PATH, Step, output_path_of, versioned
-from marin_assets.assets.request import build_request
+from marin_assets.assets.body.request import build_request
 from marin_assets.plan.gc.actions import collect, purge_what_is_over
 from marin_assets.plan.gc.look import Definitions, look
 from marin_assets.plan.gc.proposals import Choice

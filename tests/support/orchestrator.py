@@ -14,7 +14,7 @@ from ray_cluster import Cluster
 from running import ROOT
 
 from marin_assets import Step
-from marin_assets.assets.request import build_request
+from marin_assets.assets.body.request import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend

@@ -25,9 +25,9 @@ from toy_steps import make, toy
 
 import marin_assets.experiments
 from marin_assets import Step
+from marin_assets.assets.body.request import build_request, build_task
 from marin_assets.assets.checks import check_results
 from marin_assets.assets.metadata.materialization import materialization_metadata
-from marin_assets.assets.request import build_request, build_task
 from marin_assets.cli.main import main
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.dagster_fixes.console import failure_sentence

@@ -12,7 +12,7 @@ from location import Location
 from one_sentence import one_sentence
 
 import marin_assets.experiments
-from marin_assets.assets.experiment_record import write_experiment
+from marin_assets.assets.runs.experiment_record import write_experiment
 from marin_assets.step.graph import build_graph
 
 Marin = Callable[..., tuple[int, str, str]]

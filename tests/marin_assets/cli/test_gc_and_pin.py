@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 from location import Location
 
-from marin_assets.assets.experiment_record import write_experiment
+from marin_assets.assets.runs.experiment_record import write_experiment
 from marin_assets.plan.experiments_folder import Experiments, load_experiments
 from marin_resources.output import Output, identity_of
 from marin_resources.storage.collect.pins import list_pins

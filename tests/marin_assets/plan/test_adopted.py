@@ -155,7 +155,7 @@ def test_the_plan_says_what_is_adopted_and_what_is_made_from_it(world: World, mi
 
 
 def test_an_input_that_is_not_waited_for_is_read_where_it_was_adopted(tmp_path: Path, mine: str) -> None:
-    from marin_assets.assets.request import build_task
+    from marin_assets.assets.body.request import build_task
 
     reader = toy("reader", reads=output_path_of(DATA).nonblocking())
     world = World(Store(str(tmp_path / "prefix")), [reader])

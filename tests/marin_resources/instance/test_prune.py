@@ -23,7 +23,7 @@ from toy_steps import toy
 from marin_assets import static
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.factory import asset_key
-from marin_assets.assets.run import run_graph
+from marin_assets.assets.runs.run import run_graph
 from marin_assets.cli.main import main
 from marin_assets.step.graph import Graph, build_graph
 from marin_resources.dagster_fixes.databases import open_instance

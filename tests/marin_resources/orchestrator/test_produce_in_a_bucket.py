@@ -17,7 +17,7 @@ from gated_steps import GatedConfig, told_of
 from running import wait_until
 
 from marin_assets import Step
-from marin_assets.assets.request import build_request
+from marin_assets.assets.body.request import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import Produced, ProduceRequest, RunCallbacks, produce
 from marin_resources.ray_tpu.local import LocalBackend

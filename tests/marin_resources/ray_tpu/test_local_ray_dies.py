@@ -17,7 +17,7 @@ import asyncio, logging, sys
 sys.path.insert(0, {support!r})
 import toy_steps
 from toy_steps import toy
-from marin_assets.assets.request import build_request
+from marin_assets.assets.body.request import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import RunCallbacks, produce
 from marin_resources.ray_tpu.local import LocalBackend

@@ -20,7 +20,7 @@ from running import alive, logged, wait_until
 from toy_steps import calls
 
 from marin_assets import Step, cpu
-from marin_assets.assets.request import build_request
+from marin_assets.assets.body.request import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import (
     DetachedError,

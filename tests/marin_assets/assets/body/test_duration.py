@@ -6,8 +6,8 @@ import dagster as dg
 import pytest
 from toy_steps import toy
 
-from marin_assets.assets.history import took_long
-from marin_assets.assets.request import build_task
+from marin_assets.assets.body.duration import was_long_running
+from marin_assets.assets.body.request import build_task
 from marin_assets.step.graph import build_graph
 from marin_resources.ray_tpu.cluster.handle import is_small
 from marin_resources.storage.output.store import Store
@@ -24,7 +24,7 @@ def test_the_last_recorded_time_counts(
 ) -> None:
     for metadata in recorded:
         instance.report_runless_asset_event(dg.AssetMaterialization(KEY, metadata=metadata))
-    assert took_long(instance, KEY, long_s=600.0) is is_long
+    assert was_long_running(instance, KEY, long_s=600.0) is is_long
 
 
 @pytest.mark.parametrize(

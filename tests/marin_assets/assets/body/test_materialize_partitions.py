@@ -14,8 +14,8 @@ from partition_steps import called, keys, part
 
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.factory import asset_key
-from marin_assets.assets.run import RunResult, run_graph
-from marin_assets.assets.sync import report_reused
+from marin_assets.assets.runs.run import RunResult, run_graph
+from marin_assets.assets.sync.sync import report_reused
 from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.prepare import prepare_plan
 from marin_assets.step.graph import Graph, Node, build_graph
@@ -270,7 +270,7 @@ def test_a_marker_that_is_absent_is_written_by_the_next_run(prefix: Path, dagste
 def test_at_most_its_limit_of_partitions_is_in_flight(
     prefix: Path, dagster_home: Path, calls: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from marin_assets.assets import materialize as module
+    from marin_assets.assets.body import materialize as module
 
     running, most = 0, 0
     produce = module.produce_output

@@ -14,7 +14,7 @@ import dagster as dg
 
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.metadata.materialization import materialization_metadata
-from marin_assets.assets.newest_versions import partitions_with_drift, tags_of, versions_of_partitions
+from marin_assets.assets.sync.latest_versions import partitions_with_drift, tags_of, versions_of_partitions
 from marin_assets.assets.version_tags import DATA_VERSION, DRIFT, version_tags
 from marin_assets.plan.contamination import contamination_of
 from marin_assets.plan.facts import manifest_digest

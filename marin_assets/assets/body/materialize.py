@@ -16,12 +16,12 @@ from typing import Any
 
 import dagster as dg
 
+from marin_assets.assets.body.duration import was_long_running
+from marin_assets.assets.body.failure import failure, failure_from, failure_of_partitions, shown_failures
+from marin_assets.assets.body.observation import observation_of
+from marin_assets.assets.body.request import build_request
 from marin_assets.assets.checks import check_results, check_results_of_partitions
-from marin_assets.assets.failure import failure, failure_from, failure_of_partitions, shown_failures
-from marin_assets.assets.history import took_long
 from marin_assets.assets.metadata.materialization import materialization_metadata
-from marin_assets.assets.observation import observation_of
-from marin_assets.assets.request import build_request
 from marin_assets.assets.version_tags import DRIFT, version_tags
 from marin_assets.plan.contamination import contamination_of
 from marin_assets.plan.facts import manifest_digest
@@ -227,7 +227,7 @@ async def produce_output(body: Body, node: Node) -> Produced:
     state = ray_tpu.run_state
 
     def was_long() -> bool:
-        return ray_tpu.on_cluster and took_long(context.instance, context.assets_def.key)
+        return ray_tpu.on_cluster and was_long_running(context.instance, context.assets_def.key)
 
     try:
         return await produce(

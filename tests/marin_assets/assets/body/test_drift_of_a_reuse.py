@@ -27,7 +27,7 @@ from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.storage.output.store import Store
 
 pytestmark = pytest.mark.usefixtures("shared_ray", "prefix")
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from paced_steps import PacedConfig, step_until_seen
 
 from marin_assets import Step
-from marin_assets.assets.observation import observation_of
-from marin_assets.assets.run import run_graph
+from marin_assets.assets.body.observation import observation_of
+from marin_assets.assets.runs.run import run_graph
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator import watched_pace
 from marin_resources.storage.output.pace import Pace

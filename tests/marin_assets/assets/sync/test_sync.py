@@ -15,10 +15,10 @@ from toy_steps import calls, toy
 
 from marin_assets import dynamic
 from marin_assets.assets.assemble import definitions_of
-from marin_assets.assets.differences import differences
 from marin_assets.assets.factory import asset_key
-from marin_assets.assets.run import run_graph
-from marin_assets.assets.sync import report_unknown
+from marin_assets.assets.runs.run import run_graph
+from marin_assets.assets.sync.differences import differences
+from marin_assets.assets.sync.sync import report_unknown
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_resources.storage.output.store import Store

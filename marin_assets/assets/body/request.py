@@ -24,9 +24,9 @@ from marin_resources.wire.task import Task
 
 
 def build_request(
-    node: Node, graph: Graph, store: Store, run_id: str | None, took_long: Callable[[], bool] = lambda: False
+    node: Node, graph: Graph, store: Store, run_id: str | None, was_long_running: Callable[[], bool] = lambda: False
 ) -> ProduceRequest:
-    """The request for a node's output. `took_long` returns whether the step took long the last time; it may block."""
+    """The request for a node's output. `was_long_running` is asked of its last materialization, and may block."""
     return ProduceRequest(
         output=node.output,
         selection=selection_of(node),
@@ -34,7 +34,9 @@ def build_request(
         external=tuple(external_names(node)),
         mirrored=tuple(mirrored_names(node)),
         needs=partial(needs_of, node, graph, store),
-        task=lambda attempt, inputs, site: build_task(node, graph, store, attempt, inputs, run_id, took_long, site),
+        task=lambda attempt, inputs, site: build_task(
+            node, graph, store, attempt, inputs, run_id, was_long_running, site
+        ),
     )
 
 
@@ -45,7 +47,7 @@ def build_task(
     attempt: int,
     inputs: Mapping[str, Observed],
     run_id: str | None,
-    took_long: Callable[[], bool] = lambda: False,
+    was_long_running: Callable[[], bool] = lambda: False,
     site: Site | None = None,
 ) -> Task:
     """The task that computes the node's output. `inputs` are its observed inputs, by step name; `site` the cluster of
@@ -75,7 +77,7 @@ def build_task(
         packages=tuple(step.packages),
         timeout_s=step.timeout_s,
         progress_timeout_s=step.progress_timeout_s,
-        own_job=(True if took_long() else None) if step.own_job is None else step.own_job,
+        own_job=(True if was_long_running() else None) if step.own_job is None else step.own_job,
         submitted_at=datetime.now(UTC).isoformat(),
         attempt=attempt,
         resumable=step.resumable,

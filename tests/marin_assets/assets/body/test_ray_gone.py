@@ -9,7 +9,7 @@ import pytest
 import toy_steps
 from toy_steps import toy
 
-from marin_assets.assets.run import run_graph
+from marin_assets.assets.runs.run import run_graph
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.lost_runs import is_marked_lost
 from marin_resources.ray_tpu.local import LocalBackend

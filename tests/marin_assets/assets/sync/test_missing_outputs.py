@@ -15,10 +15,10 @@ from toy_steps import toy
 
 from marin_assets import static
 from marin_assets.assets.assemble import definitions_of
-from marin_assets.assets.differences import differences
 from marin_assets.assets.factory import asset_key
-from marin_assets.assets.sync import report_unknown
-from marin_assets.assets.vanished import forget_vanished
+from marin_assets.assets.sync.differences import differences
+from marin_assets.assets.sync.missing_outputs import forget_vanished
+from marin_assets.assets.sync.sync import report_unknown
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.output import Output
 from marin_resources.storage.output.store import Claim, Store

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from marin_assets.assets.run import create_run
+from marin_assets.assets.runs.run import create_run
 from marin_assets.step.graph import Graph, Node
 from marin_resources.dagster_fixes.databases import open_instance
 from marin_resources.dagster_fixes.job_runs import LocationJob

@@ -8,7 +8,7 @@ LONG_S = 600.0
 """A step that took longer is a job of its own on a cluster: it then outlives the head, and everything else."""
 
 
-def took_long(instance: dg.DagsterInstance, key: dg.AssetKey, long_s: float = LONG_S) -> bool:
+def was_long_running(instance: dg.DagsterInstance, key: dg.AssetKey, long_s: float = LONG_S) -> bool:
     """Whether the last recorded computation of the asset took longer. False without a history. Blocks."""
     event = instance.get_latest_materialization_event(key)
     recorded = event.asset_materialization.metadata.get("compute_s") if event and event.asset_materialization else None
