@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from marin_resources.dagster_fixes.job_runs import ALL_ASSETS
 from marin_resources.errors import MarinError
+from marin_resources.location_job import ALL_ASSETS
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.storage.output.attempts import failures_in_a_row

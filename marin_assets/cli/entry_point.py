@@ -29,8 +29,8 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
-from marin_resources.dagster_fixes.job_runs import LocationJob
 from marin_resources.errors import InvalidInputError, MarinError
+from marin_resources.location_job import LocationJob
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.settings import ensure_dagster_home

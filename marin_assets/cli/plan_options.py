@@ -23,7 +23,7 @@ from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.selection import select, select_names
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_resources.dagster_fixes.job_runs import ALL_ASSETS, LocationJob
+from marin_resources.location_job import ALL_ASSETS, LocationJob
 from marin_resources.output import Output
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import misfit

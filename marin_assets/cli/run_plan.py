@@ -29,7 +29,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import Store
 
 if TYPE_CHECKING:
-    from marin_resources.dagster_fixes.job_runs import LocationJob
+    from marin_resources.location_job import LocationJob
 
 
 @dataclass(frozen=True, kw_only=True)

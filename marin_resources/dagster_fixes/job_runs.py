@@ -9,7 +9,6 @@ No issue is known. Without this, the UI does not list a script's run under its j
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -17,29 +16,18 @@ import dagster as dg
 LOCATION = "marin"
 """The name of the code location in workspace.yaml."""
 DEFINITIONS = "marin_assets.definitions"
-ALL_ASSETS = "__ASSET_JOB"
-"""Dagster's job of all assets, of which a run materializes the selected ones."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocationJob:
-    """The job of the code location that a run materializes."""
+def location_job_origin(job: str) -> Any:
+    """Dagster's RemoteJobOrigin of a job of the code location.
 
-    name: str
-    """The name of an experiment, or ALL_ASSETS."""
-    whole: bool
-    """Whether all assets of the job are materialized, and not selected ones."""
+    Dagster reads names only, so the same origin fits every way of serving the code location.
+    """
+    from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
+    from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-    def origin(self, job: str) -> Any:
-        """Dagster's RemoteJobOrigin of the job of this name: the experiment's own, or one of those that it has.
-
-        Dagster reads names only, so the same origin fits every way of serving the code location.
-        """
-        from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
-        from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
-
-        location = ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name=DEFINITIONS), LOCATION)
-        return RemoteRepositoryOrigin(location, "__repository__").get_job_origin(job)
+    location = ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name=DEFINITIONS), LOCATION)
+    return RemoteRepositoryOrigin(location, "__repository__").get_job_origin(job)
 
 
 def store_run(

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from dagster import AssetKey, DagsterError, DagsterRun, PartitionKeyRange
 
-from marin_resources.dagster_fixes.job_runs import ALL_ASSETS
 from marin_resources.dagster_fixes.partition_keys import (
     PARTITION_TAG,
     RANGE_END_TAG,
@@ -19,6 +18,7 @@ from marin_resources.dagster_fixes.partition_keys import (
     dynamic_partitions_of,
 )
 from marin_resources.errors import MarinError
+from marin_resources.location_job import ALL_ASSETS
 from marin_resources.orchestrator.io_manager import NAME, output_of_asset
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.store_resource import StoreResource

@@ -14,8 +14,9 @@ from marin_assets.assets.factory import asset_key
 from marin_assets.step.graph import Graph, Node
 from marin_resources.dagster_fixes.console import failure_sentence, run_failure
 from marin_resources.dagster_fixes.databases import open_instance
-from marin_resources.dagster_fixes.job_runs import ALL_ASSETS, LocationJob, execute_stored_run, store_run
+from marin_resources.dagster_fixes.job_runs import execute_stored_run, location_job_origin, store_run
 from marin_resources.dagster_fixes.run_launcher import terminal_tag
+from marin_resources.location_job import ALL_ASSETS, LocationJob
 from marin_resources.orchestrator.run_state import planned_states
 from marin_resources.output import Observed, Output
 
@@ -85,7 +86,7 @@ def create_run(
     config = {**execution, **asked, "loggers": {"console": {"config": {}}}}
     run_id = str(uuid.uuid4())
     tags = {**tags_of(run_id), **_partition_tags(keys)}
-    origin = of_job.origin(job.name) if of_job is not None else None
+    origin = location_job_origin(job.name) if of_job is not None else None
     run = store_run(instance, job, run_id=run_id, tags=tags, config=config, selected=selected, origin=origin)
     return job, run
 

@@ -63,7 +63,7 @@ def open_trackers(trackers: Iterable[Tracker], output_path: str, rows: Sequence[
 
 def _open(spec: Tracker, output_path: str, rows: Sequence[Row]) -> TrackerLog:
     if isinstance(spec, TensorBoard):
-        return _TensorBoardLog(output_path, rows)
+        return TensorBoardLog(output_path, rows)
     return WandbLog(spec, output_path, rows)
 
 
@@ -76,7 +76,7 @@ def _warn(name: str, error: Exception) -> None:
     )
 
 
-class _TensorBoardLog:
+class TensorBoardLog:
     """Event files, written anew from the rows by each attempt. Steps are the numbers of finished ones, as in plots."""
 
     def __init__(self, output_path: str, rows: Sequence[Row]) -> None:
