@@ -33,7 +33,7 @@ endif
 # a leaner .venv would recompile Dagster and JAX in every process that starts
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help init quickstart test test-all test-vllm check fix dev deploy-local deploy-local-down bench pictures docs clean rehearsal
+.PHONY: help init quickstart test test-all test-vllm next check fix dev deploy-local deploy-local-down bench pictures docs clean rehearsal
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -60,6 +60,10 @@ test-vllm: init .venv-vllm ## the tests of engines in environments of their own:
 	$(UV) pip install $(WHEELS) --python .venv-vllm/bin/python "lm-eval>=0.4.13,<0.5" accelerate
 	MARIN_TORCH_PYTHON=$(CURDIR)/.venv-vllm/bin/python .venv/bin/python -m pytest --timeout 1200 \
 		tests/marin_assets/inference/test_vllm_server.py tests/marin_assets/stages/evaluate/test_engines.py
+
+next: .venv-next/.synced ## the repairs of Dagster and Ray with the newest of both; each failure names what breaks
+	PYTHONPATH=$(CURDIR) .venv-next/env/bin/python -m pytest --tb=line --timeout 300 -m "not long" \
+		-W "ignore:Found version mismatch" $(REPAIRS)
 
 check: init ## linters, types, layers
 	.venv/bin/ruff check .
@@ -102,6 +106,20 @@ rehearsal: .venv/.rehearsal
 
 .venv/.synced: pyproject.toml uv.lock $(UV)
 	$(UV) sync --locked --python "$(INTERPRETER)" $(EXTRAS) $(if $(wildcard .venv/.rehearsal),--group rehearsal)
+	@touch $@
+
+# The newest releases of Dagster and Ray, whatever pyproject.toml says of them and they of each other: the index may have
+# a part of a release only. Everything else is as locked. Remove .venv-next to look for newer ones.
+NEXT := dagster dagster-gcp dagster-graphql dagster-k8s dagster-pipes dagster-postgres dagster-shared dagster-webserver ray
+REPAIRS := tests/marin_resources/dagster_fixes tests/marin_resources/orchestrator
+
+.venv-next/.synced: pyproject.toml uv.lock | $(UV)
+	rm -rf .venv-next && mkdir -p .venv-next/project && cp pyproject.toml uv.lock README.md .venv-next/project
+	sed -i 's/^\[tool.uv\]$$/&\noverride-dependencies = [$(foreach name,$(NEXT),"$(name)",)]/; s/"ray",\]/"ray[default]"]/' \
+		.venv-next/project/pyproject.toml
+	$(UV) lock --project .venv-next/project $(addprefix --upgrade-package ,$(NEXT))
+	UV_PROJECT_ENVIRONMENT=$(CURDIR)/.venv-next/env $(UV) sync --project .venv-next/project --frozen --no-install-project \
+		--python "$(INTERPRETER)" $(EXTRAS)
 	@touch $@
 
 # Environments of engines, which want another transformers than Levanter. On a machine with GPUs: make .venv-vllm VLLM=vllm
