@@ -10,6 +10,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+import subprocess
 from typing import Any
 
 import pytest
@@ -24,6 +25,14 @@ def register(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(config))
     config.pluginmanager.register(ExitOfHungTests())
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> str:
+    try:
+        code = process.wait(WAIT_S)
+    except subprocess.TimeoutExpired:
+        return "has closed its pipe and lives"
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
 class ExitOfHungTests:
@@ -65,10 +74,8 @@ class FailuresAtOnce:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Print how a process ended that crashed: by which signal, or by an exit of its own."""
         if error:
-            code = node.gateway._io.popen.wait(WAIT_S)
             reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-            ended = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-            reporter.write_line(f"{node.gateway.id} ended {ended}", red=True)
+            reporter.write_line(f"{node.gateway.id} {_end_of(node.gateway._io.popen)}", red=True)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for nodeid in self._running:

@@ -87,7 +87,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return crashed
 
         def _assign_work_unit(self, node: Any) -> None:
-            super()._assign_work_unit(node)
+            try:
+                super()._assign_work_unit(node)
+            except OSError:  # its process has crashed, which is reported next: then its files are assigned again
+                return
             if self._pending_of(self.assigned_work[node]) < 2:
                 self._reschedule(node)
 
