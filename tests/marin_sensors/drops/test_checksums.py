@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from marin_resources.storage.files import stored_file
+from marin_resources.storage.files import open_to_read, stored_file
 from marin_sensors.drops.checksums import Checksums, Wanted
 
 
@@ -36,9 +38,19 @@ def test_each_file_is_read_once_while_it_stays_as_it_is(files: list[Path]) -> No
 
 
 @pytest.mark.timeout(60)
-def test_a_tick_waits_no_longer_than_it_may_and_a_later_one_finds_the_rest(files: list[Path]) -> None:
+def test_a_tick_waits_no_longer_than_it_may_and_a_later_one_finds_the_rest(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_read = threading.Event()
+
+    def open_later(path: str) -> Any:
+        may_read.wait()
+        return open_to_read(path)
+
+    monkeypatch.setattr("marin_sensors.drops.checksums.open_to_read", open_later)
     checksums, some = Checksums(), [wanted(path, "md5") for path in files]
     assert checksums.of(some, 0) == {}
+    may_read.set()
     assert len(checksums.of(some, 60)) == len(some)
 
 
