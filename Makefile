@@ -61,7 +61,7 @@ test-vllm: init .venv-vllm ## the tests of engines in environments of their own:
 	MARIN_TORCH_PYTHON=$(CURDIR)/.venv-vllm/bin/python .venv/bin/python -m pytest --timeout 1200 \
 		tests/marin_assets/inference/test_vllm_server.py tests/marin_assets/stages/evaluate/test_engines.py
 
-next: .venv-next/.synced ## the repairs of Dagster and Ray with the newest of both; each failure names what breaks
+next: .venv-next/.synced ## the repairs of Dagster with the newest Dagster and Ray; a line for each failure
 	PYTHONPATH=$(CURDIR) .venv-next/env/bin/python -m pytest --tb=line --timeout 300 -m "not long" \
 		-W "ignore:Found version mismatch" $(REPAIRS)
 

@@ -143,7 +143,7 @@ async def _take(session: Session, call: Call, first: int) -> None:
         async for piece in call.pieces:
             session.add(piece[known:])
             known = max(known - len(piece), 0)
-    except BaseException:
+    except BaseException:  # a connection that is cut too: Google keeps whole blocks of what has come
         session.keep_whole_blocks()
         raise
 

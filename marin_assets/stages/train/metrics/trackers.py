@@ -77,7 +77,7 @@ def _warn(name: str, error: Exception) -> None:
 
 
 class TensorBoardLog:
-    """Event files, written anew from the rows by each attempt. Steps are the numbers of finished ones, as in plots."""
+    """Event files, which each attempt writes from the rows. Steps are the numbers of finished ones, as in plots."""
 
     def __init__(self, output_path: str, rows: Sequence[Row]) -> None:
         from tensorboardX import SummaryWriter  # 0.5 s to import
