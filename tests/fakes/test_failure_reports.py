@@ -65,7 +65,7 @@ def test_a_test_that_hangs_is_ended_and_named_with_where_it_was(command: list[st
     assert ended.returncode == 1, ended.stdout
     assert "test_that_hangs" in ended.stderr, "the stack that was printed"
     assert "crashed while running 'test_it.py::test_that_hangs'" in ended.stdout
-    assert "gw0 ended with exit code 1" in ended.stdout
+    assert ended.stdout.count("gw0 ended with exit code 1") == 2, "at once, and at the end"
     at_once = ended.stdout.index("test_it.py::test_that_fails: its call failed after 0 s")
     assert "AssertionError: assert 'this' == 'that'" in ended.stdout[at_once:][:300]
     assert at_once < ended.stdout.index("= FAILURES =")

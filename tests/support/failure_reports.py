@@ -54,6 +54,7 @@ class FailuresAtOnce:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._running: dict[str, None] = {}
+        self._crashes: list[str] = []
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._running[nodeid] = None
@@ -74,9 +75,11 @@ class FailuresAtOnce:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Print how a process ended that crashed: by which signal, or by an exit of its own."""
         if error:
-            reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-            reporter.write_line(f"{node.gateway.id} {_end_of(node.gateway._io.popen)}", red=True)
+            self._crashes.append(f"{node.gateway.id} {_end_of(node.gateway._io.popen)}")
+            self._config.pluginmanager.get_plugin("terminalreporter").write_line(self._crashes[-1], red=True)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for crash in self._crashes:  # again, where what is kept of a long output ends
+            terminalreporter.line(crash, red=True)
         for nodeid in self._running:
             terminalreporter.line(f"{nodeid} has begun and not ended", red=True)
