@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from marin_assets.assets.assemble import assemble, graph_of
 from marin_assets.assets.factory import asset_key
-from marin_assets.plan.experiments_folder import load_experiments
+from marin_assets.catalog.experiments_folder import load_experiments
 from marin_sensors.load import load_deployed
 
 _experiments = load_experiments()

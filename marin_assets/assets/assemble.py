@@ -13,8 +13,8 @@ import dagster as dg
 from marin_assets.assets.factory import asset_key, build_assets
 from marin_assets.assets.load_errors import VALIDATION_VARIABLE, LeftOutError, assets_of_left_out
 from marin_assets.assets.plan_job import plan_jobs
-from marin_assets.plan.catalog import stage_of
-from marin_assets.plan.experiments_folder import Experiments
+from marin_assets.catalog.description import stage_of
+from marin_assets.catalog.experiments_folder import Experiments
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import Partitions
 from marin_resources.dagster_fixes.console import short_console

@@ -7,10 +7,10 @@ import dagster as dg
 from marin_assets.assets.body.materialize import materialize
 from marin_assets.assets.checks import check_specs, op_name
 from marin_assets.assets.partitions import definition_of, dependencies_of
-from marin_assets.plan.asset_key import group_of, key_of
-from marin_assets.plan.catalog import description_of, kinds_of
+from marin_assets.catalog.asset_key import group_of, key_of
+from marin_assets.catalog.description import description_of, kinds_of
+from marin_assets.catalog.validation import validate
 from marin_assets.plan.requirements import requirements_of
-from marin_assets.plan.validation import validate
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.step import Step
 from marin_resources.orchestrator.io_manager import IDENTITY, NAME, OVERRIDE, VERSION
@@ -88,5 +88,5 @@ def asset_spec(node: Node) -> dg.AssetSpec:
 
 
 def asset_key(node: Node) -> dg.AssetKey:
-    """The step's own key, or the one that its name gives: see plan/asset_key.py."""
+    """The step's own key, or the one that its name gives: see catalog/asset_key.py."""
     return dg.AssetKey(list(key_of(node)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from marin_assets.plan.asset_key import key_of
+from marin_assets.catalog.asset_key import key_of
 from marin_assets.step.graph import Node
 from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.reads import Read

@@ -55,8 +55,8 @@ def plan_jobs(names: Collection[str]) -> list[dg.JobDefinition]:
 @dg.op(name="show_plan", out=dg.Out(dg.Nothing), description="What would run, and why.")
 def show_plan(context: dg.OpExecutionContext, config: PlanConfig, store: StoreResource) -> None:
     # late, for their weight: every load of the code location imports this module
-    from marin_assets.plan.shown.page import page_of
-    from marin_assets.plan.shown.text import summary_of
+    from marin_assets.plan.render.page import page_of
+    from marin_assets.plan.render.text import summary_of
     from marin_resources.dagster_fixes.run_launcher import process_tag
     from marin_resources.storage.files import write_bytes
 
@@ -81,7 +81,7 @@ def plan_job() -> None:
 
 
 def _planned(instance: dg.DagsterInstance, config: PlanConfig, resource: StoreResource) -> tuple[str, list["Planned"]]:
-    from marin_assets.plan.code_location import select_nodes
+    from marin_assets.catalog.code_location import select_nodes
     from marin_assets.plan.prepare import prepare_plan
     from marin_assets.step.graph import build_graph
 
@@ -106,9 +106,9 @@ def _shown(planned: Sequence["Planned"]) -> dict[str, Any]:
     """What the page of the run shows."""
     from base64 import b64encode
 
-    from marin_assets.plan.shown.markdown import table_of
-    from marin_assets.plan.shown.picture import image_of
-    from marin_assets.plan.shown.text import summary_of
+    from marin_assets.plan.render.markdown import table_of
+    from marin_assets.plan.render.picture import image_of
+    from marin_assets.plan.render.text import summary_of
 
     shown: dict[str, Any] = {"plan": summary_of(planned), "groups": dg.MetadataValue.md(table_of(planned))}
     image = b64encode(image_of(planned).encode()).decode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from marin_assets.plan.asset_key import key_of
+from marin_assets.catalog.asset_key import key_of
 from marin_assets.step.graph import Node
 
 DATA_VERSION = "dagster/data_version"

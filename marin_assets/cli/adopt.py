@@ -15,13 +15,13 @@ import argparse
 import os
 from collections.abc import Sequence
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.hint import about_step, to_compute
 from marin_assets.cli.options import OptionError, add_prefix, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import add_keys_of
-from marin_assets.plan.adopted import facts_of_adopted, made_from
-from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.partition_runs import PartitionRun
+from marin_assets.plan.record_facts.adopted_inputs import facts_of_adopted, made_from
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
 from marin_resources.process import user_name

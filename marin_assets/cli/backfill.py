@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.options import OptionError, add_prefix, add_selection, prefix_of, require_words
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import (
@@ -20,9 +21,8 @@ from marin_assets.cli.partition_options import (
     known_keys_of,
     lines_of_new_keys,
 )
-from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.partition_runs import PartitionRun
-from marin_assets.plan.partition_states import partition_states
+from marin_assets.plan.partitions import partition_states
 from marin_assets.step.graph import Node, build_graph
 from marin_assets.step.values import ConfigError
 from marin_resources.ray_tpu.fleet.fleet import store_at

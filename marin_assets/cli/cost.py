@@ -14,10 +14,10 @@ import shlex
 from marin_assets.cli.materialization_options import Named, add_materialization, named
 from marin_assets.cli.options import prefix_of
 from marin_assets.cli.output import print_line
-from marin_assets.plan.cost.lineage import costs_again, costs_of
-from marin_assets.plan.cost.lines import lines_of
-from marin_assets.plan.cost.to_json import to_json
-from marin_assets.plan.explain.materializations import Materialization
+from marin_assets.inspection.cost.lineage import costs_again, costs_of
+from marin_assets.inspection.cost.lines import lines_of
+from marin_assets.inspection.cost.to_json import to_json
+from marin_assets.inspection.explain.materializations import Materialization
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.index.complete import CompleteOutputs

@@ -15,18 +15,18 @@ from __future__ import annotations
 import argparse
 import json
 
+from marin_assets.catalog.experiments_folder import Experiments, load_experiments
 from marin_assets.cli.options import OptionError, add_prefix, prefix_of
 from marin_assets.cli.output import print_line
-from marin_assets.plan.compare.commit import commit_of, side_of_commit
-from marin_assets.plan.compare.compare import compare
-from marin_assets.plan.compare.lines import lines_of
-from marin_assets.plan.compare.run import side_of_recorded_run, side_of_run
-from marin_assets.plan.compare.scores import scores_of
-from marin_assets.plan.compare.side import Side
-from marin_assets.plan.compare.sides import side_of_experiment, side_of_record
-from marin_assets.plan.compare.to_json import to_json
-from marin_assets.plan.experiments_folder import Experiments, load_experiments
-from marin_assets.plan.explain.materializations import RUN
+from marin_assets.inspection.compare.commit_side import commit_of, side_of_commit
+from marin_assets.inspection.compare.compare import compare
+from marin_assets.inspection.compare.experiment_side import side_of_experiment, side_of_record
+from marin_assets.inspection.compare.lines import lines_of
+from marin_assets.inspection.compare.run_side import side_of_recorded_run, side_of_run
+from marin_assets.inspection.compare.scores import scores_of
+from marin_assets.inspection.compare.side import Side
+from marin_assets.inspection.compare.to_json import to_json
+from marin_assets.inspection.explain.materializations import RUN
 from marin_assets.step.values import ConfigError
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable

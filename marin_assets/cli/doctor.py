@@ -95,7 +95,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _look_at_experiments() -> Iterator[Finding]:
-    from marin_assets.plan.experiments_folder import load_experiments  # late, as above
+    from marin_assets.catalog.experiments_folder import load_experiments  # late, as above
 
     loaded = load_experiments()
     for sentence in loaded.left_out.values():

@@ -2,7 +2,7 @@
 
     python my_experiment.py                         every step that is not complete
     python my_experiment.py --dry-run               what would run, and why
-    python my_experiment.py --select '+tokenized'   the selected steps: plan/selection.py has the language
+    python my_experiment.py --select '+tokenized'   the selected steps: catalog/selection.py has the language
     python my_experiment.py --run-only tokenized    Marin's option: the same as --select '+tokenized'
     python my_experiment.py --partition 2026-01     steps with partitions: this key, instead of all
     python my_experiment.py --max-concurrent 2 --prefix gs://bucket/somewhere
@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from marin_assets.catalog.experiments_folder import experiment_of_script
+from marin_assets.catalog.script import hand_over
 from marin_assets.cli.options import OptionParser, add_prefix, prefix_of
 from marin_assets.cli.partition_options import add_partition_options, chosen_runs, lines_of_new_keys
-from marin_assets.plan.experiments_folder import experiment_of_script
 from marin_assets.plan.output_places import refuse_overlapping_outputs
-from marin_assets.plan.script import hand_over
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
@@ -116,7 +116,7 @@ def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
     if not (options.select or options.run_only):
         return list(graph)
     # late, for its weight: every load of the code location imports this module
-    from marin_assets.plan.selection import select, select_names
+    from marin_assets.catalog.selection import select, select_names
 
     wanted: set[Node] = set()
     if options.select:
@@ -151,7 +151,7 @@ def plan_or_materialize(
     from marin_assets.cli.run_plan import Job, carry_out, write_record
     from marin_assets.plan.empty_prefix import describe_empty_prefix
     from marin_assets.plan.prepare import prepare_plan
-    from marin_assets.plan.shown.text import lines_of
+    from marin_assets.plan.render.text import lines_of
 
     job = Job(name=name, graph=graph, store=store, runs=runs, description=description, of_job=of_job)
     if options.dry_run:

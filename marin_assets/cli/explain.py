@@ -11,9 +11,9 @@ import json
 from marin_assets.cli.materialization_options import add_materialization, named
 from marin_assets.cli.options import prefix_of
 from marin_assets.cli.output import print_line
-from marin_assets.plan.explain.explanation import explain
-from marin_assets.plan.explain.lines import line_in_list, lines_of
-from marin_assets.plan.explain.to_json import materialization_to_json, to_json
+from marin_assets.inspection.explain.explanation import explain
+from marin_assets.inspection.explain.lines import line_in_list, lines_of
+from marin_assets.inspection.explain.to_json import materialization_to_json, to_json
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 

@@ -22,10 +22,10 @@ from datetime import UTC, datetime, timedelta
 from marin_assets.cli.gc_lines import collected_json, collected_lines, done_json, done_lines, json_of, lines_of
 from marin_assets.cli.options import OptionError, add_prefix, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
-from marin_assets.plan.gc.actions import Done, collect, purge_what_is_over, restore
-from marin_assets.plan.gc.look import Definitions, Look, look, read_definitions
-from marin_assets.plan.gc.proposals import Choice, matches, require_pattern, total_bytes
-from marin_assets.plan.gc.stored import StoredOutputs
+from marin_assets.inspection.gc.actions import Done, collect, purge_what_is_over, restore
+from marin_assets.inspection.gc.proposals import Choice, matches, require_pattern, total_bytes
+from marin_assets.inspection.gc.stored_outputs import StoredOutputs
+from marin_assets.inspection.gc.survey import Definitions, Look, look, read_definitions
 from marin_resources.process import user_name
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.collect.withdraw import Terms

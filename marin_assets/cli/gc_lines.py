@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from marin_assets.plan.gc.actions import Done
-from marin_assets.plan.gc.cost import MakingCost
-from marin_assets.plan.gc.kept import Reason, count_kinds
-from marin_assets.plan.gc.look import Look
-from marin_assets.plan.gc.proposals import Proposal, total_bytes
+from marin_assets.inspection.gc.actions import Done
+from marin_assets.inspection.gc.cost import MakingCost
+from marin_assets.inspection.gc.proposals import Proposal, total_bytes
+from marin_assets.inspection.gc.retention import Reason, count_kinds
+from marin_assets.inspection.gc.survey import Look
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.collected import Collected
 

@@ -11,9 +11,9 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.options import OptionError, add_prefix, add_script, prefix_of
 from marin_assets.cli.output import print_line, print_raw, print_stderr
-from marin_assets.plan.code_location import select_nodes
 from marin_resources.ray_tpu.environment.extras import environment_lacks
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.ray_tpu.requirements import Requirements

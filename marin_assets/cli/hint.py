@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 
-from marin_assets.plan.asset_key import selection_of
+from marin_assets.catalog.asset_key import selection_of
 from marin_assets.step.graph import Node
 
 OF_ALL_PARTITIONS = ("partitions", "sync")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
+from marin_assets.catalog.asset_key import key_of
+from marin_assets.catalog.code_location import select_nodes
+from marin_assets.catalog.description import description_of
 from marin_assets.cli.options import add_script, add_selection
 from marin_assets.cli.output import print_line
-from marin_assets.plan.asset_key import key_of
-from marin_assets.plan.catalog import description_of
-from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import Node
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from marin_assets.cli.options import FailedError, add_prefix, add_script
 from marin_assets.cli.output import print_stderr
-from marin_assets.plan.explain.materializations import (
+from marin_assets.inspection.explain.materializations import (
     Materialization,
     NoMaterializationError,
     materializations,
     newest_at,
 )
-from marin_assets.plan.explain.step_named import step_named
+from marin_assets.inspection.explain.step_lookup import step_named
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
 from marin_resources.storage.output.store import Store

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import argparse
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.entry_point import add_run_options, plan_or_materialize
 from marin_assets.cli.options import add_prefix, add_selection, prefix_of, require_words
-from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import build_graph
 from marin_resources.location_job import ALL_ASSETS, LocationJob
 from marin_resources.ray_tpu.fleet.fleet import store_at

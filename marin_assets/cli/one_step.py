@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.hint import about_step
 from marin_assets.cli.options import add_prefix, add_script
-from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import Node
 from marin_assets.step.values import ConfigError
 

@@ -10,11 +10,11 @@ import os
 import webbrowser
 from urllib.parse import quote, urlencode
 
+from marin_assets.catalog.asset_key import key_of
 from marin_assets.cli.dev import DEFAULT_PORT, HOST
 from marin_assets.cli.one_step import add_step, chosen_node
 from marin_assets.cli.options import FailedError
 from marin_assets.cli.output import print_line
-from marin_assets.plan.asset_key import key_of
 from marin_assets.step.graph import Node
 
 

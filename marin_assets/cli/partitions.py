@@ -21,12 +21,12 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.partition_options import add_keys_of, known_keys_of
-from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.partition_runs import PartitionRun
-from marin_assets.plan.partition_states import partition_states
+from marin_assets.plan.partitions import partition_states
 from marin_assets.step.graph import Node
 from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import DynamicPartitions

@@ -13,7 +13,7 @@ from marin_assets.cli.described import describe
 from marin_assets.cli.one_step import add_places, add_step, chosen_node
 from marin_assets.cli.options import FailedError, prefix_of
 from marin_assets.cli.output import print_line
-from marin_assets.plan.partition_states import partition_states
+from marin_assets.plan.partitions import partition_states
 from marin_assets.step.graph import Node
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable

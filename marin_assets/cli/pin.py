@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 
 from marin_assets.cli.options import OptionError, add_prefix, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
-from marin_assets.plan.gc.actions import restore
-from marin_assets.plan.gc.pinned import collected_inputs, outputs_of
-from marin_assets.plan.gc.stored import StoredOutputs
+from marin_assets.inspection.gc.actions import restore
+from marin_assets.inspection.gc.pinning import collected_inputs, outputs_of
+from marin_assets.inspection.gc.stored_outputs import StoredOutputs
 from marin_resources.process import user_name
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.collect.pins import Pin, list_pins, remove_pin, write_pin

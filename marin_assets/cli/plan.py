@@ -21,11 +21,11 @@ from marin_assets.cli.partition_options import lines_of_new_keys
 from marin_assets.cli.plan_options import add_plan_options, choose, request_of
 from marin_assets.plan.empty_prefix import describe_empty_prefix
 from marin_assets.plan.lost_data import verified
+from marin_assets.plan.plan_file import save_plan
 from marin_assets.plan.prepare import EXACT_UP_TO, prepare_plan
-from marin_assets.plan.saved import save_plan
-from marin_assets.plan.shown.as_json import plan_as_json
-from marin_assets.plan.shown.page import page_of
-from marin_assets.plan.shown.text import lines_of
+from marin_assets.plan.render.json_fields import plan_as_json
+from marin_assets.plan.render.page import page_of
+from marin_assets.plan.render.text import lines_of
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.files import write_bytes

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from marin_assets.catalog.code_location import select_nodes
+from marin_assets.catalog.experiments_folder import experiment_names
+from marin_assets.catalog.selection import select, select_names
 from marin_assets.cli.options import OptionError, add_prefix
 from marin_assets.cli.partition_options import add_partition_options, chosen_runs
-from marin_assets.plan.code_location import select_nodes
-from marin_assets.plan.experiments_folder import experiment_names
 from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.plan.partition_runs import PartitionRun
-from marin_assets.plan.selection import select, select_names
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.location_job import ALL_ASSETS, LocationJob
 from marin_resources.output import Output

@@ -27,9 +27,9 @@ from marin_assets.cli.plan_options import Chosen, add_plan_options, choose, requ
 from marin_assets.cli.run_plan import Job, carry_out, write_record
 from marin_assets.plan.empty_prefix import describe_empty_prefix
 from marin_assets.plan.plan import Action, Planned
+from marin_assets.plan.plan_file import read_plan, require_unchanged
 from marin_assets.plan.prepare import prepare_plan
-from marin_assets.plan.saved import read_plan, require_unchanged
-from marin_assets.plan.shown.text import lines_of, summary_of
+from marin_assets.plan.render.text import lines_of, summary_of
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.settings import ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable

@@ -16,8 +16,8 @@ from marin_assets.cli.output import print_stderr
 from marin_assets.cli.partition_options import add_keys_of
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.plan import Action, Planned
-from marin_assets.plan.reused import look_at_reused, not_to_be_trusted
-from marin_assets.plan.shown.text import ONE_BY_ONE
+from marin_assets.plan.render.text import ONE_BY_ONE
+from marin_assets.plan.reuse_checks import look_at_reused, not_to_be_trusted
 from marin_assets.step.graph import Graph
 from marin_resources.drift.drift import describe
 from marin_resources.imports import collection_paused

@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.described import describe
 from marin_assets.cli.options import add_prefix, add_script, add_selection, prefix_of
 from marin_assets.cli.output import print_line
 from marin_assets.cli.running import Running, describe_running, running_of
-from marin_assets.plan.code_location import select_nodes
-from marin_assets.plan.partition_states import partition_states
+from marin_assets.plan.partitions import partition_states
 from marin_assets.step.graph import Node
 from marin_resources.output import Observed
 from marin_resources.ray_tpu.fleet.fleet import store_at

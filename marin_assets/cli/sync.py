@@ -15,9 +15,9 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.options import FailedError, OptionError, add_prefix, add_selection, prefix_of
 from marin_assets.cli.output import print_line, print_stderr
-from marin_assets.plan.code_location import select_nodes
 from marin_assets.plan.partition_runs import PartitionRun, keys_of_sets
 from marin_assets.step.graph import Node
 from marin_resources.ray_tpu.fleet.fleet import store_at

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.options import add_script, add_selection
 from marin_assets.cli.output import print_line
-from marin_assets.plan.code_location import select_nodes
 from marin_assets.step.graph import Node
 
 LEVELS = 30

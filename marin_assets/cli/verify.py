@@ -14,11 +14,11 @@ import json
 import random
 from collections.abc import Sequence
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.options import OptionError, add_prefix, add_script, add_selection, prefix_of, share
 from marin_assets.cli.output import print_line, print_stderr
 from marin_assets.cli.verified import State, Verified, exit_code, lines_of, summary_of, to_json
-from marin_assets.plan.code_location import select_nodes
-from marin_assets.plan.known_partitions import with_partitions
+from marin_assets.plan.partitions import with_partitions
 from marin_assets.step.graph import Graph, Node
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable

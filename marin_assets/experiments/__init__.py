@@ -1,5 +1,5 @@
 """Experiments: DAGs of steps, one file each, with a function `steps()`.
 
 May import what marin_assets exports, its defaults and stages, and marin_resources. Nothing imports this folder but the
-loader in marin_assets/plan/experiments_folder.py.
+loader in marin_assets/catalog/experiments_folder.py.
 """

@@ -1,4 +1,5 @@
-"""What a run would do and why: selection, reasons, drift, and the facts of a record.
+"""What a run would do and why: actions, reasons, estimates, sites, partitions, and the facts of a record.
 
-May import marin_assets.step and marin_resources. Dagster is not loaded, so that a dry run answers at once.
+May import marin_assets.catalog, marin_assets.step and marin_resources. Dagster is not loaded, so that a dry run answers
+at once.
 """

@@ -12,14 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from marin_assets.plan.estimates import estimates
-from marin_assets.plan.facts import manifest_digest
-from marin_assets.plan.known_partitions import known_partitions
 from marin_assets.plan.lost_data import with_lost_data
-from marin_assets.plan.node_drift import DriftNow
+from marin_assets.plan.partitions import known_partitions
 from marin_assets.plan.plan import Action, Kind, Planned, plan, refuse
 from marin_assets.plan.reasons.causes import Causes, describe_causes
+from marin_assets.plan.record_facts.facts import manifest_digest
+from marin_assets.plan.record_facts.node_drift import DriftNow
 from marin_assets.plan.requirements import lacks_of
-from marin_assets.plan.sites.planned import with_sites
+from marin_assets.plan.sites.choice import with_sites
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift
 from marin_resources.output import Observed, Output

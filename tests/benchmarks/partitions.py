@@ -41,10 +41,10 @@ from partition_steps import keys, part
 
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.runs.run import run_graph
-from marin_assets.plan.facts import describe_node, resolved_config
-from marin_assets.plan.partition_states import partition_states
+from marin_assets.plan.partitions import partition_states
 from marin_assets.plan.plan import Action
 from marin_assets.plan.prepare import prepare_plan
+from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import static
 from marin_resources.dagster_fixes.event_batches import VARIABLE

@@ -8,7 +8,9 @@ from pages import ROOT, Checkout, blocks, do_page
 
 LISTED = re.findall(r"\((tutorial\.md|how-to/[\w-]+\.md)\)", (ROOT / "docs/README.md").read_text())
 READ = [ROOT / "docs" / page for page in dict.fromkeys(LISTED)]
-LEFT_OUT = "from marin_assets.plan.experiments_folder import load_experiments; print(dict(load_experiments().left_out))"
+LEFT_OUT = (
+    "from marin_assets.catalog.experiments_folder import load_experiments; print(dict(load_experiments().left_out))"
+)
 
 
 def test_every_how_to_is_listed() -> None:

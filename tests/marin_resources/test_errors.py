@@ -21,7 +21,7 @@ CONTROL_FLOW = "it directs the flow of control, and its catcher shows no text of
 PHRASE = "its text is a phrase, which the sentence of its catcher takes in"
 NO_SENTENCES = {
     "marin_assets.cli.output.ReaderGoneError": CONTROL_FLOW,
-    "marin_assets.plan.script._Reached": CONTROL_FLOW,
+    "marin_assets.catalog.script._Reached": CONTROL_FLOW,
     "marin_assets.stages.evaluate.models.prepared._Built": CONTROL_FLOW,
     "marin_assets.stages.filter.words.spacy_chunks.TooManyAffixes": CONTROL_FLOW,
     "marin_assets.stages.tokenize.chat.messages.NotAChat": "its text is the name by which the row is counted",

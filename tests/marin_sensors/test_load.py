@@ -13,7 +13,7 @@ from toy_steps import toy
 
 from marin_assets.assets.assemble import assemble, graph_of
 from marin_assets.assets.factory import asset_key
-from marin_assets.plan.experiments_folder import Experiments
+from marin_assets.catalog.experiments_folder import Experiments
 from marin_sensors.load import FOLDER, load_deployed
 from marin_sensors.looks.materialized import steps_of
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from marin_assets import THIS_OUTPUT_PATH, Step, dynamic, output_path_of, partitions_of, this_partition
 from marin_assets.defaults import default_snapshot
 from marin_assets.documents.snapshots import SnapshotError, read_unchanged_snapshot
-from marin_assets.plan.facts import describe_node, resolved_config
+from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import Node, build_graph
 from marin_resources.output import Observed
 from marin_resources.storage.output.store import Store

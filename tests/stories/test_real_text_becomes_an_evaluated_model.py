@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 from running import reused
 
+from marin_assets.catalog.asset_key import key_of
 from marin_assets.experiments.quickstart import TINY
-from marin_assets.plan.asset_key import key_of
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.step.graph import build_graph
 from marin_resources.storage.files import list_files

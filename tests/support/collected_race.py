@@ -27,9 +27,9 @@ from typing import Any
 
 from marin_assets import THIS_OUTPUT_PATH, Step, output_path_of, versioned
 from marin_assets.assets.body.request import build_request
-from marin_assets.plan.gc.actions import collect, purge_what_is_over
-from marin_assets.plan.gc.look import Definitions, look
-from marin_assets.plan.gc.proposals import Choice
+from marin_assets.inspection.gc.actions import collect, purge_what_is_over
+from marin_assets.inspection.gc.proposals import Choice
+from marin_assets.inspection.gc.survey import Definitions, look
 from marin_assets.step.graph import Graph, build_graph
 from marin_resources.orchestrator.produce import ProduceError, RunCallbacks, produce
 from marin_resources.storage.collect.withdraw import Terms

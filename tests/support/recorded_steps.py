@@ -9,7 +9,7 @@ from typing import Any
 
 from record_fields import fields_of_record
 
-from marin_assets.plan.facts import describe_node, resolved_config
+from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH, output_path_of, versioned

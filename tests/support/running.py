@@ -17,7 +17,7 @@ from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import create_execution_plan, execute_run
 
 from marin_assets.assets.assemble import assemble
-from marin_assets.plan.experiments_folder import Experiments
+from marin_assets.catalog.experiments_folder import Experiments
 from marin_assets.step.step import Step
 
 T = TypeVar("T")

@@ -23,9 +23,9 @@ from marin_assets.assets.body.request import build_request
 from marin_assets.assets.checks import check_results, check_results_of_partitions
 from marin_assets.assets.metadata.materialization import materialization_metadata
 from marin_assets.assets.version_tags import DRIFT, version_tags
-from marin_assets.plan.contamination import contamination_of
-from marin_assets.plan.facts import manifest_digest
-from marin_assets.plan.node_drift import drift_of, input_digests
+from marin_assets.plan.record_facts.contamination import contamination_of
+from marin_assets.plan.record_facts.facts import manifest_digest
+from marin_assets.plan.record_facts.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
 from marin_resources.dagster_fixes.partition_metadata import add_partition_metadata, add_partition_tags
 from marin_resources.drift.drift import Drift, Kind, describe

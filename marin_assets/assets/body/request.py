@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
-from marin_assets.plan.adopted import adopted_paths, unwaited_inputs
-from marin_assets.plan.asset_key import selection_of
-from marin_assets.plan.facts import describe_node, resolved_config
+from marin_assets.catalog.asset_key import selection_of
+from marin_assets.plan.record_facts.adopted_inputs import adopted_paths, unwaited_inputs
+from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.plan.sites.copies import copies_for
 from marin_assets.plan.sites.foreign import refuse_foreign_urls
 from marin_assets.plan.sites.inputs import external_names, mirrored_names

@@ -48,7 +48,7 @@ def materialization_metadata(
 ) -> dict[str, Any]:
     """Metadata of one materialization. Names are stable, so that Dagster can plot numbers over time.
 
-    `contamination`: rows of plan/contamination.py, of a score.
+    `contamination`: rows of plan/record_facts/contamination.py, of a score.
     """
     observed, record = produced.observed, produced.observed.record
     result, transfers = observed.result, _transfers(observed.path, record)

@@ -12,7 +12,7 @@ import dagster as dg
 
 from marin_assets.assets.sync.latest_versions import tags_of, versions_of_partitions
 from marin_assets.assets.version_tags import DATA_VERSION
-from marin_assets.plan.partition_states import partition_states
+from marin_assets.plan.partitions import partition_states
 from marin_assets.step.graph import Node
 from marin_assets.step.values import ConfigError
 from marin_resources.storage.index.complete import CompleteOutputs

@@ -16,10 +16,10 @@ from marin_assets.assets.factory import asset_key
 from marin_assets.assets.metadata.materialization import materialization_metadata
 from marin_assets.assets.sync.latest_versions import partitions_with_drift, tags_of, versions_of_partitions
 from marin_assets.assets.version_tags import DATA_VERSION, DRIFT, version_tags
-from marin_assets.plan.contamination import contamination_of
-from marin_assets.plan.facts import manifest_digest
-from marin_assets.plan.node_drift import drift_of
 from marin_assets.plan.plan import Planned
+from marin_assets.plan.record_facts.contamination import contamination_of
+from marin_assets.plan.record_facts.facts import manifest_digest
+from marin_assets.plan.record_facts.node_drift import drift_of
 from marin_assets.step.graph import Graph, Node
 from marin_resources.dagster_fixes.event_batches import report_together
 from marin_resources.drift.drift import Drift, Kind, describe

@@ -14,7 +14,7 @@ import dagster as dg
 
 from marin_assets import THIS_OUTPUT_PATH, Step, output_path_of, static, versioned
 from marin_assets.assets.assemble import assemble
-from marin_assets.plan.experiments_folder import Experiments
+from marin_assets.catalog.experiments_folder import Experiments
 
 STEPS = int(os.environ.get("NOOP_STEPS", "100"))
 

@@ -8,8 +8,8 @@ import dagster as dg
 from partition_steps import part
 
 from marin_assets.assets.assemble import assemble
+from marin_assets.catalog.experiments_folder import Experiments
 from marin_assets.defaults import default_download
-from marin_assets.plan.experiments_folder import Experiments
 from marin_assets.step.partitions.sets import dynamic, static
 from marin_assets.step.values import this_partition
 

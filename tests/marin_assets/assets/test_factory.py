@@ -13,10 +13,10 @@ from marin_assets import ConfigError, Step, expect, output_path_of
 from marin_assets.assets.assemble import assemble, resources
 from marin_assets.assets.checks import op_name
 from marin_assets.assets.factory import asset_key, build_assets
+from marin_assets.catalog.asset_key import selection_of
+from marin_assets.catalog.experiments_folder import Experiments
+from marin_assets.catalog.validation import MAX_CHAIN
 from marin_assets.experiments.quickstart import steps as quickstart
-from marin_assets.plan.asset_key import selection_of
-from marin_assets.plan.experiments_folder import Experiments
-from marin_assets.plan.validation import MAX_CHAIN
 from marin_assets.step.graph import build_graph
 
 
@@ -229,7 +229,7 @@ def test_an_experiment_that_does_not_import_leaves_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     import marin_assets.experiments as folder
-    from marin_assets.plan.experiments_folder import load_experiments
+    from marin_assets.catalog.experiments_folder import load_experiments
 
     (tmp_path / "zz_broken.py").write_text("import nothing_of_this_name\n")
     (tmp_path / "zz_empty.py").write_text("")

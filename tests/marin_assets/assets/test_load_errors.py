@@ -12,12 +12,12 @@ from running import ROOT, run_job
 from toy_steps import toy
 
 from marin_assets.assets.assemble import assemble
-from marin_assets.plan.experiments_folder import Experiments
+from marin_assets.catalog.experiments_folder import Experiments
 
 SENTENCE = "Experiment 'mine' is left out: ModuleNotFoundError: No module named 'lxlm'"
 LOCATION = f"""
 from marin_assets.assets.assemble import assemble
-from marin_assets.plan.experiments_folder import Experiments
+from marin_assets.catalog.experiments_folder import Experiments
 defs = assemble(Experiments({{}}, {{"mine": {SENTENCE!r}}}))
 """
 

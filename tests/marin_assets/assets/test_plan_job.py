@@ -11,7 +11,7 @@ import pytest
 
 from marin_assets.assets.assemble import assemble
 from marin_assets.assets.plan_job import FOLDER, plan_jobs
-from marin_assets.plan.experiments_folder import load_experiments
+from marin_assets.catalog.experiments_folder import load_experiments
 
 
 def run(instance: dg.DagsterInstance, **config: object) -> dg.ExecuteInProcessResult:

@@ -9,8 +9,8 @@ from jobs_there import JobsThere
 from location import Location
 from ray_cluster import Cluster
 
+from marin_assets.catalog.experiments_folder import load_experiments
 from marin_assets.cli.main import main
-from marin_assets.plan.experiments_folder import load_experiments
 from marin_assets.step.graph import build_graph
 from marin_resources.storage.output.store import Store
 

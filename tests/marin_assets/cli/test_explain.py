@@ -10,7 +10,7 @@ from location import Location
 from one_sentence import one_sentence
 from recorded_steps import Recorded, step
 
-from marin_assets.plan.adopted import facts_of_adopted
+from marin_assets.plan.record_facts.adopted_inputs import facts_of_adopted
 from marin_assets.step.graph import build_graph
 from marin_resources.storage.adoption.adopt import adopt
 from marin_resources.storage.adoption.source import find_source

@@ -10,7 +10,7 @@ import pytest
 from location import Location
 
 from marin_assets.assets.runs.experiment_record import write_experiment
-from marin_assets.plan.experiments_folder import Experiments, load_experiments
+from marin_assets.catalog.experiments_folder import Experiments, load_experiments
 from marin_resources.output import Output, identity_of
 from marin_resources.storage.collect.pins import list_pins
 from marin_resources.storage.files import exists, read_bytes, write_bytes
@@ -125,7 +125,7 @@ def test_an_experiment_that_does_not_load_stops_a_collection(
     made: Location, old: str, marin: Marin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = Experiments(load_experiments().steps, {"broken": "Experiment 'broken' is left out: it fails"})
-    monkeypatch.setattr("marin_assets.plan.gc.look.load_experiments", lambda: loaded)
+    monkeypatch.setattr("marin_assets.inspection.gc.survey.load_experiments", lambda: loaded)
     code, out, err = marin("gc", "--keep-days", "0")
     assert (code, "toy/old-abc123" in out) == (0, True)
     code, _, err = marin("gc", "--keep-days", "0", "--collect", "--yes")

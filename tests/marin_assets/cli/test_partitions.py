@@ -20,8 +20,8 @@ import marin_assets.experiments
 from marin_assets import ConfigError, dynamic, output_path_of, product, static, versioned
 from marin_assets.assets.partitions import definition_of
 from marin_assets.assets.runs.run import run_graph
+from marin_assets.catalog.experiments_folder import load_experiments
 from marin_assets.cli.partition_options import add_keys_of, chosen_runs, lines_of_new_keys
-from marin_assets.plan.experiments_folder import load_experiments
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import Partitions

@@ -18,7 +18,7 @@ from marin_assets.cli.forced import withdraw_forced
 from marin_assets.cli.run_plan import lines_of_reused
 from marin_assets.plan.plan import Action, Kind
 from marin_assets.plan.prepare import prepare_plan
-from marin_assets.plan.shown.text import ONE_BY_ONE
+from marin_assets.plan.render.text import ONE_BY_ONE
 from marin_assets.step.step import Step
 from marin_resources.drift.drift import Drift
 from marin_resources.drift.drift import Kind as DriftKind

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from marin_assets.plan.saved import FORMAT
-from marin_assets.plan.script import steps_of_script
+from marin_assets.catalog.script import steps_of_script
+from marin_assets.plan.plan_file import FORMAT
 from marin_assets.step.graph import build_graph
 from marin_resources.drift import provenance
 from marin_resources.output import Output
@@ -140,7 +140,7 @@ def test_another_lock_is_named_once(
     saved = str(tmp_path / "plan.json")
     marin("plan", str(script), "--save", saved)
     now = {**provenance.environment(), "lock_digest": "another"}
-    monkeypatch.setattr("marin_assets.plan.facts.environment", lambda: now)
+    monkeypatch.setattr("marin_assets.plan.record_facts.facts.environment", lambda: now)
     assert refused(marin, saved).count("The environment's 'uv.lock' changed.") == 1
 
 

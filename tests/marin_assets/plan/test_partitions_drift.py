@@ -10,10 +10,10 @@ import pytest
 from bucket_for_tests import BucketForTests
 from partition_steps import keys, part
 
-from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.plan import Action
 from marin_assets.plan.prepare import prepare_plan
-from marin_assets.plan.shown.text import lines_of
+from marin_assets.plan.record_facts.facts import describe_node, resolved_config
+from marin_assets.plan.render.text import lines_of
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.reads import partitions_of
 from marin_assets.step.partitions.sets import static

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from bucket_for_tests import BucketForTests
 
-from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.plan import Action, Kind, Planned
 from marin_assets.plan.prepare import prepare_plan
-from marin_assets.plan.shown.as_json import plan_as_json
-from marin_assets.plan.shown.text import lines_of
+from marin_assets.plan.record_facts.facts import describe_node, resolved_config
+from marin_assets.plan.render.json_fields import plan_as_json
+from marin_assets.plan.render.text import lines_of
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned

@@ -12,11 +12,11 @@ from toy_steps import toy
 
 from marin_assets import THIS_OUTPUT_PATH, InputName, Step, mirrored, output_path_of, versioned
 from marin_assets.plan.plan import Action, plan
+from marin_assets.plan.sites.choice import with_sites
 from marin_assets.plan.sites.copies import copies_for
 from marin_assets.plan.sites.foreign import refuse_foreign_urls
 from marin_assets.plan.sites.inputs import external_names, mirrored_names, parts_read, urls_in
 from marin_assets.plan.sites.needs import needs_of
-from marin_assets.plan.sites.planned import with_sites
 from marin_assets.plan.sites.readers import needs_of_readers
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.hardware import cpu, tpu

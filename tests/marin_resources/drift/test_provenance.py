@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from marin_assets import Step, __version__
-from marin_assets.plan.facts import describe_node, resolved_config
+from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import build_graph
 from marin_resources.drift import provenance as module
 from marin_resources.drift.provenance import provenance

@@ -216,7 +216,7 @@ def test_a_script_that_was_started_finds_its_own_file(tmp_path: Path, words: lis
 
 def test_the_quickstarts_steps_are_compared_in_a_tenth_of_a_second() -> None:
     from marin_assets.experiments.quickstart import steps
-    from marin_assets.plan.facts import counts
+    from marin_assets.plan.record_facts.facts import counts
     from marin_assets.step.graph import build_graph
     from marin_resources.wire.reference import reference_to
 

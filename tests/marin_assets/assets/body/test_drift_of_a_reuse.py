@@ -18,9 +18,9 @@ from toy_steps import calls, toy
 from marin_assets import Step
 from marin_assets.assets.assemble import resources
 from marin_assets.assets.factory import build_assets
-from marin_assets.plan.facts import counts, manifest_digest
-from marin_assets.plan.node_drift import input_digests
 from marin_assets.plan.prepare import prepare_plan
+from marin_assets.plan.record_facts.facts import counts, manifest_digest
+from marin_assets.plan.record_facts.node_drift import input_digests
 from marin_assets.step.graph import build_graph
 from marin_resources.drift.source_modules import Modules, module_of
 from marin_resources.orchestrator.executor import marin_executor

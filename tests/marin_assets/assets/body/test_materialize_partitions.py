@@ -16,8 +16,8 @@ from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.runs.run import RunResult, run_graph
 from marin_assets.assets.sync.sync import report_reused
-from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.prepare import prepare_plan
+from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import static
 from marin_assets.step.step import Step

@@ -12,7 +12,7 @@ from toy_steps import toy
 from marin_assets.assets.assemble import assemble
 from marin_assets.assets.runs.outputs_of_run import outputs_of_run, run_with
 from marin_assets.assets.runs.run import RunResult, run_graph
-from marin_assets.plan.experiments_folder import Experiments
+from marin_assets.catalog.experiments_folder import Experiments
 from marin_assets.step.graph import build_graph
 from marin_resources.dagster_fixes.run_launcher import is_in_terminal
 from marin_resources.location_job import ALL_ASSETS, LocationJob

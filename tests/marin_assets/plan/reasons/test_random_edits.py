@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from marin_assets.plan.facts import describe_node, resolved_config
 from marin_assets.plan.plan import Kind
 from marin_assets.plan.prepare import prepare_plan
 from marin_assets.plan.reasons.differences import differences
+from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH, InputName, output_path_of, versioned

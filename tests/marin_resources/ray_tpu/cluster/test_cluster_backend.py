@@ -160,7 +160,7 @@ def test_a_step_that_takes_longer_than_it_may_has_failed_and_says_where_it_hung(
 def test_other_code_than_the_submitters_is_refused_by_name(
     orchestrator: Orchestrator, monkeypatch: Any, toy: Callable[..., Step]
 ) -> None:
-    from marin_assets.plan import facts
+    from marin_assets.plan.record_facts import facts
 
     read = facts.read_source
 

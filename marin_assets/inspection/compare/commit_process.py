@@ -1,0 +1,50 @@
+"""The process of `commit_side.py`: print the steps of the experiments in a folder, as JSON after a line.
+
+It runs as text (`python -c`) in the code of another commit, so it imports only what every commit has.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import sys
+from typing import Any
+
+BEGIN = "=== steps of the commit ==="
+"""Before the JSON: an experiment may print."""
+FOLDER = "marin_assets.experiments"
+
+
+def read_steps(folder: str, wanted: str) -> dict[str, Any]:
+    """The steps of one experiment of the folder, or of all, by name; and why experiments are left out."""
+    from marin_assets.step.graph import build_graph
+
+    importlib.import_module(FOLDER).__path__ = [folder]
+    names = sorted(each.name for each in pkgutil.iter_modules([folder]))
+    found: dict[str, dict[str, Any]] = {}
+    left_out: dict[str, str] = {}
+    for name in names:
+        if wanted not in ("", name):
+            continue
+        try:
+            for node in build_graph(list(importlib.import_module(f"{FOLDER}.{name}").steps())):
+                found.setdefault(node.name, _to_json(node))
+        except Exception as error:  # one broken experiment does not take the others away
+            left_out[name] = f"{type(error).__name__}: {error}"
+    return {"names": names, "steps": list(found.values()), "left_out": left_out}
+
+
+def _to_json(node: Any) -> dict[str, Any]:
+    function = node.step.fn
+    return {
+        "name": node.name,
+        "version": node.version.as_dict(),
+        "path": node.step.override_output_path or node.version.path,
+        "function": f"{function.__module__}:{function.__qualname__}",
+    }
+
+
+if __name__ == "__main__":
+    read = read_steps(sys.argv[1], sys.argv[2])
+    sys.stdout.write(f"\n{BEGIN}\n{json.dumps(read)}\n")

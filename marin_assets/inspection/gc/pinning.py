@@ -1,0 +1,79 @@
+"""Pin outputs: the paths that a name stands for, and what a new pin needs that was collected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marin_assets.catalog.code_location import select_nodes
+from marin_assets.inspection.gc.ancestors import made_from
+from marin_assets.inspection.gc.stored_outputs import StoredOutputs
+from marin_assets.step.values import ConfigError
+from marin_resources.output import Status
+from marin_resources.storage.collect.pins import Pin
+from marin_resources.storage.output.collected import Collected
+from marin_resources.storage.output.status import read_status
+from marin_resources.storage.paths import join, name_below
+
+SHOWN = 8
+
+
+def outputs_of(name: str, stored: StoredOutputs) -> list[str]:
+    """The paths below the prefix that a name stands for: that of a stored output or of a version with partitions, a
+    path or a label; or those of the steps of this code location that it selects. All of them are complete or collected.
+
+    Raises ConfigError.
+    """
+    given = name_below(name, stored.prefix)
+    known = _known(stored)
+    if given in known or _is_complete(stored, given):
+        return [given]
+    labels = {stored_output.label: stored_output.relative for stored_output in stored.all if stored_output.partition}
+    if given in labels:
+        return [labels[given]]
+    try:
+        _, nodes = select_nodes([name], None)
+    except ConfigError:
+        return [_only_version(given, known, stored.prefix)]
+    paths = [node.output.relative() for node in nodes]
+    missing = [path for path in paths if path not in known and not _is_complete(stored, path)]
+    if missing:
+        raise ConfigError(
+            f"{name!r} selects {_listed(missing)}, which {'is' if len(missing) == 1 else 'are'} not complete at "
+            f"{stored.prefix!r}. Materialize it first, or give the path of a stored output."
+        )
+    return paths
+
+
+def collected_inputs(pin: Pin, stored: StoredOutputs, prefixes: Sequence[str]) -> list[Collected]:
+    """Of what the pin keeps, that which was collected."""
+    kept = {pin.output, *([] if pin.alone else made_from(pin.output, stored, prefixes))}
+    return [note for note in stored.collected if kept.intersection((note.relative, f"{note.name}-{note.version}"))]
+
+
+def _known(stored: StoredOutputs) -> set[str]:
+    notes = stored.collected
+    whole = {f"{note.name}-{note.version}" for note in notes}
+    return {*stored.by_path, *stored.partitions_of, *(note.relative for note in notes), *whole}
+
+
+def _is_complete(stored: StoredOutputs, relative: str) -> bool:
+    """Of an output without a marker: one of Marin's, or at a path of its own."""
+    return read_status(join(stored.prefix, relative)) is Status.SUCCESS
+
+
+def _only_version(name: str, known: set[str], prefix: str) -> str:
+    """The stored version of a step that this code location does not have."""
+    found = sorted(path for path in known if path.rpartition("-")[0] == name)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(f"{name!r} has {len(found)} stored versions: {_listed(found)}. Give one of these paths.")
+    raise ConfigError(
+        f"{name!r} is neither an output below {prefix!r} nor a step of this code location. Give a path below the "
+        "prefix, such as 'tokenized/web-3f2a1c', or part of a step's name."
+    )
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return f"{', '.join(map(repr, paths[:SHOWN]))}{more}"

@@ -1,4 +1,0 @@
-"""What an output has cost with all that it was made from, and what it costs to make again.
-
-May import the rest of marin_assets.plan. It reads records, and computes nothing.
-"""

@@ -1,4 +1,0 @@
-"""Why an output was computed: its record against that of the output before it.
-
-May import the rest of marin_assets.plan. It reads records, and computes nothing.
-"""

@@ -1,0 +1,70 @@
+"""The stored partitions of steps: their states, and what is observed of them.
+
+Thousands are observed by two listings and their records, which are packed, instead of three files each. A plan shows
+them, with their drift. A run reads the status of each that it reuses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from marin_assets.step.graph import Graph, Node
+from marin_resources.output import Observed, Output, Status
+from marin_resources.storage.done.partitions import Done
+from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.output.states import PartitionState, states_of_partitions
+from marin_resources.storage.output.store import Store
+
+
+def with_partitions(store: Store, nodes: Iterable[Node]) -> list[Node]:
+    """The nodes, and in place of a step with partitions a node for each that has a folder, also of a key that its set
+    has no more."""
+    return [
+        one
+        for node in nodes
+        for one in (
+            [node]
+            if node.step.partitions is None
+            else [dataclasses.replace(node, key=key) for key in store.partitions(node.output)]
+        )
+    ]
+
+
+def known_partitions(
+    graph: Graph, store: Store, nodes: Iterable[Node], complete: CompleteOutputs
+) -> dict[Output, Observed]:
+    """The partitions among the outputs of these nodes and their inputs that are complete, or were never begun.
+
+    One whose record cannot be read is left out."""
+    nodes = list(nodes)
+    wanted = {
+        output for node in nodes for output in (node.output, *node.inputs.values()) if output.partition is not None
+    }
+    own_and_read = ((graph[node.step], *(source for source, _ in node.reads)) for node in nodes)
+    found: dict[Output, Observed] = {}
+    marked: dict[Output, Done] = {}
+    for step in dict.fromkeys(step for several in own_and_read for step in several):
+        if step.step.partitions is None:
+            continue
+        there = frozenset(store.partitions(step.output))
+        done = store.done_partitions(step.output, there)
+        for output in wanted:
+            if (output.name, output.version) != (step.name, step.version.hash):
+                continue
+            if output.partition in done:
+                marked[output] = done[output.partition]
+            elif output.partition not in there:
+                found[output] = Observed(path=store.locate(output), listed=True)
+    records = complete.records_of_partitions({store.locate(output): each for output, each in marked.items()})
+    for output in marked:
+        path = store.locate(output)
+        if path in records:
+            found[output] = Observed(path=path, status=Status.SUCCESS, record=records[path], listed=True)
+    return found
+
+
+def partition_states(node: Node, store: Store, keys: Iterable[str] = ()) -> list[PartitionState]:
+    """The states of these partitions, of those in the code, and of all that have a folder; in the order of the keys."""
+    assert node.step.partitions is not None
+    return states_of_partitions(store, node.output, [*(node.step.partitions.fixed_keys or ()), *keys])

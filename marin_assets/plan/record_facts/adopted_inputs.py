@@ -1,0 +1,80 @@
+"""Adopted outputs among the inputs of a node: where they are read, and what the record of their reader says.
+
+And the facts that the record of an adopted output has of its own step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from marin_assets.plan.partitions import with_partitions
+from marin_assets.step.graph import Graph, Node
+from marin_resources.output import Observed, Output
+from marin_resources.places import is_same
+from marin_resources.ray_tpu.site import Site
+from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
+
+if TYPE_CHECKING:
+    from marin_resources.storage.adoption.source import Source
+
+
+def unwaited_inputs(node: Node) -> dict[str, Output]:
+    """The outputs that the node reads and does not wait for, by label. Partitions are found by their snapshot."""
+    return {each.name: each.output for each in node.pseudo_dependencies if each.step.partitions is None}
+
+
+def adopted_paths(node: Node, inputs: Mapping[str, Observed], site: Site | None) -> dict[Output, str]:
+    """Where the function finds each adopted one of the observed inputs: where its data are, or in the region of the
+    site, if they move there."""
+    outputs = {**node.inputs, **unwaited_inputs(node)}
+    return {outputs[label]: _path_at(label, seen, site) for label, seen in inputs.items() if seen.adopted is not None}
+
+
+def _path_at(label: str, seen: Observed, site: Site | None) -> str:
+    moves = site.moves if site is not None else ()
+    move = next((move for move in moves if move.what == label), None)
+    return seen.data_path if site is None or move is None else join(site.prefix, move.relative)
+
+
+def adopted_inputs(inputs: Mapping[str, Observed]) -> dict[str, Any]:
+    """What the reader of these inputs records: the adopted outputs that it is made from, directly or through others."""
+    found: dict[str, Any] = {}
+    for label, seen in inputs.items():
+        found |= {name: each.to_dict() for name, each in seen.record.adopted_inputs.items()}
+        found |= seen.result.get("adopted_inputs") or {}  # a snapshot returns those of its partitions
+        if seen.adopted is not None:
+            found[label] = {"from": seen.adopted.path, "why": seen.adopted.why}
+    return {"adopted_inputs": dict(sorted(found.items()))} if found else {}
+
+
+def facts_of_adopted(node: Node, store: Store, source: Source) -> dict[str, Any]:
+    """The facts of an adopted output's own step. No config and no code is among them, as the step made no data."""
+    made = source.record
+    adopted = {name: each.to_dict() for name, each in made.adopted_inputs.items()}
+    return {
+        "name": node.name,
+        "fn_name": made.fn_name,
+        "description": node.step.description,
+        "override_output_path": node.step.override_output_path,
+        **({} if node.key is None else {"partition": node.key}),
+        "version": node.version.as_dict(),
+        "prefix": store.prefix,
+        "output_path": store.locate(node.output),
+        "dependencies": list(made.dependencies),
+        **({"adopted_inputs": adopted} if adopted else {}),
+    }
+
+
+def made_from(graph: Graph, node: Node, store: Store, source: str) -> list[str]:
+    """The labels of the complete outputs whose records say that they were made from the node's output, adopted from
+    `source`."""
+    readers = with_partitions(store, graph.downstream(graph[node.step]))
+    looked = store.look(reader.output for reader in readers)
+    return [reader.output.label for reader in readers if _says(looked[reader.output], node.output.label, source)]
+
+
+def _says(seen: Observed, label: str, source: str) -> bool:
+    known = seen.record.adopted_inputs.get(label)
+    return seen.done and known is not None and is_same(known.path, source)
