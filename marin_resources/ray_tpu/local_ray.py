@@ -41,6 +41,10 @@ STARTS, BUSY_STARTS = 4, 20
 """Of Ray, 30 s each: usually, and while the machine is busy, which ends by itself."""
 BUSY_LOAD = 4
 """Processes that want to run, for each CPU."""
+SYSTEM_CONFIG = {
+    "prestart_worker_first_driver": False,  # or `ray.init` waits for workers to be idle
+    "gcs_rpc_server_reconnect_timeout_s": 3600,  # Ray's own is 60, and then it ends this process with exit code 1
+}
 START_TIMEOUT_S = 30
 """Of Ray, for its node to be there."""
 POLL_S = 0.05
@@ -54,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 class OwnRay:
-    """A Ray that this process starts when it is first needed, and again if its raylet has died."""
+    """A Ray that this process starts when it is first needed, and again if its raylet or its GCS has died."""
 
     def __init__(self, cpus: int) -> None:
         self.cpus = cpus
@@ -83,14 +87,14 @@ class OwnRay:
         return self.begin().result()
 
     def is_dead(self) -> bool:
-        """Whether it was started here, and its raylet has died. The raylet dies with its agents too.
+        """Whether it was started here, and its raylet or its GCS has died. The raylet dies with its agents too.
 
         A worker that computes does not notice it, so Ray (2.60) reports no end of its task.
         """
         if not self._started_here:
             return False
         node = _import_ray()._private.worker.global_worker.node
-        return node is not None and any(kind == RAYLET for kind, _ in node.dead_processes())
+        return node is not None and any(kind in (RAYLET, GCS) for kind, _ in node.dead_processes())
 
     def start_again(self, number: int) -> None:
         """Kill what is left of the Ray of this number, and start another one, unless that has been done. Blocks.
@@ -99,7 +103,7 @@ class OwnRay:
         """
         with self._lock:
             if number == self.number:
-                log.warning("Ray's raylet has died. Ray is started again; the tasks of this process are lost")
+                log.warning("Ray's raylet or GCS has died. Ray is started again; the tasks of this process are lost")
                 self.number += 1
                 self._starting = self._owner.submit(self._restart)
             starting = self._starting
@@ -199,7 +203,7 @@ def _start_ray(ray: Any, cpus: int, agent_port: int) -> Any:
                     include_dashboard=False,
                     object_store_memory=OBJECT_STORE_BYTES,
                     log_to_driver=False,
-                    _system_config={"prestart_worker_first_driver": False},  # or it waits for workers to be idle
+                    _system_config=SYSTEM_CONFIG,
                     logging_level=logging.ERROR,
                     _temp_dir=_temp_dir(),
                     namespace="marin",

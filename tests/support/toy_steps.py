@@ -134,8 +134,10 @@ def kill_ray_once(config: ToyConfig) -> dict[str, int]:
         marker.touch()
         raylet = psutil.Process().parent()
         assert raylet is not None
-        [daemon] = [each for each in (raylet, *raylet.children()) if config.note in each.cmdline()[0]]
-        daemon.kill()
+        run = raylet.parent()
+        assert run is not None
+        daemons = [raylet, *raylet.children(), *run.children()]
+        next(daemon for daemon in daemons if config.note in daemon.cmdline()[0]).kill()
         time.sleep(600)
     return write_value(config)
 
