@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,6 +122,19 @@ def cluster() -> Iterator[Cluster]:
     """A Ray cluster of one head with 2 CPUs, for the tests of a session that do not hurt it."""
     with Cluster(cpus=2) as cluster:
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _no_ray_is_left() -> Iterator[None]:
+    """A test shuts down the Ray that it starts in its own process: else Ray's daemons end when its owner is collected,
+    and the process with them, during another test."""
+    before = _owners_of_ray()
+    yield
+    assert _owners_of_ray() <= before, "a back end that has begun to start Ray is not shut down"
+
+
+def _owners_of_ray() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("ray-owner")}
 
 
 @pytest.fixture(autouse=True)

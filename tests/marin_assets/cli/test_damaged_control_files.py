@@ -37,7 +37,7 @@ from marin_resources.ray_tpu.local import Handle, LocalBackend
 from marin_resources.storage.control.control import put
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.lease.protocol import LeaseHeldError
-from marin_resources.storage.output.job_notes import JobNote, Submitter, create_note
+from marin_resources.storage.output.job_notes import JobNote, Submitter, create_note, first_free_attempt
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 from marin_resources.storage.transfer.ledger import Ledger, Moved
@@ -262,7 +262,10 @@ def test_a_dry_run_says_whether_an_incomplete_output_can_be_claimed(failed: Worl
 
 
 class ClaimsOnly(LocalBackend):
-    """The local back end, whose worker claims the output and goes no further."""
+    """The local back end, whose worker claims the output and goes no further. No Ray starts."""
+
+    async def attempt_for(self, path: str) -> int:
+        return first_free_attempt(path)
 
     async def submit(
         self,
