@@ -65,9 +65,10 @@ next: .venv-next/.synced ## the repairs of Dagster with the newest Dagster and R
 	PYTHONPATH=$(CURDIR) .venv-next/env/bin/python -m pytest --tb=line --timeout 300 -m "not long" \
 		-W "ignore:Found version mismatch" $(REPAIRS)
 
-check: init ## linters, types, layers
+check: init ## linters, words, types, layers
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/python .ci/words.py
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 

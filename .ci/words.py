@@ -1,0 +1,99 @@
+"""Find the words that CONTRIBUTING.md lists to avoid: `python .ci/words.py [path …]`, by default in ROOMS.
+
+In:  Python files (docstrings, comments, names of variables) and Markdown pages outside of code blocks.
+Out: a line for each place, and exit code 1 if one exists.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("README.md",)
+"""Where none is left."""
+
+WORDS = {
+    r"tell|tells|telling|told": "report, describe",
+    r"say|says|saying|said": "report, state",
+    r"ask|asks|asking|asked": "request, query",
+    r"go on|goes on|went on|going on": "continue, resume",
+    r"anew": "again",
+    r"mend|mends|mended|mending": "fix, repair",
+    r"lies at|lie at": "is stored at",
+    r"there is|is there|there are|are there": "exists",
+}
+NAMES = frozenset({"found", "each", "one", "known", "wanted", "some", "left", "there", "said", "told", "what", "who"})
+"""Of variables: a noun says what they hold."""
+BEGINNINGS = ("What ", "Who ", "Which ", "Where ", "How ", "Of ", "The same", "Likewise", "Its ", "Theirs")
+"""Of docstrings: relative clauses, and what needs the line above."""
+
+PATTERNS = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), use) for pattern, use in WORDS.items()]
+CODE_BLOCK = re.compile(r"^(```|~~~).*?^\1|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+
+
+def places(path: Path) -> Iterator[tuple[int, str]]:
+    """Line number and sentence of each place of a file."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        yield from _words(_without_code(text), 1)
+        return
+    tree = ast.parse(text)
+    for line, docstring in _docstrings(tree):
+        if docstring.lstrip().startswith(BEGINNINGS):
+            yield line, f"a docstring begins with {docstring.split()[0]!r}: begin with a noun or a verb"
+        yield from _words(_without_code(docstring), line)
+    for line, name in _variables(tree):
+        if name in NAMES:
+            yield line, f"a variable is called {name!r}: use the noun of what it holds"
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield from _words(_without_code(token.string), token.start[0])
+
+
+def _words(text: str, first_line: int) -> Iterator[tuple[int, str]]:
+    for pattern, use in PATTERNS:
+        for match in pattern.finditer(text):
+            yield first_line + text.count("\n", 0, match.start()), f"{match.group()!r}: use {use}"
+
+
+def _without_code(text: str) -> str:
+    return CODE_BLOCK.sub(lambda match: "\n" * match.group().count("\n"), text)
+
+
+def _docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every string that stands alone as a statement: also the ones under fields and constants."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
+def _variables(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Names that are assigned to in functions, and parameters. Fields and keyword arguments may be part of a record."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.Name) and isinstance(function.ctx, ast.Store):
+            yield function.lineno, function.id
+        elif isinstance(function, ast.arg):
+            yield function.lineno, function.arg
+
+
+def main(arguments: list[str]) -> int:
+    roots = [Path(argument) for argument in arguments] or [ROOT / room for room in ROOMS]
+    files = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*")))]
+    count = 0
+    for file in files:
+        if file.suffix in (".py", ".md"):
+            for line, sentence in sorted(places(file)):
+                count += 1
+                print(f"{file}:{line}: {sentence}")
+    print(f"{count} words to avoid in {len(files)} files")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
