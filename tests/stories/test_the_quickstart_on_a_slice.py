@@ -58,13 +58,15 @@ def losses(path: str) -> dict[int, float]:
 def paused(output_path: str) -> Iterator[list[psutil.Process]]:
     """The processes of a step on its hosts, which stand still until they are resumed, in the block at the longest."""
     title = f"ray::{Path(output_path).parent.name}/{Path(output_path).name}#1 host "
-    found = [one for one in psutil.process_iter() if one.is_running() and " ".join(one.cmdline()).startswith(title)]
-    for process in found:
+    processes = [
+        each for each in psutil.process_iter(["cmdline"]) if " ".join(each.info["cmdline"] or []).startswith(title)
+    ]
+    for process in processes:
         process.suspend()
     try:
-        yield found
+        yield processes
     finally:
-        for process in found:
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.resume()
 
