@@ -15,8 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("README.md",)
-"""Where none is left."""
+ROOMS = (
+    ".ci",
+    "README.md",
+)
+"""Rooms without these words."""
 
 WORDS = {
     r"tell|tells|telling|told": "report, describe",
@@ -29,9 +32,9 @@ WORDS = {
     r"there is|is there|there are|are there": "exists",
 }
 NAMES = frozenset({"found", "each", "one", "known", "wanted", "some", "left", "there", "said", "told", "what", "who"})
-"""Of variables: a noun says what they hold."""
+"""Names of variables that do not describe what they hold."""
 BEGINNINGS = ("What ", "Who ", "Which ", "Where ", "How ", "Of ", "The same", "Likewise", "Its ", "Theirs")
-"""Of docstrings: relative clauses, and what needs the line above."""
+"""Beginnings of docstrings: relative clauses, and references to the line above."""
 
 PATTERNS = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), use) for pattern, use in WORDS.items()]
 CODE_BLOCK = re.compile(r"^(```|~~~).*?^\1|`[^`\n]+`", re.DOTALL | re.MULTILINE)
