@@ -14,6 +14,8 @@ from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.local import LocalBackend
 from marin_resources.storage.transfer.budget import TransferBudgetError
 
+pytestmark = pytest.mark.usefixtures("shared_ray")
+
 SENTENCE = "The roof is open. Close it."
 
 

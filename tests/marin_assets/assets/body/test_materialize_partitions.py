@@ -23,6 +23,8 @@ from marin_assets.step.partitions.sets import static
 from marin_assets.step.step import Step
 from marin_resources.storage.output.store import Store
 
+pytestmark = pytest.mark.usefixtures("shared_ray")
+
 KEYS = static(*keys(10))
 
 

@@ -17,6 +17,8 @@ from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator import watched_pace
 from marin_resources.storage.output.pace import Pace
 
+pytestmark = pytest.mark.usefixtures("shared_ray")
+
 KEY = dg.AssetKey(["toy", "paced"])
 
 

@@ -15,6 +15,8 @@ from marin_resources.orchestrator.lost_runs import is_marked_lost
 from marin_resources.ray_tpu.local import LocalBackend
 from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
 
+pytestmark = pytest.mark.usefixtures("shared_ray")
+
 
 @pytest.mark.parametrize(("kind", "lost"), [(RayGoneError, True), (UnmeetableError, False)])
 def test_a_run_is_marked_as_lost_if_its_ray_is_gone_and_not_if_its_step_is_at_fault(

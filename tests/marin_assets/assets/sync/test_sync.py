@@ -23,6 +23,8 @@ from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_resources.storage.output.store import Store
 
+pytestmark = pytest.mark.usefixtures("shared_ray")
+
 OWN = ("reused", "synced", "drift", "drift_count", "waited_s")
 """Metadata that say how the materialization came about."""
 
