@@ -77,12 +77,14 @@ def _docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _variables(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Names that are assigned to in functions, and parameters. Fields and keyword arguments may be part of a record."""
-    for function in ast.walk(tree):
-        if isinstance(function, ast.Name) and isinstance(function.ctx, ast.Store):
-            yield function.lineno, function.id
-        elif isinstance(function, ast.arg):
-            yield function.lineno, function.arg
+    """Names that are assigned to, and parameters, without the fields of classes: these may be part of a record."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    fields = {id(part.target) for node in classes for part in node.body if isinstance(part, ast.AnnAssign)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
 
 
 def main(arguments: list[str]) -> int:
