@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     ".ci",
     "README.md",
+    "marin_assets/documents",
 )
 """Rooms without these words."""
 

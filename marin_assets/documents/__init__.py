@@ -1,4 +1,4 @@
-"""What a document is, and the files that stages read and write: shards of documents, and attributes beside them.
+"""Documents, and the files that stages read and write: shards of documents, and files of attributes for them.
 
 May import marin_resources and libraries; not Dagster, Ray, a stage or any other part of marin_assets.
 """

@@ -65,7 +65,7 @@ def write_attributes(
 
     `judge_of(config)` is called once for each group of shards, on the worker, where it may load a model. It must be a
     function at the top level of a module, and `config` a frozen dataclass. Returns documents, kept, rejected, each
-    rejected_<reason>; if any document was cut, documents_cut and characters_cut; and ignored_files, if there are any.
+    rejected_<reason>; if any document was cut, documents_cut and characters_cut; and ignored_files, if any exist.
     Raises ShardError if a judge fails.
     """
     judge_config = JudgeShardConfig(judge_of=reference_to(judge_of), config=config)
@@ -94,9 +94,9 @@ def read_attributes(path: str) -> Iterator[tuple[str, Verdict]]:
     """Yield (id, verdict) of one shard of attributes, in order. Raises DocumentError for any other line."""
     for number, row in read_rows(path):
         if isinstance(row, BadRow) or not _is_verdict(row):
-            found = row.detail if isinstance(row, BadRow) else f"{row!r:.120}"
+            detail = row.detail if isinstance(row, BadRow) else f"{row!r:.120}"
             raise DocumentError(
-                f"{path!r} line {number} is not an attribute ({found}). Expected 'id', 'keep', 'reason', 'value' and, "
+                f"{path!r} line {number} is not an attribute ({detail}). Expected 'id', 'keep', 'reason', 'value' and, "
                 "for parts to cut out, 'cut' with spans [start, end); compute the attributes again."
             )
         cut = tuple((start, end) for start, end in row.get("cut") or ())

@@ -24,7 +24,7 @@ class Document:
 
     id: str
     text: str
-    """Text; HTML where a stage's docstring says so."""
+    """Text; HTML where a stage's docstring specifies it."""
     source: str = ""
     """The origin, for example "pydoc"."""
     metadata: Mapping[str, Any] = field(default_factory=dict)

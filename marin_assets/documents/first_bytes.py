@@ -1,4 +1,4 @@
-"""The first bytes of a file say what it is, whatever its name says.
+"""Detect the kind of a file by its first bytes, and compare it with the kind that its name claims.
 
 A compressed file that is read as lines would be a few bad rows, in place of the thousands of documents that it holds.
 """
@@ -32,7 +32,7 @@ KINDS = {
     "html": ("an HTML page", rb"\s*<(?i:!doctype html|html)"),
     "array": ("one JSON array", rb"(?:\xef\xbb\xbf)?\s*\[\s*\{"),
 }
-"""Name or ending -> what such a file is, and how it begins."""
+"""Name or ending -> description of such a file, and the pattern of its first bytes."""
 ADVICE = {
     "lfs": "Download the data with `git lfs pull`.",
     "html": "Download it again: the server may have answered with a page for a login or an error.",
@@ -43,21 +43,21 @@ _PATTERNS = {name: re.compile(pattern) for name, (_, pattern) in KINDS.items()}
 
 
 def require_named(path: str, head: bytes) -> None:
-    """Raise DocumentError if a file that begins with `head` is another than its name says."""
+    """Raise DocumentError if a file that begins with `head` is not of the kind that its name claims."""
     named = PARQUET if format_of(path) == PARQUET else compression_of(path) or TEXT
-    found = _kind(head) or (TEXT if named != TEXT and _is_text(head) else named)
-    if head and found != named:
-        what = "plain text" if found == TEXT else KINDS[found][0]
+    kind = _kind(head) or (TEXT if named != TEXT and _is_text(head) else named)
+    if head and kind != named:
+        actual = "plain text" if kind == TEXT else KINDS[kind][0]
         expected = "lines of text" if named == TEXT else KINDS[named][0]
-        raise DocumentError(f"{path!r} is {what}, expected {expected} by its name. {_advice(found)}")
+        raise DocumentError(f"{path!r} is {actual}, expected {expected} by its name. {_advice(kind)}")
 
 
 def require_lines(path: str, head: bytes) -> None:
     """Raise DocumentError if the decompressed content that begins with `head` has no lines of text."""
-    if compression_of(path) and (found := _kind(head)):
+    if compression_of(path) and (kind := _kind(head)):
         raise DocumentError(
-            f"{path!r} has, once decompressed, the content of {KINDS[found][0]}, expected lines of text. "
-            f"{ADVICE.get(found, 'Decompress it and name it after its content, or convert it to lines of JSON.')}"
+            f"{path!r} has, once decompressed, the content of {KINDS[kind][0]}, expected lines of text. "
+            f"{ADVICE.get(kind, 'Decompress it and name it after its content, or convert it to lines of JSON.')}"
         )
 
 
@@ -75,8 +75,8 @@ def _is_text(head: bytes) -> bool:
     return "\0" not in text
 
 
-def _advice(found: str) -> str:
-    if found in (PARQUET, TEXT) or found in COMPRESSIONS:
-        ending = {PARQUET: PARQUET, TEXT: ".jsonl"}.get(found, f".jsonl{found}")
+def _advice(kind: str) -> str:
+    if kind in (PARQUET, TEXT) or kind in COMPRESSIONS:
+        ending = {PARQUET: PARQUET, TEXT: ".jsonl"}.get(kind, f".jsonl{kind}")
         return f"Rename it, so that its name ends with {ending!r}, or download it again."
-    return ADVICE.get(found, "Convert it to lines of JSON, or download it again.")
+    return ADVICE.get(kind, "Convert it to lines of JSON, or download it again.")

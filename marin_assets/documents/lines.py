@@ -42,7 +42,7 @@ TOO_LONG = TooLong()
 def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
     """Yield (number from 1, line without its line feed) of a plain file, or one that is compressed by its name.
 
-    Raises DocumentError for a damaged or truncated file, and for one that is another than its name says.
+    Raises DocumentError for a damaged or truncated file, and for one that is not of the kind that its name claims.
     """
     number = 0
     with open_to_read(path) as raw:
@@ -77,7 +77,7 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes | TooLong]:
 
 
 def _guarded(path: str, raw: IO[bytes]) -> Iterator[bytes]:
-    """Yield decompressed chunks. Raise if the file is another than its name says, or expands too much."""
+    """Yield decompressed chunks. Raise if the file is not of the kind that its name claims, or expands too much."""
     decompressed = 0
     require_named(path, head := raw.read(HEAD_BYTES))
     if compression_of(path) and not head:  # a failed upload: a compressed file without lines still has about 20 bytes

@@ -16,7 +16,7 @@ from marin_resources.storage.files import open_atomic, open_to_read
 BATCH_ROWS = 16
 """Rows held in memory. 256 would be 16 % faster, but hold 2.5 GB of books."""
 NOT_IN_PYTHON = (OverflowError, LookupError, ValueError)
-"""What pyarrow raises for a time beyond Python's years, of an unknown zone, or of nanoseconds without pandas."""
+"""Errors of pyarrow for a time beyond Python's years, of an unknown zone, or of nanoseconds without pandas."""
 ROW_GROUP_BYTES = 16 * 1024**2
 """Characters of text in a row group that is written."""
 
@@ -106,17 +106,17 @@ def _moment_of(scalar: Any) -> Any:
 def _columns_of(
     path: str, existing: Sequence[str], required: Sequence[str] | None, optional: Sequence[str]
 ) -> list[str] | None:
-    """The columns to read; None for all. Raises DocumentError for a required one that is missing or there twice."""
+    """The columns to read; None for all. Raises DocumentError for a required one that is missing or exists twice."""
     columns = Counter(existing)
-    wanted = None if required is None else [*required, *(name for name in optional if name in columns)]
-    for column in columns if wanted is None else wanted:
+    selected = None if required is None else [*required, *(name for name in optional if name in columns)]
+    for column in columns if selected is None else selected:
         if columns[column] > 1:
             raise DocumentError(f"{path!r} has {columns[column]} columns {column!r}, expected one. Rename the others.")
         if column not in existing:
             raise DocumentError(
                 f"{path!r} has no column {column!r}, only {', '.join(map(repr, existing))}. Name one of these."
             )
-    return wanted
+    return selected
 
 
 def write_parquet(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool = True) -> int:

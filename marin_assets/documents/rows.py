@@ -34,7 +34,7 @@ def read_rows(
     `optional`: columns that are read too, of a file that has them.
 
     A row with a repeated key is a RepeatedKeys; the log counts them. Raises DocumentError for a damaged or truncated
-    file, one that is another than its name says, or a missing column.
+    file, one that is not of the kind that its name claims, or a missing column.
     """
     if format_of(path) == ".parquet":
         yield from read_parquet(path, columns, optional)

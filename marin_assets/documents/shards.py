@@ -44,7 +44,7 @@ class DocumentFiles:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The entry of a stage's result: ignored_files, if there are any."""
+        """The entry of a stage's result: ignored_files, if any exist."""
         return {"ignored_files": len(self.ignored)} if self.ignored else {}
 
 
@@ -57,9 +57,9 @@ def document_files(path: str, *, allow_none: bool = False) -> DocumentFiles:
     shards = tuple(file for file in files if is_readable(file.name))
     ignored = tuple(file.name for file in files if not is_readable(file.name))
     if not shards and not allow_none:
-        found = f", only {_some(ignored)}" if ignored else ""
+        ignored_note = f", only {_some(ignored)}" if ignored else ""
         raise FileNotFoundError(
-            f"No shard of documents exists below {path!r}{found}. Expected names that end with one of "
+            f"No shard of documents exists below {path!r}{ignored_note}. Expected names that end with one of "
             f"{', '.join(READABLE)}. Correct the path, or rename the files."
         )
     if ignored:
@@ -126,23 +126,23 @@ def read_documents(path: str) -> Iterator[Document]:
 def _document(path: str, number: int, row: Mapping[str, Any]) -> Document:
     for key in ("id", "text"):
         if not isinstance(row.get(key), str):
-            found = f"{key!r} is {row[key]!r:.80}" if key in row else f"no {key!r} among {sorted(row)}"
-            raise DocumentError(_not_a_document(path, number, found))
+            detail = f"{key!r} is {row[key]!r:.80}" if key in row else f"no {key!r} among {sorted(row)}"
+            raise DocumentError(_not_a_document(path, number, detail))
     source, metadata = row.get("source"), row.get("metadata")
     if source is not None and not isinstance(source, str):
         raise DocumentError(_not_a_document(path, number, f"'source' is {source!r:.80}"))
     return Document(id=row["id"], text=row["text"], source=source or "", metadata=_metadata(path, number, metadata))
 
 
-def _metadata(path: str, number: int, found: Any) -> Mapping[str, Any]:
-    metadata = found
-    if isinstance(found, str):  # parquet holds metadata as JSON text
+def _metadata(path: str, number: int, stored: Any) -> Mapping[str, Any]:
+    metadata = stored
+    if isinstance(stored, str):  # parquet holds metadata as JSON text
         with suppress(ValueError, RecursionError):  # it stays text, and is reported below
-            metadata = json.loads(found or "{}")
+            metadata = json.loads(stored or "{}")
     if metadata is not None and not isinstance(metadata, dict):
-        raise DocumentError(_not_a_document(path, number, f"'metadata' is {found!r:.80}"))
+        raise DocumentError(_not_a_document(path, number, f"'metadata' is {stored!r:.80}"))
     return metadata or {}
 
 
-def _not_a_document(path: str, number: int, found: str) -> str:
-    return f"{path!r} line {number} is not a document ({found}). Expected an 'id' and a 'text'; write the shard again."
+def _not_a_document(path: str, number: int, detail: str) -> str:
+    return f"{path!r} line {number} is not a document ({detail}). Expected an 'id' and a 'text'; write the shard again."

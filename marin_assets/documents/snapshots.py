@@ -1,10 +1,10 @@
-"""Snapshots: a file with the partitions of a step that were complete at a moment, which what reads it reads.
+"""Snapshots: a file with the partitions of a step that were complete at a moment. Readers of the snapshot read these.
 
     partitions.json    {"format_version": 1, "partitions":
                         [{"key": "2026-01", "path": "../../../tokenized/web-3f2a1c/2026-01", "digest": "…"}]}
 
 Paths are relative to the snapshot's folder where both are in one store, so a prefix can be moved. The digest is that of
-the partition's manifest. A partition that is adopted has "own_path" too: where its record is.
+the partition's manifest. A partition that is adopted has "own_path" too: the path of its record.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ class SnapshotPartition:
     key: str
     path: str
     digest: str | None
-    """Of its manifest; None for an output that has none."""
+    """Digest of the partition's manifest; None for an output without a manifest."""
     own_path: str | None = None
-    """Where its record is, if its data are adopted from elsewhere."""
+    """The path of its record, if its data are adopted from elsewhere."""
 
 
 def write_snapshot(folder: str, partitions: Sequence[SnapshotPartition]) -> None:
     """Write the list of these partitions."""
     rows = [
         {
-            "key": each.key,
-            "path": _relative(each.path, folder),
-            "digest": each.digest,
-            **({} if each.own_path is None else {"own_path": _relative(each.own_path, folder)}),
+            "key": partition.key,
+            "path": _relative(partition.path, folder),
+            "digest": partition.digest,
+            **({} if partition.own_path is None else {"own_path": _relative(partition.own_path, folder)}),
         }
-        for each in partitions
+        for partition in partitions
     ]
     write_json(join(folder, NAME), {"format_version": FORMAT_VERSION, "partitions": rows})
 
@@ -71,7 +71,7 @@ def is_snapshot(folder: str) -> bool:
 def read_snapshot(folder: str) -> dict[str, SnapshotPartition]:
     """The partitions of a snapshot by key, in its order. Raises FileNotFoundError and SnapshotError."""
     path = join(folder, NAME)
-    found = FORMAT.parse(read_bytes(path), path)
+    snapshot = FORMAT.parse(read_bytes(path), path)
     return {
         row["key"]: SnapshotPartition(
             key=row["key"],
@@ -79,7 +79,7 @@ def read_snapshot(folder: str) -> dict[str, SnapshotPartition]:
             digest=row.get("digest"),
             own_path=_absolute(row["own_path"], folder) if row.get("own_path") else None,
         )
-        for row in found["partitions"]
+        for row in snapshot["partitions"]
     }
 
 
@@ -95,13 +95,13 @@ def read_unchanged_snapshot(folder: str) -> dict[str, SnapshotPartition]:
         digests = [None if record is None else record.manifest.digest for record in records]
     for partition, digest in zip(partitions.values(), digests, strict=True):
         if digest != partition.digest:
-            what = "is gone" if digest is None else "was computed again, with other files,"
+            change = "is gone" if digest is None else "was computed again, with other files,"
             raise SnapshotError(
-                f"The partition {partition.key!r} at {partition.path!r} {what} since the snapshot {folder!r} was "
+                f"The partition {partition.key!r} at {partition.path!r} {change} since the snapshot {folder!r} was "
                 "taken. Take a new snapshot, under another key."
             )
     regions = declared_regions()
-    return {key: replace(each, path=_readable(each.path, regions)) for key, each in partitions.items()}
+    return {key: replace(partition, path=_readable(partition.path, regions)) for key, partition in partitions.items()}
 
 
 def _readable(path: str, regions: Regions) -> str:

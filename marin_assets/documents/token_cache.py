@@ -47,20 +47,20 @@ class SampledRow:
 def sample_rows(path: str, ledger: Mapping[str, Any], *, rows: int, tokens: int) -> Iterator[SampledRow]:
     """Yield at most `rows` rows of a split, evenly spread over it, and of each at most a number of tokens."""
     total = ledger["total_num_rows"]
-    wanted = sorted({total * i // rows for i in range(min(rows, total))})
+    sampled = sorted({total * i // rows for i in range(min(rows, total))})
     first = 0
     for part, count in _parts(path, ledger):
-        inside = [row - first for row in wanted if first <= row < first + count]
+        inside = [row - first for row in sampled if first <= row < first + count]
         first += count
         if not inside:
             continue
         offsets, data = _offsets(part), open_array(join(part, FIELD, "data"))
         for row in inside:
-            begin, end = (int(each) for each in offsets[row : row + 2].read().result())
+            begin, end = (int(offset) for offset in offsets[row : row + 2].read().result())
             begin = begin if row else 0  # the first offset is the number of rows
-            found = data[begin : min(end, begin + tokens)].read().result().tolist()
+            beginning = data[begin : min(end, begin + tokens)].read().result().tolist()
             last = int(data[end - 1].read().result()) if end > begin else None
-            yield SampledRow(found, last, is_cut=end > begin + tokens)
+            yield SampledRow(beginning, last, is_cut=end > begin + tokens)
 
 
 def _parts(path: str, ledger: Mapping[str, Any]) -> list[tuple[str, int]]:

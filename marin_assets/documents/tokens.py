@@ -47,14 +47,14 @@ def read_tokenizer(path: str, *, special_tokens: bool = False) -> Tokenizer:
 
 def without_settings(content: bytes) -> bytes:
     """Return a tokenizer.json without the settings that `read_tokenizer` has off, for programs that obey them."""
-    found = json.loads(content)
-    model = found.get("model") or {}
-    if not (found.get("truncation") or found.get("padding") or model.get("dropout")):
+    settings = json.loads(content)
+    model = settings.get("model") or {}
+    if not (settings.get("truncation") or settings.get("padding") or model.get("dropout")):
         return content
-    found |= {"truncation": None, "padding": None}
+    settings |= {"truncation": None, "padding": None}
     if "dropout" in model:
         model["dropout"] = None
-    return json.dumps(found, ensure_ascii=False, indent=2).encode()
+    return json.dumps(settings, ensure_ascii=False, indent=2).encode()
 
 
 def token_counter(tokenizer_path: str) -> Callable[[list[str]], list[int]]:
