@@ -61,7 +61,7 @@ test-vllm: init .venv-vllm ## the tests of engines in environments of their own:
 	MARIN_TORCH_PYTHON=$(CURDIR)/.venv-vllm/bin/python .venv/bin/python -m pytest --timeout 1200 \
 		tests/marin_assets/inference/test_vllm_server.py tests/marin_assets/stages/evaluate/test_engines.py
 
-next: .venv-next/.synced ## the repairs of Dagster with the newest Dagster and Ray; a line for each failure
+next: .venv-next/.synced ## the repairs of Dagster, and private uses of Ray, with the newest of both; a line a failure
 	PYTHONPATH=$(CURDIR) .venv-next/env/bin/python -m pytest --tb=line --timeout 300 -m "not long" \
 		-W "ignore:Found version mismatch" $(REPAIRS)
 
@@ -112,7 +112,8 @@ rehearsal: .venv/.rehearsal
 # The newest releases of Dagster and Ray, whatever pyproject.toml says of them and they of each other: the index may have
 # a part of a release only. Everything else is as locked. Remove .venv-next to look for newer ones.
 NEXT := dagster dagster-gcp dagster-graphql dagster-k8s dagster-pipes dagster-postgres dagster-shared dagster-webserver ray
-REPAIRS := tests/marin_resources/dagster_fixes tests/marin_resources/orchestrator
+REPAIRS := tests/marin_resources/dagster_fixes tests/marin_resources/orchestrator \
+	tests/marin_resources/ray_tpu/test_ray_internals.py
 
 .venv-next/.synced: pyproject.toml uv.lock | $(UV)
 	rm -rf .venv-next && mkdir -p .venv-next/project && cp pyproject.toml uv.lock README.md .venv-next/project

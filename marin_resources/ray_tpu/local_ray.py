@@ -15,28 +15,20 @@ import logging
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from marin_resources.ray_tpu import lean_agent
 from marin_resources.ray_tpu.companion import start_companion
 from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, NotPrivateError, private_folder
+from marin_resources.ray_tpu.ray_internals import start_lean
 from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
 
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum. Data passes through the filesystem, never through Ray."""
-LEFT_OUT = ("start_api_server", "start_monitor", "start_log_monitor")
-"""Methods of Ray's Node, each of which starts a daemon."""
-
-PYTHON_COMMAND = "_build_python_executable_command_memory_profileable"
-"""Ray's function that begins the command of each of its Python processes."""
-
 STARTS, BUSY_STARTS = 4, 20
 """Of Ray, 30 s each: usually, and while the machine is busy, which ends by itself."""
 BUSY_LOAD = 4
@@ -45,9 +37,6 @@ SYSTEM_CONFIG = {
     "prestart_worker_first_driver": False,  # or `ray.init` waits for workers to be idle
     "gcs_rpc_server_reconnect_timeout_s": 3600,  # Ray's own is 60, and then it ends this process with exit code 1
 }
-START_TIMEOUT_S = 30
-"""Of Ray, for its node to be there."""
-POLL_S = 0.05
 TIMED_OUT = "timed out during startup"
 """In the message of Ray's error."""
 
@@ -67,6 +56,10 @@ class OwnRay:
         self._started_here = False
         self.number = 0
         """How often it has been started again. What was submitted to an earlier one has no end."""
+        self._session = ""
+        """The folder of its files."""
+        self._daemons: Sequence[Any] = ()
+        """The processes, of psutil, without which it runs no task."""
         self._companion: subprocess.Popen[bytes] | None = None
         self._agent_port: socket.socket | None = None
         """Reserved as long as Ray runs: its agent listens a second after the start, or much later."""
@@ -93,8 +86,7 @@ class OwnRay:
         """
         if not self._started_here:
             return False
-        node = _import_ray()._private.worker.global_worker.node
-        return node is not None and any(kind in (RAYLET, GCS) for kind, _ in node.dead_processes())
+        return any(_has_ended(daemon) for daemon in self._daemons)
 
     def start_again(self, number: int) -> None:
         """Kill what is left of the Ray of this number, and start another one, unless that has been done. Blocks.
@@ -111,15 +103,12 @@ class OwnRay:
             starting.result()
 
     def _restart(self) -> Any:
-        import psutil  # late, for their weight
-        import ray
+        import psutil  # late, for its weight
 
         from marin_resources.ray_tpu.leftovers_of_ray import rays_processes
 
-        node = ray._private.worker.global_worker.node
-        session = node.get_session_dir_path() if node is not None else ""
         # a worker may still write, and the next attempt is about to
-        for process in rays_processes(session, os.getpid()) if session else ():
+        for process in rays_processes(self._session, os.getpid()) if self._session else ():
             if process.name() != GCS:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
@@ -135,11 +124,13 @@ class OwnRay:
         ray = _import_ray()
         if not ray.is_initialized():
             self._agent_port = self._agent_port or _reserved_port()
-            context = _start_ray(ray, self.cpus, self._agent_port.getsockname()[1])
+            context = _start_ray(self.cpus, self._agent_port.getsockname()[1])
+            self._session = context.address_info["session_dir"]
+            self._daemons = _daemons_of(self._session)
             self._started_here = True
             self._companion = start_companion(
                 "marin_resources.ray_tpu.leftovers_of_ray",
-                (os.getpid(), context.address_info["session_dir"]),
+                (os.getpid(), self._session),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -183,7 +174,7 @@ def ray_started_ahead() -> Iterator[None]:
             _ahead.pop().shutdown()
 
 
-def _start_ray(ray: Any, cpus: int, agent_port: int) -> Any:
+def _start_ray(cpus: int, agent_port: int) -> Any:
     """Start Ray; return its context. `agent_port` is for its agent of runtime environments.
 
     Ray gives its daemons 30 s, which a busy machine may take longer for: then it is started again. Raises
@@ -196,18 +187,19 @@ def _start_ray(ray: Any, cpus: int, agent_port: int) -> Any:
         start += 1
         before = set(psutil.Process().children(recursive=True))
         try:
-            with _started_lean(agent_port):
-                return ray.init(
-                    address="local",
-                    num_cpus=cpus,
-                    include_dashboard=False,
-                    object_store_memory=OBJECT_STORE_BYTES,
-                    log_to_driver=False,
-                    _system_config=SYSTEM_CONFIG,
-                    logging_level=logging.ERROR,
-                    _temp_dir=_temp_dir(),
-                    namespace="marin",
-                )
+            return start_lean(
+                agent_port=agent_port,
+                agent_script=lean_agent.__file__,
+                temp_dir=_temp_dir(),
+                system_config=SYSTEM_CONFIG,
+                address="local",
+                num_cpus=cpus,
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                namespace="marin",
+            )
         except Exception as error:  # Ray raises no class of its own
             if TIMED_OUT not in str(error):
                 raise
@@ -220,6 +212,28 @@ def _start_ray(ray: Any, cpus: int, agent_port: int) -> Any:
                     f"Ray did not start on this machine in {start} starts of 30 s, with a load of {load:.0f} on "
                     f"{_cpus()} CPUs. Run again when it is less busy; complete outputs are reused."
                 ) from None
+
+
+def _daemons_of(session: str) -> list[Any]:
+    """The raylet and the GCS of the session, which are children of this process."""
+    import psutil  # late, for its weight
+
+    daemons = []
+    for process in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.name() in (RAYLET, GCS) and any(session in word for word in process.cmdline()):
+                daemons.append(process)
+    return daemons
+
+
+def _has_ended(process: Any) -> bool:
+    """Whether it has ended: Ray, whose child it is, may not have noticed it."""
+    import psutil  # late, for its weight
+
+    try:
+        return process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _temp_dir() -> str:
@@ -266,59 +280,3 @@ def _reserved_port() -> socket.socket:
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind(("127.0.0.1", 0))
     return reserved
-
-
-@contextlib.contextmanager
-def _started_lean(agent_port: int) -> Iterator[None]:
-    """Let `ray.init` start no daemon of LEFT_OUT and no agent of the dashboard, and see at once that its node is there:
-    it has no argument for these, and asks once a second."""
-    from ray._private import ray_constants, services  # late, for its weight
-    from ray._private.node import Node
-
-    replaced = [
-        *((Node, name, _start_nothing) for name in LEFT_OUT),
-        (ray_constants, "ENABLE_RAY_CLUSTER", False),  # if somebody has imported Ray before ON_LOOPBACK was set
-        (services, PYTHON_COMMAND, partial(_lean_agent, getattr(services, PYTHON_COMMAND))),
-        (services, "start_raylet", partial(_start_raylet, services.start_raylet, agent_port)),
-        (services, "get_node", partial(_get_node, services.get_node)),
-    ]
-    before = [getattr(owner, name) for owner, name, _ in replaced]
-    try:
-        for owner, name, function in replaced:
-            setattr(owner, name, function)
-        yield
-    finally:
-        for (owner, name, _), function in zip(replaced, before, strict=True):
-            setattr(owner, name, function)
-
-
-def _start_nothing(*arguments: Any, **options: Any) -> None:
-    """In the place of a method of LEFT_OUT."""
-
-
-def _start_raylet(start_raylet: Callable[..., Any], agent_port: int, *arguments: Any, **options: Any) -> Any:
-    """As Ray's, with the port of the agent of runtime environments."""
-    return start_raylet(*arguments, **{**options, "runtime_env_agent_port": agent_port})
-
-
-def _lean_agent(python_command: Callable[..., list[str]], component: str, *arguments: Any, **options: Any) -> list[str]:
-    """As Ray's, but lean_agent.py for the dashboard's agent, whose script and arguments follow."""
-    from ray._private.ray_constants import PROCESS_TYPE_DASHBOARD_AGENT  # late, for its weight
-
-    if component == PROCESS_TYPE_DASHBOARD_AGENT:
-        return [sys.executable, "-IS", lean_agent.__file__]
-    return python_command(component, *arguments, **options)
-
-
-def _get_node(get_node: Callable[[str, str], Any], gcs_address: str, node_id: str) -> Any:
-    """As Ray's, which waits a second between its looks. Raises its RuntimeError if the node is not there after 30 s."""
-    from ray._private import services, state  # late, for its weight
-
-    cluster = state.GlobalState()
-    cluster._initialize_global_state(services._get_gcs_client_options(gcs_address))
-    began_s = time.monotonic()
-    while not any(node["NodeID"] == node_id and node["Alive"] for node in cluster.node_table()):
-        if time.monotonic() - began_s > START_TIMEOUT_S:
-            break
-        time.sleep(POLL_S)
-    return get_node(gcs_address, node_id)

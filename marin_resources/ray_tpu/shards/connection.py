@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from marin_resources.ray_tpu.ray_internals import filter_printed_lines
+
 UNSEEN = re.compile(
     r"Raylet is terminated\."  # with the last lines of its log
     r"|GCS consider this node to be dead"  # the same raylet, of itself
@@ -51,29 +53,13 @@ def thread_count(cpus: float) -> str:
 
 
 def _connect(ray: Any) -> None:
-    hide_daemon_lines()
+    filter_printed_lines(shown_lines)
     ray.init(
         address=os.environ.get("RAY_ADDRESS", "auto"),
         namespace=NAMESPACE,
         log_to_driver=True,
         logging_level=logging.ERROR,
     )
-
-
-def hide_daemon_lines() -> None:
-    """Let Ray print `shown_lines` alone, in this process. Call it before `ray.init`."""
-    from ray._private import worker  # late, for its weight
-
-    if getattr(worker.print_to_stdstream, "__module__", "") == __name__:
-        return
-    show = worker.print_to_stdstream
-
-    def print_shown(data: dict[str, Any], ignore_prefix: bool) -> None:
-        lines = shown_lines(data.get("pid"), data.get("lines", []))
-        if lines:
-            show({**data, "lines": lines}, ignore_prefix)
-
-    worker.print_to_stdstream = print_shown
 
 
 def shown_lines(process: str | int | None, lines: Sequence[str]) -> list[str]:

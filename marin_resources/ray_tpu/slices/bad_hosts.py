@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from marin_resources.hardware import Resources, slice_type
+from marin_resources.ray_tpu.ray_internals import kv_get, kv_keys, kv_put
 from marin_resources.ray_tpu.slices.bundles import POD, SLICE, WORKER
 
 AVOIDED_S = 1800.0
@@ -22,10 +23,8 @@ PREFIX = b"bad-host/"
 
 def report_bad_host(host: str, why: str, step: str) -> None:
     """Let the steps of this cluster avoid the host (`host_key`) for half an hour."""
-    from ray.experimental import internal_kv  # late, for its weight
-
     entry = json.dumps({"at_s": time.time(), "why": why, "step": step}).encode()
-    internal_kv._internal_kv_put(PREFIX + host.encode(), entry, overwrite=True, namespace=NAMESPACE)
+    kv_put(PREFIX + host.encode(), entry, NAMESPACE)
 
 
 def host_key(node_id: str, slice_name: str | None, worker: str | int | None) -> str:
@@ -40,11 +39,9 @@ def key_of_node(node: Mapping[str, Any]) -> str:
 
 def bad_hosts() -> dict[str, str]:
     """Name of the host -> why it is avoided now."""
-    from ray.experimental import internal_kv  # late, for its weight
-
     found = {}
-    for key in internal_kv._internal_kv_list(PREFIX, namespace=NAMESPACE) or []:
-        data = internal_kv._internal_kv_get(key, namespace=NAMESPACE)
+    for key in kv_keys(PREFIX, NAMESPACE):
+        data = kv_get(key, NAMESPACE)
         entry: dict[str, Any] = json.loads(data) if data else {"at_s": 0.0}
         if time.time() - entry["at_s"] < AVOIDED_S:
             found[key[len(PREFIX) :].decode()] = entry["why"]

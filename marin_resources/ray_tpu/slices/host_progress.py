@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from marin_resources.ray_tpu.ray_internals import kv_delete, kv_get, kv_put
+
 log = logging.getLogger(__name__)
 
 NAMESPACE = b"marin"
@@ -63,21 +65,14 @@ class Notes:
         return self._get("checkpoint") is not None
 
     def remove(self) -> None:
-        from ray.experimental import internal_kv  # late, for its weight
-
-        self._ask(lambda: internal_kv._internal_kv_del(self._prefix, del_by_prefix=True, namespace=NAMESPACE))
+        self._ask(lambda: kv_delete(self._prefix.encode(), NAMESPACE, by_prefix=True))
 
     def _put(self, key: str, value: str) -> None:
-        from ray.experimental import internal_kv  # late, for its weight
-
-        name, data = self._prefix + key, value.encode()
-        self._ask(lambda: internal_kv._internal_kv_put(name, data, overwrite=True, namespace=NAMESPACE))
+        self._ask(lambda: kv_put(f"{self._prefix}{key}".encode(), value.encode(), NAMESPACE))
 
     def _get(self, key: str) -> bytes | None:
-        from ray.experimental import internal_kv  # late, for its weight
-
-        found: bytes | None = self._ask(lambda: internal_kv._internal_kv_get(self._prefix + key, namespace=NAMESPACE))
-        return found
+        value: bytes | None = self._ask(lambda: kv_get(f"{self._prefix}{key}".encode(), NAMESPACE))
+        return value
 
     def _ask(self, what: Callable[[], Any]) -> Any:
         from ray.exceptions import RayError  # late, for its weight

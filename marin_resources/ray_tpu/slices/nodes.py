@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from marin_resources.ray_tpu import ray_internals
+
 log = logging.getLogger(__name__)
 
 
@@ -19,11 +21,10 @@ def dead_nodes(ray: Any) -> frozenset[str]:
 
 def draining_nodes() -> frozenset[str]:
     """The ids of the nodes that Ray was told to drain; none if its head does not answer, which is logged."""
-    from ray._private.state import state  # late, for its weight
-    from ray.exceptions import RayError
+    from ray.exceptions import RayError  # late, for its weight
 
     try:
-        return frozenset(state.get_draining_nodes())
+        return ray_internals.draining_nodes()
     except RayError as error:
         log.warning("Ray's head does not say which nodes are drained: %s", error)
         return frozenset()

@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+
+from marin_resources.ray_tpu.ray_internals import drain_node
 
 NOTICE_S = 30.0
 """From the notice to the end of the machine."""
@@ -42,18 +42,8 @@ def watched(on_notice: Callable[[], None]) -> Iterator[None]:
 def drain_this_node() -> None:
     """Tell Ray that this node is gone in half a minute: it places nothing here any more, and the job is told."""
     import ray  # late, for its weight
-    from ray._private.worker import global_worker
 
-    drain(global_worker.gcs_client, ray.get_runtime_context().get_node_id(), NOTICE_S)  # type: ignore[attr-defined]
-
-
-def drain(gcs_client: Any, node_id: str, notice_s: float) -> None:
-    """Tell Ray that a node is gone in so many seconds. A preemption is always accepted."""
-    from ray.core.generated import autoscaler_pb2  # late, for its weight
-
-    reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")  # type: ignore[attr-defined]
-    deadline_ms = int((time.time() + notice_s) * 1000)
-    gcs_client.drain_node(node_id, reason, "the machine is about to be preempted", deadline_ms)
+    drain_node(ray.get_runtime_context().get_node_id(), NOTICE_S, "the machine is about to be preempted")
 
 
 def _watch(on_notice: Callable[[], None], over: threading.Event) -> None:

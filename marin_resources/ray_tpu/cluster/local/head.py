@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from marin_resources.ray_tpu.cluster.local import loopback_node
+from marin_resources.ray_tpu import ray_internals
 from marin_resources.ray_tpu.cluster.local.processes import ID_VARIABLE, is_alive
 from marin_resources.ray_tpu.cluster.local.state import LocalCluster, LocalClusterError
 from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, private_folder
@@ -89,7 +89,7 @@ def start_ray(
         "--log-color=false",
         f"--object-store-memory={OBJECT_STORE_BYTES}",
     ]
-    ray = [str(_ray())] if "--head" in arguments else ["-P", loopback_node.__file__]
+    ray = [str(_ray())] if "--head" in arguments else ["-P", ray_internals.__file__]
     agents = ["--dashboard-agent-listen-port=0", "--dashboard-agent-grpc-port=0"]  # 0: any free port
     with open(cluster.log_path, "ab") as log:
         return subprocess.Popen(

@@ -7,25 +7,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
-from marin_resources.ray_tpu.cluster.on_head.program import run_on_head
+from marin_resources.ray_tpu.cluster.on_head.program import run_on_head, with_functions
+from marin_resources.ray_tpu.ray_internals import kv_delete, kv_get, kv_keys
 from marin_resources.ray_tpu.slices.bad_hosts import AVOIDED_S, NAMESPACE, PREFIX
 
-CODE = """
+CODE = with_functions(
+    """
 import json, sys, time
 import ray
-from ray.experimental import internal_kv
 
 namespace, prefix, lift = sys.argv[1].encode(), sys.argv[2].encode(), json.loads(sys.argv[3])
 ray.init(log_to_driver=False)
 found = {}
-for key in internal_kv._internal_kv_list(prefix, namespace=namespace) or []:
-    data, host = internal_kv._internal_kv_get(key, namespace=namespace), key[len(prefix):].decode()
+for key in kv_keys(prefix, namespace):
+    data, host = kv_get(key, namespace), key[len(prefix):].decode()
     if data and host not in lift:
         found[host] = {**json.loads(data), "age_s": time.time() - json.loads(data)["at_s"]}
     elif data:
-        internal_kv._internal_kv_del(key, namespace=namespace)
+        kv_delete(key, namespace)
 print("MARIN", json.dumps(found))
-"""
+""",
+    kv_keys,
+    kv_get,
+    kv_delete,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

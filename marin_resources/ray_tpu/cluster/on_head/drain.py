@@ -11,18 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
-from marin_resources.ray_tpu.cluster.on_head.program import run_on_head
+from marin_resources.ray_tpu.cluster.on_head.program import run_on_head, with_functions
+from marin_resources.ray_tpu.ray_internals import drain_node, free_resources
 
-CODE = """
+CODE = with_functions(
+    """
 import json, sys, time
 import ray
-from ray._private.state import available_resources_per_node
-from ray._private.worker import global_worker
-from ray.core.generated import autoscaler_pb2
 
 wanted, notice_s = json.loads(sys.argv[1]), float(sys.argv[2])
 ray.init(log_to_driver=False)
-free = available_resources_per_node()
+free = free_resources()
 
 def is_used(node):
     # Ray leaves a resource out of which nothing is free
@@ -33,15 +32,16 @@ slices = {}
 for node in ray.nodes():
     if node["Alive"] and "ray.io/tpu-slice-name" in node["Labels"]:
         slices.setdefault(node["Labels"]["ray.io/tpu-slice-name"], []).append(node)
-reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
-deadline_ms = int((time.time() + notice_s) * 1000)
 for name in wanted:
     for node in slices.get(name, []):
-        global_worker.gcs_client.drain_node(node["NodeID"], reason, "marin cluster", deadline_ms)
+        drain_node(node["NodeID"], notice_s, "marin cluster")
 hosts = {name: len(nodes) for name, nodes in slices.items()}
 used = sorted(name for name, nodes in slices.items() if any(map(is_used, nodes)))
 print("MARIN", json.dumps({"hosts": hosts, "used": used}))
-"""
+""",
+    drain_node,
+    free_resources,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

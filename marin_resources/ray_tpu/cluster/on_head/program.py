@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import shlex
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
@@ -15,6 +17,11 @@ from marin_resources.ray_tpu.cluster.errors import ApiError
 PRINTS = "MARIN"
 """The word before the JSON, on a line of its own."""
 TIMEOUT_S, POLL_S = 120.0, 0.5
+
+
+def with_functions(code: str, *functions: Callable[..., Any]) -> str:
+    """Return the program with the text of functions of `ray_internals.py` before it."""
+    return "\n".join(["from __future__ import annotations", *map(inspect.getsource, functions), code])
 
 
 async def run_on_head(api: JobsApi, purpose: str, code: str, *arguments: str, user: str | None = None) -> Any:

@@ -8,7 +8,8 @@ from contextlib import redirect_stdout
 import pytest
 from ray._private import worker
 
-from marin_resources.ray_tpu.shards.connection import hide_daemon_lines, shown_lines
+from marin_resources.ray_tpu.ray_internals import filter_printed_lines
+from marin_resources.ray_tpu.shards.connection import shown_lines
 
 OUT_OF_MEMORY = "1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed"
 DEAD = "The node with node id: c01e and address: 10.0.0.2 has been marked dead because the detector has missed"
@@ -28,8 +29,8 @@ def test_what_a_job_needs_to_know_is_shown() -> None:
 
 def test_ray_prints_only_that(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "print_to_stdstream", worker.print_to_stdstream)  # what is set below ends with the test
-    hide_daemon_lines()
-    hide_daemon_lines()
+    filter_printed_lines(shown_lines)
+    filter_printed_lines(shown_lines)
     with redirect_stdout(io.StringIO()) as printed:
         for lines in (STACK, [OUT_OF_MEMORY]):
             worker.print_to_stdstream({"pid": "raylet", "lines": lines, "is_err": False}, ignore_prefix=False)
