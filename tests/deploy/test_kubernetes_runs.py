@@ -1,22 +1,17 @@
-"""Runs on Kubernetes: dagster.yaml, the job that Dagster's own launcher makes of a run, and when a run has failed."""
+"""Runs on Kubernetes: dagster.yaml, and the job that Dagster's own launcher makes of a run."""
 
 from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import kubernetes
 import kubernetes_validate
 import pytest
 import yaml
 from dagster._core.instance.config import dagster_instance_config
-from dagster._core.launcher import WorkerStatus
-from dagster_k8s import K8sRunLauncher
-from kubernetes.client.rest import ApiException
 from kubernetes_files import (
     CODE,
     DAGSTER_YAML,
@@ -26,14 +21,12 @@ from kubernetes_files import (
     closed,
     job_of,
     launcher_of_runs,
-    new_run,
     pod_of,
     process,
 )
 from running import ROOT
 
 from marin_resources.dagster_fixes.kubernetes_run_launcher import KubernetesRunLauncher
-from marin_resources.dagster_fixes.run_launcher import terminal_tag
 
 
 @pytest.fixture(scope="module")
@@ -72,38 +65,6 @@ def test_a_tag_of_a_run_may_ask_for_memory_and_for_no_right(launcher: Kubernetes
     ):
         with pytest.raises(Exception, match="violated the allowed list"):
             job_of(launcher, tagged(**asked))
-
-
-def health(
-    launcher: KubernetesRunLauncher, answer: object, tags: Mapping[str, str] | None = None
-) -> tuple[WorkerStatus, WorkerStatus]:
-    """What our launcher and Dagster's own say of a run, when Kubernetes answers like that."""
-    run = new_run(launcher)
-    if tags is not None:
-        run = run.with_tags({**run.tags, **terminal_tag(run.run_id)})
-    asked = launcher._api_client.batch_api.read_namespaced_job_status
-    asked.side_effect = answer if isinstance(answer, Exception) else None
-    asked.return_value = answer
-    ours = launcher.check_run_worker_health(run).status
-    return ours, K8sRunLauncher.check_run_worker_health(launcher, run).status
-
-
-def status(**counts: int) -> Any:
-    return kubernetes.client.V1Job(status=kubernetes.client.V1JobStatus(**counts))
-
-
-def test_a_run_is_marked_as_failed_when_its_job_is_gone_and_not_when_kubernetes_is_silent(
-    launcher: KubernetesRunLauncher,
-) -> None:
-    running, failed, unknown = WorkerStatus.RUNNING, WorkerStatus.FAILED, WorkerStatus.UNKNOWN
-    assert health(launcher, status(active=1)) == (running, running)
-    assert health(launcher, status(failed=1)) == (failed, failed)
-    assert health(launcher, ApiException(status=404)) == (failed, unknown)
-    # Dagster's monitoring takes "unknown" for a failure.
-    assert health(launcher, ApiException(status=403)) == (running, unknown)
-    assert health(launcher, ApiException(status=503)) == (running, unknown)
-    assert health(launcher, ConnectionRefusedError("away")) == (running, unknown)
-    assert health(launcher, ApiException(status=404), tags={}) == (running, unknown)  # in a terminal, without a job
 
 
 # dagster.yaml
