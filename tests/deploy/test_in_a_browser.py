@@ -30,11 +30,12 @@ def test_ada_makes_the_quickstart_and_bob_looks_at_it(deployment: Rehearsal) -> 
         page = log_in(browser, "ada", deployment.layout.url + JOB)
         page.get_by_role("button", name="Materialize all").click(timeout=120_000)
         with deployment.instance() as instance:
-            [run] = wait_until(instance.get_runs, "the run that the button launched")
+            wait_until(instance.get_runs, "the run that the button launched")
+            wait_until(lambda: instance.get_runs()[0].is_finished, "its end", timeout_s=1500)
+            [run] = instance.get_runs()
+            assert run.is_success
             assert run.job_name == "quickstart_tiny"
             assert run.tags["marin/user"] == "ada@lab.example"
-            wait_until(lambda: instance.get_run_by_id(run.run_id).is_finished, "its end", timeout_s=1500)
-            assert instance.get_run_by_id(run.run_id).is_success
             made = {asset.to_user_string() for asset in instance.all_asset_keys()}
         assert any("report" in name for name in made), made
 
