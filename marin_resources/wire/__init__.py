@@ -1,4 +1,4 @@
-"""What crosses to a worker, as JSON: configs, references to functions, tasks, outcomes.
+"""Messages to and from a worker, as JSON: configs, references to functions, tasks, outcomes.
 
 May import the ground floor alone.
 """

@@ -1,4 +1,4 @@
-"""How a task ended, as its worker reports it."""
+"""The outcome of a task, as its worker reports it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from marin_resources.output import Holder
 
 
 class End(enum.StrEnum):
-    """How a task ended."""
+    """The kind of end of a task."""
 
     SUCCESS = "success"
     ALREADY_DONE = "already_done"

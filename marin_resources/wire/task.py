@@ -31,7 +31,7 @@ class Task:
     copies: tuple[str, ...] = ()
     """`mirror://` paths of inputs in other regions, which are copied there before the function is called."""
     records: Mapping[str, str] = field(default_factory=dict)
-    """Path of an adopted input in the config -> where its record is."""
+    """Path of an adopted input in the config -> the path of its record."""
     cluster: str = ""
     """Name of the cluster of a fleet that it goes to."""
     fn: str
@@ -53,7 +53,7 @@ class Task:
     attempt: int = 1
     resumable: bool = False
     mirror_budget_bytes: int | None = None
-    """How many bytes the step may read from other regions; None: the deployment's default."""
+    """Bytes that the step may read from other regions; None: the deployment's default."""
     stale_lease: str | None = None
     """Generation of a stale lease, which the worker may take over."""
     run_id: str | None = None
@@ -77,16 +77,18 @@ class Task:
     def from_dict(fields: Mapping[str, Any]) -> Task:
         """Return the task. Raises ValueError for a newer format version."""
         FORMAT.check(fields, str(fields.get("path")))
-        known = {name: value for name, value in fields.items() if name != "format_version"}
-        return Task(**{name: decode(value) if name in ENCODED else value for name, value in known.items()})
+        arguments = {name: value for name, value in fields.items() if name != "format_version"}
+        return Task(**{name: decode(value) if name in ENCODED else value for name, value in arguments.items()})
 
 
 def paths_read(task: Task) -> tuple[str, ...]:
-    """What the task reads: its inputs, and every path in its config below its prefix, or of the mirror; sorted."""
+    """The paths of the task's inputs, and those in its config below its prefix or of the mirror; sorted."""
     own = [task.path, *([below(task.data_prefix, task.output.relative())] if task.data_prefix else [])]
     prefixes = [prefix for prefix in (task.prefix, task.data_prefix) if prefix]
     named = {path for text in texts_in(plain(task.config)) if (path := _path_below(text, prefixes)) is not None}
-    return tuple(sorted({*task.inputs, *(path for path in named if not any(is_within(path, each) for each in own))}))
+    return tuple(
+        sorted({*task.inputs, *(path for path in named if not any(is_within(path, folder) for folder in own))})
+    )
 
 
 def _path_below(text: str, prefixes: Sequence[str]) -> str | None:
