@@ -19,6 +19,7 @@ ROOMS = (
     ".ci",
     "README.md",
     "marin_assets/documents",
+    "marin_resources/drift",
     "marin_resources/wire",
 )
 """Rooms without these words."""

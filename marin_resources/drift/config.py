@@ -57,13 +57,13 @@ def _numbers(record: Record) -> list[int]:
     return [paths.index(path) for path in paths]
 
 
-def _placeholders(known: Record, prefix: str, numbers: list[int]) -> list[tuple[str, str]]:
+def _placeholders(record: Record, prefix: str, numbers: list[int]) -> list[tuple[str, str]]:
     """(path, placeholder), the longest path first, as one may be below another."""
-    paths = list(known.dependencies)
+    paths = list(record.dependencies)
     if len(paths) != len(numbers):
         numbers = list(range(len(paths)))
     inputs = [(path, f"<input {number}>") for number, path in zip(numbers, paths, strict=True)]
-    placeholders = [(str(known.output_path or ""), "<output>"), *inputs, (prefix, "<prefix>")]
+    placeholders = [(str(record.output_path or ""), "<output>"), *inputs, (prefix, "<prefix>")]
     return sorted((place for place in placeholders if place[0]), key=lambda place: -len(place[0]))
 
 

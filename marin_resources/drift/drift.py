@@ -57,8 +57,8 @@ def find_drift(record: Record, now: Record, inputs: Mapping[str, str | None]) ->
     `now` has the facts that a record written now would hold; `inputs` maps the name of each input's step to the
     current digest of its manifest. A fact that one side lacks is not drift.
     """
-    found = (_config(record, now), _code(record, now), _inputs(record, inputs), _environment(record, now))
-    return tuple(sorted((drift for part in found for drift in part), key=lambda d: (_ORDER[d.kind], d.what)))
+    groups = (_config(record, now), _code(record, now), _inputs(record, inputs), _environment(record, now))
+    return tuple(sorted((drift for group in groups for drift in group), key=lambda d: (_ORDER[d.kind], d.what)))
 
 
 def not_recorded(record: Record, now: Record) -> tuple[Kind, ...]:
@@ -142,9 +142,9 @@ def _environment(record: Record, now: Record) -> Iterator[Drift]:
         LOCK: (before.lock_digest, today.lock_digest),
         PYTHON: (_minor_version(before.python), _minor_version(today.python)),
     }
-    for what, (was, is_now) in both.items():
+    for name, (was, is_now) in both.items():
         if was and is_now and was != is_now:
-            yield Drift(kind=Kind.ENVIRONMENT, what=what, was=was, now=is_now)
+            yield Drift(kind=Kind.ENVIRONMENT, what=name, was=was, now=is_now)
 
 
 def _minor_version(python: str | None) -> str:

@@ -25,7 +25,7 @@ def provenance(function: str | None = None) -> dict[str, Any]:
     """Facts about the code of a step with this function, a reference, and about this process.
 
     `git` is of the repository that holds the function. For a function of this project, or of an installed package, it
-    is of the repository of the script that was started, if there is one: it holds the experiment.
+    is of the repository of the started script, if that has one: it holds the experiment.
     """
     own = _repository_of(marin_resources.__file__)
     module = module_of(function) if function else None

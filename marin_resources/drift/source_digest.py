@@ -32,17 +32,17 @@ def read_source(references: Sequence[str], counts: Callable[[Module], bool]) -> 
     if start is None:
         return None
     key = (*references, counts)
-    known = _READ.get(key)
-    if known is None or not _is_unchanged(known, start, references[0]):
-        known = _READ[key] = _read(start, references, counts)
-    return known
+    source = _READ.get(key)
+    if source is None or not _is_unchanged(source, start, references[0]):
+        source = _READ[key] = _read(start, references, counts)
+    return source
 
 
 def _read(start: Sequence[Module], references: Sequence[str], counts: Callable[[Module], bool]) -> dict[str, Any]:
-    found = Modules(start)
+    lookup = Modules(start)
     # first, as it parses what the next two lines need too
-    used = used_source(found, _definitions(references), lambda module: counts(module) and not is_plumbing(module.name))
-    closure = found.closure(counts)
+    used = used_source(lookup, _definitions(references), lambda module: counts(module) and not is_plumbing(module.name))
+    closure = lookup.closure(counts)
     modules = {module.name: read_code(module.file).digest for module in closure}
     return {
         "function": _function(references[0], start[0]),
@@ -69,12 +69,12 @@ def source_now(
 
 def _is_unchanged(recorded: Mapping[str, Any], start: Sequence[Module], reference: str) -> bool:
     modules, names = Modules(start), recorded["modules"]
-    found = [module for module in map(modules.find, names) if module is not None]
+    existing = [module for module in map(modules.find, names) if module is not None]
     return (
         recorded["function"] == _function(reference, start[0])
         and modules.start.keys() <= names.keys()
-        and len(found) == len(names)
-        and recorded["files_digest"] == files_digest(found)
+        and len(existing) == len(names)
+        and recorded["files_digest"] == files_digest(existing)
     )
 
 
@@ -85,8 +85,8 @@ def _start(references: Sequence[str]) -> list[Module] | None:
 
 
 def _definitions(references: Sequence[str]) -> list[tuple[Module, str]]:
-    found = ((module_of(reference), reference.rpartition(":")[2]) for reference in references)
-    return [(module, name) for module, name in found if module is not None]
+    definitions = ((module_of(reference), reference.rpartition(":")[2]) for reference in references)
+    return [(module, name) for module, name in definitions if module is not None]
 
 
 def _function(reference: str, module: Module) -> str:

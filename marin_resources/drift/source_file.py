@@ -43,7 +43,7 @@ class Code:
     digest: str
     imports: tuple[Import, ...]
     parts: tuple[Part, ...] | None = None
-    """None if they were not asked for, or the code cannot be split."""
+    """None if they were not requested, or the code cannot be split."""
 
 
 def bytes_digest(file: str) -> str:
@@ -56,8 +56,8 @@ def read_code(file: str) -> Code:
 
     A file that does not parse, for example during an edit, has the digest of its bytes and no imports.
     """
-    known, parse = (_SPLIT, _parse_and_split) if file in _SPLIT else (_CODE, _parse)
-    return _cached(known, file, parse)
+    cache, parse = (_SPLIT, _parse_and_split) if file in _SPLIT else (_CODE, _parse)
+    return _cached(cache, file, parse)
 
 
 def read_parts(file: str) -> tuple[Part, ...] | None:
@@ -76,18 +76,18 @@ def is_file(file: str) -> bool:
     return file in _FROZEN or os.path.isfile(file)
 
 
-def _cached(known: dict[str, tuple[tuple[int, int], T]], file: str, read: Callable[[bytes], T]) -> T:
+def _cached(cache: dict[str, tuple[tuple[int, int], T]], file: str, read: Callable[[bytes], T]) -> T:
     frozen = _FROZEN.get(file)
     if frozen is None:
         stat = os.stat(file)
         state = (stat.st_mtime_ns, stat.st_size)
     else:
         state = OF_FROZEN
-    found = known.get(file)
-    if found is None or found[0] != state:
+    entry = cache.get(file)
+    if entry is None or entry[0] != state:
         data = _read(file) if frozen is None else frozen
-        found = known[file] = (state, read(data))
-    return found[1]
+        entry = cache[file] = (state, read(data))
+    return entry[1]
 
 
 def _read(file: str) -> bytes:
@@ -141,17 +141,17 @@ def _tokens(tree: ast.AST) -> list[str]:
 
     `ast.dump` is not: it names fields that only some versions have, even if they are empty.
     """
-    found: list[str] = []
+    tokens: list[str] = []
     waiting: list[Any] = [tree]
     while waiting:
         item = waiting.pop()
         if item.__class__ is str:
-            found.append(item)
+            tokens.append(item)
         elif item.__class__ is list:
             waiting.append(END)
             waiting += [_token(part) for part in reversed(item) if not _is_docstring(part)]
         else:
-            found.append(item.__class__.__name__)
+            tokens.append(item.__class__.__name__)
             waiting.append(END)
             for field in reversed(item._fields):
                 value = getattr(item, field, None)
@@ -159,7 +159,7 @@ def _tokens(tree: ast.AST) -> list[str]:
                     value is not None and value != [] and field != "ctx" and field != "kind"
                 ):  # both follow from the rest
                     waiting += (_token(value), field)
-    return found
+    return tokens
 
 
 def _token(value: Any) -> Any:

@@ -78,8 +78,8 @@ class Modules:
         target = imported_module(module, statement.level, statement.module)
         if target:
             yield target
-        found = self.find(target) if target else None
-        if found is None or found.is_package:
+        imported = self.find(target) if target else None
+        if imported is None or imported.is_package:
             yield from (f"{target}.{name}" if target else name for name in statement.names if name != "*")
 
     def _look(self, name: str) -> Iterator[Module]:

@@ -81,7 +81,7 @@ def split(body: Iterable[tuple[ast.stmt, str]]) -> tuple[Part, ...]:
 
 
 class _Module:
-    """What the parts of a module need to know about each other."""
+    """The facts about a module that its parts need about each other."""
 
     def __init__(self, statements: list[ast.stmt], used: frozenset[str]) -> None:
         bindings = [binding for statement in statements for binding in _bindings(statement) if binding.at_import]
@@ -148,8 +148,8 @@ def _changed(node: ast.stmt, module: _Module) -> Iterator[str]:
 
 
 def _methods(classes: Iterable[ast.ClassDef]) -> Iterator[ast.stmt]:
-    for one in classes:
-        inner = [node for node in one.body if isinstance(node, DEFINITIONS)]
+    for definition in classes:
+        inner = [node for node in definition.body if isinstance(node, DEFINITIONS)]
         yield from inner
         yield from _methods(node for node in inner if isinstance(node, ast.ClassDef))
 
@@ -162,8 +162,8 @@ def _unread_calls(node: ast.stmt, module: _Module) -> Iterator[str]:
 
 def _places(node: ast.stmt) -> list[ast.expr]:
     """The attributes and items that a statement assigns or deletes."""
-    found = [leaf for target in _targets(node) for leaf in _leaves(target)]
-    return [leaf for leaf in found if isinstance(leaf, ast.Attribute | ast.Subscript)]
+    leaves = [leaf for target in _targets(node) for leaf in _leaves(target)]
+    return [leaf for leaf in leaves if isinstance(leaf, ast.Attribute | ast.Subscript)]
 
 
 def _leaves(target: ast.expr) -> list[ast.expr]:

@@ -2,9 +2,9 @@
 
     used_source(...)   module -> digest of what the function uses in it; a module of which it uses nothing is left out
 
-A module counts as a whole where its parts cannot be told apart: it does not parse, is used as a value (`f(module)`),
-imports `*` from the project, or names what it uses at run time (`globals()`, `getattr` with a computed name). What an
-import executes counts too: the parts with an effect of every imported module.
+A module counts as a whole where its parts cannot be distinguished: it does not parse, is used as a value (`f(module)`),
+imports `*` from the project, or names what it uses at run time (`globals()`, `getattr` with a computed name). Code that
+an import executes counts too: the parts with an effect of every imported module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from marin_resources.drift.source_parts import Binding, Part
 def used_source(
     modules: Modules, starts: Sequence[tuple[Module, str]], counts: Callable[[Module], bool]
 ) -> dict[str, str]:
-    """What the definitions `starts`, as (module, qualified name), use. `counts`: modules that are followed."""
+    """The digests of what the definitions `starts`, as (module, qualified name), use. `counts`: modules to follow."""
     used = _Used(modules, counts)
     for module, name in starts:
         used.enter(module.name)
@@ -38,7 +38,7 @@ PURE = frozenset(
 
 
 class Origin(enum.Enum):
-    """Where a name comes from."""
+    """The source of a name."""
 
     BUILTIN = enum.auto()
     """Or a module of the standard library without effects."""
@@ -68,10 +68,10 @@ class _Used:
                 self._execute(self.imported.pop())
             else:
                 self._follow_part(*self.waiting.pop())
-        found = {name: module for name, module in sorted(self.entered.items()) if module is not None}
+        entered = {name: module for name, module in sorted(self.entered.items()) if module is not None}
         if self.everything:
-            return {name: read_code(module.file).digest for name, module in found.items()}
-        digests = {name: self._digest(module) for name, module in found.items()}
+            return {name: read_code(module.file).digest for name, module in entered.items()}
+        digests = {name: self._digest(module) for name, module in entered.items()}
         return {name: digest for name, digest in digests.items() if digest}
 
     def enter(self, name: str) -> Module | None:
@@ -117,12 +117,12 @@ class _Used:
 
     def _import(self, module: Module, binding: Binding) -> None:
         target = self._target(module, binding)
-        found = self.enter(target) if target else None
+        imported = self.enter(target) if target else None
         if binding.attribute == "*":
-            if found is not None:
+            if imported is not None:
                 self._take_whole(module)
-                self._take_whole(found)
-        elif binding.attribute is not None and (found is None or found.is_package):
+                self._take_whole(imported)
+        elif binding.attribute is not None and (imported is None or imported.is_package):
             self.enter(f"{target}.{binding.attribute}" if target else binding.attribute)
 
     def _registers(self, module: Module, part: Part) -> bool:
@@ -142,10 +142,10 @@ class _Used:
             return Origin.BUILTIN
         if bindings and all(binding.module.partition(".")[0] in PURE for binding in bindings):
             return Origin.BUILTIN
-        found = [self.modules.find(self._target(module, binding)) for binding in bindings]
-        if not bindings or any(m is not None and (m.name in self.modules.start or self.counts(m)) for m in found):
+        modules = [self.modules.find(self._target(module, binding)) for binding in bindings]
+        if not bindings or any(m is not None and (m.name in self.modules.start or self.counts(m)) for m in modules):
             return Origin.FOLLOWED
-        declares = any(m is not None and not is_plumbing(m.name) for m in found)
+        declares = any(m is not None and not is_plumbing(m.name) for m in modules)
         return Origin.DECLARES if declares else Origin.INSTALLED
 
     def _sees_subclasses(self, module: Module, base: Chain, seen: set[tuple[str, Chain]]) -> bool:
@@ -170,8 +170,8 @@ class _Used:
         elif not binding.renames:
             target = target.partition(".")[0]
         for end in range(len(rest)):
-            found = self.modules.find(".".join((target, *rest[:end])))
-            if found is not None and self._sees_subclasses(found, rest[end:], seen):
+            module = self.modules.find(".".join((target, *rest[:end])))
+            if module is not None and self._sees_subclasses(module, rest[end:], seen):
                 return True
         return False
 
