@@ -72,14 +72,14 @@ def acquire_in_bucket(path: str, holder: Holder, stale: str | None) -> BucketLea
     """Acquire the lease if it is free, or held at the generation `stale`. Raises LeaseHeldError."""
     while True:
         began_s = clock_s()
-        found = control.read(path)
-        if found is not None and found.generation != stale:
-            other = lease_text.parse(found.data, found.generation, path)
+        snapshot = control.read(path)
+        if snapshot is not None and snapshot.generation != stale:
+            other = lease_text.parse(snapshot.data, snapshot.generation, path)
             if other is not None:
                 raise LeaseHeldError(path.rpartition("/")[0], other)
         try:
             text = lease_text.held_text(holder, time.time())
-            generation = control.write(path, text, expected=found.generation if found else None)
+            generation = control.write(path, text, expected=snapshot.generation if snapshot else None)
         except ConflictError:
             continue  # another process was faster: read who holds it
         return BucketLease(path, holder, generation, began_s)
@@ -87,16 +87,16 @@ def acquire_in_bucket(path: str, holder: Holder, stale: str | None) -> BucketLea
 
 def remove_released(path: str, holder: Holder) -> None:
     """Remove the object as this holder has released it. Whoever has acquired the lease since keeps it."""
-    found = control.read(path)
-    if found is None or found.data != lease_text.free_text(holder):
+    snapshot = control.read(path)
+    if snapshot is None or snapshot.data != lease_text.free_text(holder):
         return
     try:
-        control.delete(path, expected=found.generation)
+        control.delete(path, expected=snapshot.generation)
     except ConflictError:
         return
 
 
 def bucket_holder(path: str) -> Holder | None:
     """The holder that the object names; None if the lease is free."""
-    found = control.read(path)
-    return lease_text.parse(found.data, found.generation, path) if found is not None else None
+    snapshot = control.read(path)
+    return lease_text.parse(snapshot.data, snapshot.generation, path) if snapshot is not None else None

@@ -23,7 +23,7 @@ from marin_resources.storage.paths import absolute
 from marin_resources.versioned_json import ControlFileError
 
 ACQUIRE_PATIENCE_S = 0.5
-"""How long an acquisition waits for a reader: reading the holder takes a shared lock for a moment."""
+"""Time limit of an acquisition that waits for a reader: reading the holder takes a shared lock for a moment."""
 
 
 class DiskLease:

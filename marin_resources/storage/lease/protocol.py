@@ -21,7 +21,7 @@ class LeaseHeldError(MarinError):
 
 
 class LeaseObserver(Protocol):
-    """Is told what becomes of a lease. The calls come from several threads."""
+    """The interface of an observer of a lease. Its methods are called from several threads."""
 
     def renewed(self, deadline_s: float) -> None:
         """The lease is held until `deadline_s`, by the clock of `heartbeat.py`. A lease on a disk has no deadline."""
@@ -42,7 +42,7 @@ class Lease(Protocol):
         """Raise LeaseLostError if the lease is lost, or may be. Call it before every effect."""
 
     def observe(self, observer: LeaseObserver) -> None:
-        """Tell the observer what becomes of the lease, beginning with what has become of it so far."""
+        """Report the lease's events to the observer, beginning with those that have happened so far."""
 
     def release(self) -> None:
         """Release the lease. Another holder's lease is never touched."""

@@ -24,7 +24,7 @@ TTL_VARIABLE = "MARIN_LEASE_TTL_S"
 UNREADABLE = "unknown"
 """The beginning of the owner of a lease that cannot be read."""
 SHOWN_CHARACTERS = 120
-"""Of the reason why a lease cannot be read."""
+"""Characters that are shown of the reason why a lease cannot be read."""
 
 
 def ttl_s() -> float:

@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 def when_free(acquire: Callable[[str | None], T], on_wait: Callable[[Holder], None] = lambda holder: None) -> T:
-    """What `acquire` returns, given the generation of a lease that may be taken over. `on_wait` is called once, before
-    the first wait.
+    """The result of `acquire`, which gets the generation of a lease that may be taken over. `on_wait` is called once,
+    before the first wait.
 
     Raises LeaseHeldError for a holder that shows a sign of life within its time to live; the kernel's lock on a disk is
     one.
