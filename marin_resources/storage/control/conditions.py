@@ -60,18 +60,18 @@ def _accepts(probe: str, header: str, expected: str | None) -> bool:
 
 
 def _noted_endpoint(prefix: str) -> str | None:
-    """The endpoint that has passed before. A damaged note says nothing, and the store is tested again."""
-    found = control.read(join(prefix, NOTE))
+    """The endpoint that has passed before. A damaged note is ignored, and the store is tested again."""
+    snapshot = control.read(join(prefix, NOTE))
     try:
-        return json.loads(found.data)["endpoint"] if found is not None else None
+        return json.loads(snapshot.data)["endpoint"] if snapshot is not None else None
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def _remove(probe: str) -> None:
     try:
-        found = control.read(probe)
-        if found is not None:
-            control.delete(probe, expected=found.generation)
+        snapshot = control.read(probe)
+        if snapshot is not None:
+            control.delete(probe, expected=snapshot.generation)
     except (ConflictError, UnavailableError) as error:
         log.warning("%r cannot be removed (%s). Remove it by hand.", probe, error)

@@ -2,7 +2,7 @@
 
 A *generation* identifies one content of one file: GCS's own generation, S3's entity tag, on a local disk the inode and
 the time of its change. A write names the generation that it replaces (None: the file must not exist) and fails if
-another one is there. This is a compare-and-swap: of two writers exactly one succeeds.
+the file has another one. This is a compare-and-swap: of two writers exactly one succeeds.
 
 No listing and no cache is involved. If the response to a successful write is lost, the file is read back and its bytes
 are compared, so bodies must differ between writers: those that decide anything carry an id of their writer.
@@ -33,9 +33,9 @@ def write(path: str, data: bytes, *, expected: str | None) -> str:
         return files.write(path, data, expected)
     except (ConflictError, UnavailableError):
         # An earlier try of this write may have succeeded, with its response lost.
-        found = files.read(path)
-        if found is not None and found.data == data:
-            return found.generation
+        snapshot = files.read(path)
+        if snapshot is not None and snapshot.data == data:
+            return snapshot.generation
         raise
 
 
@@ -47,9 +47,9 @@ def delete(path: str, *, expected: str) -> None:
 def put(path: str, data: bytes) -> str:
     """Write `data` over any content and return the generation; another file must give the caller that right."""
     while True:
-        found = read(path)
+        snapshot = read(path)
         try:
-            return write(path, data, expected=found.generation if found else None)
+            return write(path, data, expected=snapshot.generation if snapshot else None)
         except ConflictError:
             continue
 

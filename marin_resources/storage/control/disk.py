@@ -68,9 +68,9 @@ def _not_a_file(path: str, mode: int) -> ControlFileError:
     return ControlFileError(f"The control file {path!r} is {describe_type(mode)}, expected a file. Move it aside.")
 
 
-def _generation(found: os.stat_result) -> str:
+def _generation(state: os.stat_result) -> str:
     """Each write creates a new file, so the inode changes; a reused inode has another time."""
-    return f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}"
+    return f"{state.st_ino}-{state.st_mtime_ns}-{state.st_size}"
 
 
 def _generation_at(path: str) -> str | None:

@@ -17,8 +17,8 @@ PAUSE_S = 0.5
 
 
 def require_gcs() -> None:
-    """Raise UnavailableError if none of 3 connections, 0.5 s apart, succeeds: to the endpoint, or to the proxy that
-    Google's credentials are asked through."""
+    """Raise UnavailableError if none of 3 connections, 0.5 s apart, succeeds: to the endpoint, or to the proxy through
+    which Google's credentials are requested."""
     emulator = os.environ.get("STORAGE_EMULATOR_HOST")
     address = emulator or ENDPOINT
     url = urlsplit(address if "://" in address else f"http://{address}")
@@ -36,7 +36,7 @@ def require_gcs() -> None:
 
 
 def _require_proxy(proxy: str, scheme: str) -> None:
-    """Its address may have a password, which is not shown."""
+    """Raise UnavailableError if the proxy cannot be connected to. A password in its address is not shown."""
     url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     port = url.port or (443 if url.scheme == "https" else 80)
     why = _why_refused(url.hostname or "", port)
