@@ -20,6 +20,7 @@ ROOMS = (
     "README.md",
     "marin_assets/documents",
     "marin_resources/drift",
+    "marin_resources/storage/collect",
     "marin_resources/storage/control",
     "marin_resources/storage/lease",
     "marin_resources/wire",

@@ -2,7 +2,7 @@
 
     1 its record is kept as history
     2 the copies in the region of its data are withdrawn, and its marker is removed
-    3 the mark of an attempt says so: no later one resumes from the data
+    3 the mark of an attempt records it: no later one resumes from the data
     4 its status is removed, by its generation: from here on no attempt begins that reads it
     5 if one is at work that does, the status is written again, and the output is kept
     6 the commit object is claimed by that attempt: it is committed no more
@@ -36,7 +36,7 @@ from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 
 OUTCOME = "withdrawn"
-"""Of the attempt whose mark says that the output is to be computed again."""
+"""Outcome of the attempt whose mark invalidates the output's data."""
 
 
 def withdraw_for_again(store: Store, output: Output, *, by: str, why: str) -> None:
@@ -54,7 +54,7 @@ def withdraw_for_again(store: Store, output: Output, *, by: str, why: str) -> No
         held.release()
 
 
-def _withdraw(store: Store, output: Output, path: str, held: Lease, who: dict[str, str]) -> None:
+def _withdraw(store: Store, output: Output, path: str, held: Lease, request: dict[str, str]) -> None:
     seen, recorded = status.status_generation(path), record_of_complete(path, output)
     now = commit.read_commit(path)
     copies = copies_at(data_path_elsewhere(recorded))
@@ -69,7 +69,7 @@ def _withdraw(store: Store, output: Output, path: str, held: Lease, who: dict[st
     fence = max(now.fence if now is not None else 0, attempts.latest_mark(path)) + 1
     at = datetime.now(UTC).isoformat()
     holder = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid}
-    attempts.begin_attempt(path, fence, {**holder, **who, "outcome": OUTCOME, "started_at": at, "finished_at": at})
+    attempts.begin_attempt(path, fence, {**holder, **request, "outcome": OUTCOME, "started_at": at, "finished_at": at})
     fault_points.reach("attempt withdrawn")
     control.delete(join(path, status.NAME), expected=seen)
     fault_points.reach("status taken away")

@@ -28,7 +28,7 @@ _INSIDE = (f"/{status.NAME}", f"/{record.NAME}", f"/{lease.NAME}")
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What was below a path."""
+    """The files below a path, as they were listed."""
 
     path: str
     files: tuple[StoredFile, ...]
@@ -36,29 +36,29 @@ class Contents:
 
 
 def list_contents(path: str) -> Contents:
-    """List what is below `path`. Raises KeptError if another output is inside."""
-    found = _on_disk(absolute(path)) if is_local(path) else _in_bucket(path)
-    other = next((f for f in found if f.name.endswith(_INSIDE) and not f.name.startswith(".marin/")), None)
+    """List the files below `path`. Raises KeptError if another output is inside."""
+    files = _on_disk(absolute(path)) if is_local(path) else _in_bucket(path)
+    other = next((f for f in files if f.name.endswith(_INSIDE) and not f.name.startswith(".marin/")), None)
     if other is not None:
         raise KeptError(f"the output {join(path, other.name.rpartition('/')[0])!r} is inside")
-    return Contents(path=path, files=tuple(sorted((f for f in found if f.name not in STAYS), key=_order)))
+    return Contents(path=path, files=tuple(sorted((f for f in files if f.name not in STAYS), key=_order)))
 
 
 def remove_contents(contents: list[Contents], held: Lease) -> int:
-    """Remove what was listed; return the bytes. Raises LeaseLostError if the lease is lost."""
-    for each in contents:
-        if is_local(each.path):
-            for file in each.files:
+    """Remove the listed files; return their bytes. Raises LeaseLostError if the lease is lost."""
+    for listing in contents:
+        if is_local(listing.path):
+            for file in listing.files:
                 _remove_on_disk(file, held)
             continue
-        data = [file for file in each.files if not _is_control(file)]
+        data = [file for file in listing.files if not _is_control(file)]
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
             list(pool.map(lambda file: _remove_object(file, held), data))
-        for file in each.files[len(data) :]:
+        for file in listing.files[len(data) :]:
             _remove_object(file, held)
-        if each is not contents[-1]:
-            _remove_commit_copy(each.path)
-    return sum(file.size_bytes for each in contents for file in each.files)
+        if listing is not contents[-1]:
+            _remove_commit_copy(listing.path)
+    return sum(file.size_bytes for listing in contents for file in listing.files)
 
 
 def remove_folders(path: str) -> None:
@@ -86,7 +86,7 @@ def _in_bucket(path: str) -> list[StoredFile]:
 
 
 def _on_disk(root: str) -> list[StoredFile]:
-    found = []
+    files = []
     for folder, folders, names in os.walk(root):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in [*names, *links]:
@@ -94,10 +94,10 @@ def _on_disk(root: str) -> list[StoredFile]:
             with suppress(FileNotFoundError):
                 state = os.lstat(place)
                 relative = os.path.relpath(place, root)
-                found.append(
+                files.append(
                     StoredFile(path=place, name=relative, size_bytes=state.st_size, stamp=str(state.st_mtime_ns))
                 )
-    return found
+    return files
 
 
 def _remove_on_disk(file: StoredFile, held: Lease) -> None:
@@ -118,7 +118,7 @@ def _remove_object(file: StoredFile, held: Lease) -> None:
 
 def _remove_commit_copy(path: str) -> None:
     """Beside data elsewhere the commit object is a copy like the others."""
-    found = control.read(join(path, commit.NAME))
-    if found is not None:
+    snapshot = control.read(join(path, commit.NAME))
+    if snapshot is not None:
         with suppress(ConflictError):
-            control.delete(join(path, commit.NAME), expected=found.generation)
+            control.delete(join(path, commit.NAME), expected=snapshot.generation)

@@ -2,4 +2,4 @@
 
 
 class KeptError(RuntimeError):
-    """The output stays as it is: one phrase that says why."""
+    """The output stays as it is. The message is one phrase, the reason."""

@@ -1,4 +1,4 @@
-"""Where the data of an output are that are its own: below its path, or below that of its region."""
+"""Location of the data that an output owns: below its path, or below that of its region."""
 
 from __future__ import annotations
 

@@ -61,15 +61,15 @@ def list_pins(prefix: str) -> list[Pin]:
     """All pins below the prefix, sorted by output. Raises ControlFileError and UnavailableError."""
     names = sorted(name for name in names_below(join(prefix, FOLDER)) if name.endswith(SUFFIX))
     with ThreadPoolExecutor(THREADS) as pool:
-        found = pool.map(lambda name: _read(join(prefix, FOLDER, name)), names)
-        return [pin for pin in found if pin is not None]
+        pins = pool.map(lambda name: _read(join(prefix, FOLDER, name)), names)
+        return [pin for pin in pins if pin is not None]
 
 
 def _read(path: str) -> Pin | None:
-    found = control.read(path)
-    if found is None:
+    snapshot = control.read(path)
+    if snapshot is None:
         return None  # it was removed in between
-    fields = FORMAT.parse(found.data, path)
+    fields = FORMAT.parse(snapshot.data, path)
     return Pin(**{field.name: fields[field.name] for field in dataclasses.fields(Pin)})
 
 

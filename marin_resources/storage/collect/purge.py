@@ -1,15 +1,15 @@
 """Remove the data of a collected output whose grace time is over.
 
     1 the record is kept as history
-    2 the note says who removes it, and of which commit: from here on it cannot be restored
+    2 the note names its purger and its commit: from here on it cannot be restored
     3 the commit object is claimed, as by an attempt: it is committed no more, and no writer that is late can publish
-    4 a mark says so: no attempt resumes from what is left
+    4 a mark records it: no attempt resumes from what is left
     5 data, then control files, then the commit object and the note are removed
     6 the lease is released and removed
 
 All of it under the output's lease; in a bucket each object is removed in the generation that was listed before 3, so
-what a later attempt writes stays. A process that is killed anywhere leaves a note, by which the next purge goes on. A
-run that comes in between computes the output anew, and the next purge finds that the commit object is another's.
+what a later attempt writes stays. A process that is killed anywhere leaves a note, by which the next purge resumes. A
+run in between computes the output again, and the next purge finds that the commit object is another's.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def _purge(store: Store, looked: Collected, path: str, held: Lease) -> int:
         raise KeptError("it was restored, or removed by another process")
     if note.generation != looked.generation:
         raise KeptError("it was restored and collected again, or another purge has begun")
-    found, now = status.read_status(path), commit.read_commit(path)
-    if found is not None or not _is_ours(note, now):
+    current_status, now = status.read_status(path), commit.read_commit(path)
+    if current_status is not None or not _is_ours(note, now):
         remove_collected(store.prefix, note)
-        raise KeptError("it is complete again" if found is Status.SUCCESS else "an attempt computes it anew")
+        raise KeptError("it is complete again" if current_status is Status.SUCCESS else "an attempt computes it anew")
     contents = _contents(path, note)
     if now is None or now.state is State.COMMITTED:
         note, now = _claim(store, note, path, now, held)
@@ -102,7 +102,7 @@ def _is_ours(note: Collected, now: Commit | None) -> bool:
 
 
 def _contents(path: str, note: Collected) -> list[Contents]:
-    """What is removed, as it is listed now. Raises KeptError for files that are not the output's own."""
+    """The files to remove, as they are listed now. Raises KeptError for files that are not the output's own."""
     job = newest_note_above_fence(path)
     if job is not None and job.open:
         raise KeptError(f"job {job.job} is submitted to compute it")
@@ -111,7 +111,7 @@ def _contents(path: str, note: Collected) -> list[Contents]:
 
 
 def _places(note: Collected, path: str) -> list[str]:
-    """Where its files are; the home last."""
+    """The paths that its files are below; the home last."""
     return [path] if note.data_path is None else [note.data_path, path]
 
 
@@ -130,7 +130,7 @@ def _claim(store: Store, note: Collected, path: str, now: Commit | None, held: L
     claimed = commit.claim_commit(path, fence=fence, owner=owner, identity=note.identity, over=now)
     fault_points.reach("purge claimed")
     at = datetime.now(UTC).isoformat()
-    who = {"owner": owner, "host": held.holder.host, "pid": held.holder.pid}
-    attempts.begin_attempt(path, fence, {**who, "outcome": "purged", "started_at": at, "finished_at": at})
+    holder = {"owner": owner, "host": held.holder.host, "pid": held.holder.pid}
+    attempts.begin_attempt(path, fence, {**holder, "outcome": "purged", "started_at": at, "finished_at": at})
     fault_points.reach("purge marked")
     return note, claimed

@@ -1,13 +1,13 @@
 """Collect an output: it is not complete any more, and everything of it stays where it is until its grace time ends.
 
-    1 the note says who, when and until when
+    1 the note records its author, the time and the end of the grace time
     2 the copies in the region of its data are withdrawn
     3 its marker is removed
     4 its status is removed, by its generation
 
 All of it under the output's lease. The commit object stays committed, which is what a publisher leaves that died before
 it wrote the status: a run that reaches the output writes the status again and computes nothing. A process that is
-killed before 4 has collected nothing, and a note beside a status says nothing.
+killed before 4 has collected nothing, and a note beside a status has no effect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from marin_resources.storage.paths import join
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """Of a collection."""
+    """The terms of a collection."""
 
     by: str
     grace: timedelta
