@@ -23,6 +23,7 @@ ROOMS = (
     "marin_resources/storage/collect",
     "marin_resources/storage/control",
     "marin_resources/storage/lease",
+    "marin_resources/storage/mirror",
     "marin_resources/wire",
 )
 """Rooms without these words."""

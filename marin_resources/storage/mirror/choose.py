@@ -74,10 +74,10 @@ def _original(region: Region, stored: Stored, replaces: str | None = None) -> Ch
 
 def _newer(copy: Stored, regions: Regions, look: Look) -> tuple[Region, Stored] | None:
     """The origin of `copy`, if it has changed since the copy was made."""
-    found = _origin_now(copy, regions, look)
-    if found is None or copy.origin is None or found[1].generation == copy.origin.generation:
+    origin = _origin_now(copy, regions, look)
+    if origin is None or copy.origin is None or origin[1].generation == copy.origin.generation:
         return None
-    return found
+    return origin
 
 
 def _origin_now(copy: Stored, regions: Regions, look: Look) -> tuple[Region, Stored] | None:

@@ -37,12 +37,12 @@ class DiskStore:
     """A folder, or a file in one."""
 
     def find(self, path: str) -> Stored | None:
-        found = _stat(path)
-        if found is None:
+        state = _stat(path)
+        if state is None:
             return None
-        generation = _generation(found)
+        generation = _generation(state)
         return Stored(
-            path=path, size_bytes=found.st_size, generation=generation, origin=read_notes(path).get(generation)
+            path=path, size_bytes=state.st_size, generation=generation, origin=read_notes(path).get(generation)
         )
 
     def find_below(self, path: str) -> dict[str, Stored]:
@@ -55,8 +55,8 @@ class DiskStore:
             for name in files
             if not is_own(name)
         )
-        found = {name: self.find(f"{path}/{name}") for name in names}
-        return {name: stored for name, stored in found.items() if stored is not None}
+        candidates = {name: self.find(f"{path}/{name}") for name in names}
+        return {name: stored for name, stored in candidates.items() if stored is not None}
 
     def read(self, stored: Stored, start: int, end: int) -> bytes:
         try:
@@ -113,9 +113,9 @@ def _write_verified(copy: FileCopy, file: IO[bytes]) -> None:
         size_bytes += file.write(chunk)
     file.flush()
     os.fsync(file.fileno())
-    found = _crc32c_text(checksum.digest())
-    if size_bytes != source.size_bytes or (source.checksum or found) != found:
-        raise damaged(copy, f"{size_bytes} bytes, {found}")
+    digest = _crc32c_text(checksum.digest())
+    if size_bytes != source.size_bytes or (source.checksum or digest) != digest:
+        raise damaged(copy, f"{size_bytes} bytes, {digest}")
     now = copy.source_store.find(source.path)
     if now is None or now.generation != source.generation:
         raise changed(source.path)
@@ -125,8 +125,8 @@ def _publish(copy: FileCopy, temporary: str) -> None:
     """Write the note and rename the copy. The lock on the folder serialises the processes that publish into it."""
     target = copy.target
     with locked(os.path.dirname(target)):
-        found = _stat(target)
-        here = _generation(found) if found else None
+        state = _stat(target)
+        here = _generation(state) if state else None
         if here != copy.replaces:
             raise FileExistsError(f"{target!r} was written by another process in the meantime.")
         copies = {g: o for g, o in read_notes(target).items() if g == here}
@@ -143,12 +143,12 @@ def _crc32c_text(digest: bytes) -> str:
 def _stat(path: str) -> os.stat_result | None:
     """The stat of a file; None for a folder, or if nothing exists."""
     try:
-        found = os.stat(path)
+        state = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found if stat.S_ISREG(found.st_mode) else None
+    return state if stat.S_ISREG(state.st_mode) else None
 
 
-def _generation(found: os.stat_result) -> str:
+def _generation(state: os.stat_result) -> str:
     """Unchanged by `cp -a` and `rsync -a`, so a folder may be moved together with its notes."""
-    return f"{found.st_mtime_ns}-{found.st_size}"
+    return f"{state.st_mtime_ns}-{state.st_size}"

@@ -14,7 +14,7 @@ from marin_resources.storage.transfer.ledger import Moved
 from marin_resources.storage.transfer.regions import Regions
 
 TRIES = 5
-"""Of a copy, while other processes write the same file or its source."""
+"""Tries of a copy, while other processes write the same file or its source."""
 
 
 def fetch(relative: str, regions: Regions) -> Stored:
@@ -23,69 +23,69 @@ def fetch(relative: str, regions: Regions) -> Stored:
     Raises FileNotFoundError, TransferBudgetError, and MirrorError if it may not be copied.
     """
     for _ in range(TRIES):
-        found = choose(relative, regions)
-        if found is None:
+        choice = choose(relative, regions)
+        if choice is None:
             raise not_found(relative, regions)
-        if found.region == regions.local:
-            return found.stored
+        if choice.region == regions.local:
+            return choice.stored
         refuse_control(relative)
         refuse_own_output(relative, regions)
         try:
             transfer = current_budget().reserve(
-                SCHEME + relative, found.stored.size_bytes, whole=True, source=found.region.name
+                SCHEME + relative, choice.stored.size_bytes, whole=True, source=choice.region.name
             )
         except TransferBudgetError:
-            if choose(relative, regions) == found:
+            if choose(relative, regions) == choice:
                 raise
             continue
         with transfer:  # transfers of the same file have ended by now, so choose again
-            if choose(relative, regions) == found:
-                copy(found, relative, regions, transfer)
+            if choose(relative, regions) == choice:
+                copy(choice, relative, regions, transfer)
     raise MirrorError(
         f"{SCHEME + relative!r} changed {TRIES} times while it was copied to {regions.local.name}. Stop the process "
         "that writes it, and run again."
     )
 
 
-def copy(found: Choice, relative: str, regions: Regions, transfer: Transfer, charged_as: str | None = None) -> None:
+def copy(choice: Choice, relative: str, regions: Regions, transfer: Transfer, charged_as: str | None = None) -> None:
     """Copy the chosen file into the local region. Do nothing if the source or the target changes meanwhile.
 
     The ledger names `charged_as` in place of the file: the folder that it is a part of.
     """
-    assert found.origin is not None
+    assert choice.origin is not None
     target = regions.local.place(relative)
     try:
         store_of(target).write_copy(
             FileCopy(
-                source=found.stored,
-                source_store=store_of(found.stored.path),
+                source=choice.stored,
+                source_store=store_of(choice.stored.path),
                 target=target,
-                origin=found.origin,
-                replaces=found.replaces,
+                origin=choice.origin,
+                replaces=choice.replaces,
                 check=transfer.check,
             )
         )
     except (FileExistsError, ChangedError):
         return
-    transfer.moved(moved(found, charged_as or relative, regions, found.stored.size_bytes, files=1))
+    transfer.moved(moved(choice, charged_as or relative, regions, choice.stored.size_bytes, files=1))
 
 
-def read_part(found: Choice, relative: str, regions: Regions, start: int, end: int) -> bytes:
+def read_part(choice: Choice, relative: str, regions: Regions, start: int, end: int) -> bytes:
     """Read bytes of another region's file without copying it."""
     path = SCHEME + relative
-    with current_budget().reserve(path, end - start, whole=False, source=found.region.name) as transfer:
-        data = store_of(found.stored.path).read(found.stored, start, end)
-        transfer.moved(moved(found, relative, regions, len(data), files=0))
+    with current_budget().reserve(path, end - start, whole=False, source=choice.region.name) as transfer:
+        data = store_of(choice.stored.path).read(choice.stored, start, end)
+        transfer.moved(moved(choice, relative, regions, len(data), files=0))
     return data
 
 
-def moved(found: Choice, relative: str, regions: Regions, size_bytes: int, *, files: int) -> Moved:
+def moved(choice: Choice, relative: str, regions: Regions, size_bytes: int, *, files: int) -> Moved:
     return Moved(
         path=SCHEME + relative,
-        origin=found.region.name,
+        origin=choice.region.name,
         to=regions.local.name,
         bytes=size_bytes,
-        dollars=regions.dollars(found.region, size_bytes),
+        dollars=regions.dollars(choice.region, size_bytes),
         files=files,
     )
 

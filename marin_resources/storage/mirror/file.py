@@ -26,8 +26,8 @@ def part_limit_bytes(size_bytes: int) -> float:
 class MirrorFile(AbstractBufferedFile):
     """Reads up to a twentieth of the file remotely, then copies the file and reads the copy."""
 
-    def __init__(self, fs: Any, relative: str, found: Choice, regions: Regions) -> None:
-        size_bytes = found.stored.size_bytes
+    def __init__(self, fs: Any, relative: str, choice: Choice, regions: Regions) -> None:
+        size_bytes = choice.stored.size_bytes
         read_ahead = int(part_limit_bytes(size_bytes) / READS_IN_A_PART)
         super().__init__(
             fs,
@@ -37,7 +37,7 @@ class MirrorFile(AbstractBufferedFile):
             cache_type="readahead",
             size=size_bytes,
         )
-        self._relative, self._found, self._regions = relative, found, regions
+        self._relative, self._choice, self._regions = relative, choice, regions
         self._read_bytes = 0
         self._here: str | None = None
 
@@ -45,7 +45,7 @@ class MirrorFile(AbstractBufferedFile):
         end = min(end, self.size)
         if self._here is None and self._read_bytes + end - start < part_limit_bytes(self.size):
             self._read_bytes += end - start
-            return read_part(self._found, self._relative, self._regions, start, end)
+            return read_part(self._choice, self._relative, self._regions, start, end)
         if self._here is None:
             self._here = self._copied()
         fs, place = filesystem_of(self._here)
@@ -53,6 +53,6 @@ class MirrorFile(AbstractBufferedFile):
 
     def _copied(self) -> str:
         copy = fetch(self._relative, self._regions)
-        if copy.origin != self._found.origin:
+        if copy.origin != self._choice.origin:
             raise changed(SCHEME + self._relative)
         return copy.path

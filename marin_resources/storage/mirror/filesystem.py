@@ -60,10 +60,10 @@ class MirrorFileSystem(AbstractFileSystem):
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
         regions, relative = self._placed(path)
-        found = _joined(_in_all_regions(regions, lambda region: _list(region, relative)))
-        if found is None:
+        entries = _joined(_in_all_regions(regions, lambda region: _list(region, relative)))
+        if entries is None:
             raise not_found(relative, regions)
-        return [found[name] for name in sorted(found)] if detail else sorted(found)
+        return [entries[name] for name in sorted(entries)] if detail else sorted(entries)
 
     def find(
         self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **kwargs: Any
@@ -71,10 +71,10 @@ class MirrorFileSystem(AbstractFileSystem):
         if maxdepth is not None:
             return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail, **kwargs)
         regions, relative = self._placed(path)
-        found = _joined(_in_all_regions(regions, lambda region: _find(region, relative))) or {}
+        entries = _joined(_in_all_regions(regions, lambda region: _find(region, relative))) or {}
         if withdirs:
-            found = {**_folders_of(found, relative), **found}
-        return dict(sorted(found.items())) if detail else sorted(found)
+            entries = {**_folders_of(entries, relative), **entries}
+        return dict(sorted(entries.items())) if detail else sorted(entries)
 
     def created(self, path: str) -> Any:
         return self._info_of_time(path, "created")
@@ -89,33 +89,33 @@ class MirrorFileSystem(AbstractFileSystem):
         options = {**kwargs, **({} if block_size in (None, "default") else {"block_size": block_size})}
         if mode != "rb":
             return self._open_to_write(regions.local.place(relative), mode, options)
-        found = self._chosen(relative, regions)
-        if found.region != regions.local:
+        choice = self._chosen(relative, regions)
+        if choice.region != regions.local:
             if is_control(relative):
-                return io.BytesIO(read_part(found, relative, regions, 0, found.stored.size_bytes))
-            if part_limit_bytes(found.stored.size_bytes) >= MIN_READ_BYTES:
-                return MirrorFile(self, relative, found, regions)
-        fs, place = filesystem_of(self._here(found, relative, regions))
+                return io.BytesIO(read_part(choice, relative, regions, 0, choice.stored.size_bytes))
+            if part_limit_bytes(choice.stored.size_bytes) >= MIN_READ_BYTES:
+                return MirrorFile(self, relative, choice, regions)
+        fs, place = filesystem_of(self._here(choice, relative, regions))
         return fs.open(place, mode, **options)
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
         regions, relative = self._placed(path)
-        found = self._chosen(relative, regions)
-        if found.region != regions.local:
-            first, last, _ = slice(start, end).indices(found.stored.size_bytes)
-            if is_control(relative) or last - first < part_limit_bytes(found.stored.size_bytes):
-                return read_part(found, relative, regions, first, max(first, last))
-        fs, place = filesystem_of(self._here(found, relative, regions))
+        choice = self._chosen(relative, regions)
+        if choice.region != regions.local:
+            first, last, _ = slice(start, end).indices(choice.stored.size_bytes)
+            if is_control(relative) or last - first < part_limit_bytes(choice.stored.size_bytes):
+                return read_part(choice, relative, regions, first, max(first, last))
+        fs, place = filesystem_of(self._here(choice, relative, regions))
         return fs.cat_file(place, start=start, end=end, **kwargs)
 
     def get_file(self, rpath: str, lpath: Any, callback: Any = None, outfile: Any = None, **kwargs: Any) -> None:
         if self.isdir(rpath):
             return super().get_file(rpath, lpath, outfile=outfile, **kwargs)
         regions, relative = self._placed(rpath)
-        found = self._chosen(relative, regions)
-        if is_control(relative) and found.region != regions.local:
+        choice = self._chosen(relative, regions)
+        if is_control(relative) and choice.region != regions.local:
             return super().get_file(rpath, lpath, outfile=outfile, **kwargs)
-        fs, place = filesystem_of(self._here(found, relative, regions))
+        fs, place = filesystem_of(self._here(choice, relative, regions))
         return fs.get_file(place, lpath if outfile is None else outfile, **kwargs)
 
     # Writing: in the local region alone.
@@ -148,12 +148,12 @@ class MirrorFileSystem(AbstractFileSystem):
         self.rm_file(path)
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
-        for one in path if isinstance(path, list) else [path]:
-            fs, place = self._local(one)
+        for target in path if isinstance(path, list) else [path]:
+            fs, place = self._local(target)
             if recursive and fs.isdir(place):
                 fs.rm(place, recursive=True, maxdepth=maxdepth)
             else:
-                self.rm_file(one)
+                self.rm_file(target)
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         with self.open(path1, "rb") as source, self.open(path2, "wb") as target:
@@ -178,13 +178,13 @@ class MirrorFileSystem(AbstractFileSystem):
             return None
 
     def _chosen(self, relative: str, regions: Regions) -> Choice:
-        found = choose(relative, regions)
-        if found is None:
+        choice = choose(relative, regions)
+        if choice is None:
             raise not_found(relative, regions)
-        return found
+        return choice
 
-    def _here(self, found: Choice, relative: str, regions: Regions) -> str:
-        return found.stored.path if found.region == regions.local else fetch(relative, regions).path
+    def _here(self, choice: Choice, relative: str, regions: Regions) -> str:
+        return choice.stored.path if choice.region == regions.local else fetch(relative, regions).path
 
     def _info_of_time(self, path: str, which: str) -> Any:
         regions, relative = self._placed(path)
@@ -220,10 +220,10 @@ def _list(region: Region, relative: str) -> dict[str, _Info] | None:
     """The entries directly below `relative`; None if the region has nothing there."""
     fs, place = filesystem_of(region.place(relative))
     try:
-        found = fs.ls(place, detail=True)
+        entries = fs.ls(place, detail=True)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    infos = dict(_named(found, region, relative))
+    infos = dict(_named(entries, region, relative))
     return infos or ({} if is_local(region.prefix) else None)
 
 
@@ -235,10 +235,10 @@ def _find(region: Region, relative: str) -> dict[str, _Info] | None:
         return None
 
 
-def _named(found: Any, region: Region, relative: str) -> Iterator[tuple[str, _Info]]:
+def _named(entries: Any, region: Region, relative: str) -> Iterator[tuple[str, _Info]]:
     """(path in the mirror, info), without the mirror's own files and objects that represent a folder."""
     root = filesystem_of(region.prefix)[1].rstrip("/")
-    for info in map(_resolved, found):
+    for info in map(_resolved, entries):
         name = info["name"][len(root) :].strip("/")
         folder_itself = name == relative and info["type"] == "directory"
         if not folder_itself and not is_own(name) and not (info["type"] == "file" and info["name"].endswith("/")):
@@ -260,10 +260,10 @@ def _mirrored(info: _Info, relative: str, region: Region) -> _Info:
         return mirrored
     if is_local(region.prefix):
         stored = DiskStore().find(info["name"])
-        known: Any = (stored.origin.generation if stored.origin else stored.generation) if stored else ""
+        generation: Any = (stored.origin.generation if stored.origin else stored.generation) if stored else ""
     else:
-        known = (info.get("metadata") or {}).get(GENERATION, info["generation"])
-    return {**mirrored, "generation": known}
+        generation = (info.get("metadata") or {}).get(GENERATION, info["generation"])
+    return {**mirrored, "generation": generation}
 
 
 # However this module is first imported, fsspec's "mirror" is this filesystem from then on.
@@ -272,17 +272,17 @@ register()
 
 def _joined(listings: Iterable[Mapping[str, _Info] | None]) -> dict[str, _Info] | None:
     """Path -> info from the first region that has it; None if no region has the listed folder."""
-    found: dict[str, _Info] | None = None
+    infos: dict[str, _Info] | None = None
     for listing in listings:
         if listing is not None:
-            found = {**listing, **(found or {})}
-    return found
+            infos = {**listing, **(infos or {})}
+    return infos
 
 
-def _folders_of(found: Mapping[str, _Info], relative: str) -> dict[str, _Info]:
+def _folders_of(infos: Mapping[str, _Info], relative: str) -> dict[str, _Info]:
     """The folders between `relative` and the files below it."""
     names: set[str] = set()
-    for name in found:
+    for name in infos:
         while (name := name.rpartition("/")[0]) and len(name) > len(relative):
             names.add(name)
     return {name: {"name": name, "size": 0, "type": "directory"} for name in sorted(names)}

@@ -49,10 +49,10 @@ class GcsStore:
         fs, root = filesystem_of(path)
         try:
             with _translated_errors(path):
-                found = fs.find(root, detail=True)
+                infos = fs.find(root, detail=True)
         except FileNotFoundError:
             return {}
-        named = {stored[len(root.rstrip("/")) :].strip("/"): info for stored, info in found.items()}
+        named = {stored[len(root.rstrip("/")) :].strip("/"): info for stored, info in infos.items()}
         return {
             name: _stored(f"{path}/{name}".rstrip("/"), info)
             for name, info in named.items()
@@ -89,7 +89,7 @@ class GcsStore:
 
 
 def _staged_path(copy: FileCopy) -> str:
-    """Where the source is uploaded to first. What a killed copy has left there is used and removed by the next one."""
+    """The path that the source is uploaded to first. The next copy uses and removes the upload of a killed one."""
     folder, _, name = copy.target.rpartition("/")
     state = hashlib.sha256(f"{copy.source.path} {copy.source.generation}".encode()).hexdigest()[:8]
     return f"{folder}/.{name}.{state}{TEMPORARY_SUFFIX}"
@@ -110,10 +110,10 @@ def _rewrite(copy: FileCopy) -> None:
     try:
         written = _stored(copy.target, _rewritten(copy, metadata))
     except FileExistsError:  # by another process, or by this request, whose response was lost
-        found = GcsStore().find(copy.target)
-        if found is None or found.copy_id != copy_id:
+        existing = GcsStore().find(copy.target)
+        if existing is None or existing.copy_id != copy_id:
             raise
-        written = found
+        written = existing
     except FileNotFoundError:
         raise changed(copy.source.path) from None
     if (written.size_bytes, written.checksum) != (copy.source.size_bytes, copy.source.checksum):

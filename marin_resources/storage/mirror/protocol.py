@@ -44,7 +44,7 @@ class Stored:
     checksum: str | None = None
     """As in `checksum.py`; None if the store has none."""
     origin: Origin | None = None
-    """Of a copy that a mirror made; None for a file that was written in the region."""
+    """Origin of a copy that a mirror made; None for a file that was written in the region."""
     copy_id: str | None = None
     """Different for every copy."""
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -100,8 +100,8 @@ def changed(path: str) -> ChangedError:
     return ChangedError(f"{path!r} was replaced while it was read. Open it again.")
 
 
-def damaged(copy: FileCopy, found: str) -> MirrorError:
+def damaged(copy: FileCopy, content: str) -> MirrorError:
     return MirrorError(
         f"The copy of {copy.source.path!r} ({copy.source.size_bytes} bytes, {copy.source.checksum}) to {copy.target!r} "
-        f"has {found}, and was removed. Run again; if it happens twice, verify the source."
+        f"has {content}, and was removed. Run again; if it happens twice, verify the source."
     )

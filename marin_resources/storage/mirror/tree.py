@@ -57,17 +57,17 @@ def local_path_of(path: str) -> str:
 
 
 def copy_record(path: str) -> None:
-    """Copy the record of an output, by its `mirror://` path, unless one is here. It says where the data are of which it
-    is: beside a copy of these, it makes no output of the copy."""
+    """Copy the record of an output, by its `mirror://` path, unless one is here. It names the path of its data: beside
+    a copy of these, it makes no output of the copy."""
     regions = declared_regions()
     relative = relative_of(path, regions)
     here = regions.local.place(relative)
     if control.read(here) is not None:
         return
     for region in regions.others:
-        found = control.read(region.place(relative))
-        if found is not None:
-            control.put(here, found.data)
+        snapshot = control.read(region.place(relative))
+        if snapshot is not None:
+            control.put(here, snapshot.data)
             return
     raise not_found(relative, regions)
 
@@ -80,8 +80,8 @@ def _copy_missing(
 
     def still_missing() -> dict[str, Choice]:
         here = store_of(regions.local.prefix).find_below(regions.local.place(relative))
-        found = _missing(relative, regions, {**listings, regions.local: here})
-        return {name: choice for name, choice in found.items() if missing.get(name) == choice}
+        current = _missing(relative, regions, {**listings, regions.local: here})
+        return {name: choice for name, choice in current.items() if missing.get(name) == choice}
 
     try:
         transfer = current_budget().reserve(SCHEME + relative, total_bytes, whole=True, source=source.name)
@@ -105,17 +105,17 @@ def _copy_all(relative: str, regions: Regions, missing: Mapping[str, Choice], tr
     with ThreadPoolExecutor(COPIES_AT_ONCE, thread_name_prefix="mirror") as pool:
         copies = [pool.submit(copy_one, name, choice) for name, choice in missing.items()]
         try:
-            for one in copies:
-                one.result()
+            for future in copies:
+                future.result()
         finally:
-            for one in copies:
-                one.cancel()
+            for future in copies:
+                future.cancel()
 
 
 def _list_all(relative: str, regions: Regions) -> dict[Region, Listing]:
     with ThreadPoolExecutor(len(regions.all)) as pool:
-        found = pool.map(lambda region: store_of(region.prefix).find_below(region.place(relative)), regions.all)
-        return dict(zip(regions.all, found, strict=True))
+        listings = pool.map(lambda region: store_of(region.prefix).find_below(region.place(relative)), regions.all)
+        return dict(zip(regions.all, listings, strict=True))
 
 
 def _missing(relative: str, regions: Regions, listings: Mapping[Region, Listing]) -> dict[str, Choice]:
@@ -127,12 +127,12 @@ def _missing(relative: str, regions: Regions, listings: Mapping[Region, Listing]
         raise own_output_error(relative, relative, regions)
     complete = [r for r in regions.others if STATUS in listings[r] and _is_complete(r.place(relative))]
     if complete:
-        found = _of_output(complete[0], listings[complete[0]], here)
+        choices = _of_output(complete[0], listings[complete[0]], here)
     else:
-        found = _of_union(relative, regions, {r: files for r, files in listings.items() if STATUS not in files})
-    if not found and not here:
+        choices = _of_union(relative, regions, {r: files for r, files in listings.items() if STATUS not in files})
+    if not choices and not here:
         raise not_found(relative, regions)
-    return found
+    return choices
 
 
 def _is_complete(output_path: str) -> bool:
@@ -142,14 +142,14 @@ def _is_complete(output_path: str) -> bool:
 
 def _of_output(region: Region, files: Listing, here: Listing) -> dict[str, Choice]:
     """A complete output of another region: all its data files, except those that were written in the local region."""
-    found = {}
+    choices = {}
     for name, stored in files.items():
         origin = Origin(path=stored.path, generation=stored.generation)
         local = here.get(name)
         if not is_control(name) and (local is None or local.origin not in (None, origin)):
             replaces = local.generation if local else None
-            found[name] = Choice(region=region, stored=stored, origin=origin, replaces=replaces)
-    return found
+            choices[name] = Choice(region=region, stored=stored, origin=origin, replaces=replaces)
+    return choices
 
 
 def _of_union(relative: str, regions: Regions, listings: Mapping[Region, Listing]) -> dict[str, Choice]:
@@ -157,8 +157,8 @@ def _of_union(relative: str, regions: Regions, listings: Mapping[Region, Listing
     look = _look_in(relative, listings)
     outputs = {name.rpartition("/")[0] + "/" for name in listings[regions.local] if name.endswith("/" + STATUS)}
     names = {name for files in listings.values() for name in files if not is_control(name)}
-    wanted = (name for name in sorted(names) if not any(name.startswith(output) for output in outputs))
-    chosen = {name: choose(_below(relative, name), regions, look) for name in wanted}
+    candidates = (name for name in sorted(names) if not any(name.startswith(output) for output in outputs))
+    chosen = {name: choose(_below(relative, name), regions, look) for name in candidates}
     return {name: choice for name, choice in chosen.items() if choice and choice.region != regions.local}
 
 
