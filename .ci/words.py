@@ -24,6 +24,7 @@ ROOMS = (
     "marin_resources/storage/control",
     "marin_resources/storage/lease",
     "marin_resources/storage/mirror",
+    "marin_resources/storage/transfer",
     "marin_resources/wire",
 )
 """Rooms without these words."""

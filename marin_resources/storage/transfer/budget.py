@@ -65,7 +65,7 @@ class Budget:
 
         Waits while open transfers decide whether it fits, or move the same files. Raises TransferBudgetError.
         """
-        wanted = Reservation(
+        reservation = Reservation(
             id=uuid.uuid4().hex,
             path=path,
             bytes=size_bytes,
@@ -76,12 +76,12 @@ class Budget:
         watch, pause_s = ReservationWatch(), FIRST_PAUSE_S
         while True:
             decision, ledger = self._ledger.change(
-                lambda it: (it.reserve(wanted, self.limit_bytes, watch.dead(it)), it)
+                lambda it: (it.reserve(reservation, self.limit_bytes, watch.dead(it)), it)
             )
             if decision is Decision.GRANTED:
-                return self._opened(wanted)
+                return self._opened(reservation)
             if decision is Decision.REFUSED:
-                raise TransferBudgetError(self._refusal(wanted, ledger, source))
+                raise TransferBudgetError(self._refusal(reservation, ledger, source))
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -122,15 +122,16 @@ class Budget:
             for transfer_id in gone:
                 transfers[transfer_id].lost = True
 
-    def _refusal(self, wanted: Reservation, ledger: Ledger, source: str) -> str:
+    def _refusal(self, reservation: Reservation, ledger: Ledger, source: str) -> str:
         limit, moved = self.limit_bytes, ledger.moved_bytes
-        who = f"Step {self._account.step!r}" if self._account else "This process"
-        left = f"its mirror budget is {compact_bytes(limit)}"
+        subject = f"Step {self._account.step!r}" if self._account else "This process"
+        budget = f"its mirror budget is {compact_bytes(limit)}"
         if moved:
-            left = f"{compact_bytes(max(0, limit - moved))} are left of its mirror budget of {compact_bytes(limit)}"
-        needed = enough_gb(moved + wanted.bytes)
+            budget = f"{compact_bytes(max(0, limit - moved))} are left of its mirror budget of {compact_bytes(limit)}"
+        needed = enough_gb(moved + reservation.bytes)
         more = f"Pass budget_gb={needed}" if self._account else f"Set {BUDGET_GB}={needed}"
-        return f"{who} needs {wanted.path!r} ({compact_bytes(wanted.bytes)}) and {left}. {more}, or run in {source}."
+        need = f"{subject} needs {reservation.path!r} ({compact_bytes(reservation.bytes)})"
+        return f"{need} and {budget}. {more}, or run in {source}."
 
 
 class Transfer:
@@ -181,10 +182,14 @@ class ReservationWatch:
     def dead(self, ledger: Ledger) -> set[str]:
         """Ids of the reservations whose owner has ended, or sent no heartbeat for `TTL_S`."""
         now = time.monotonic()
-        for one in ledger.reserved.values():
-            if self._seen.get(one.id, (None, 0.0))[0] != one.beat:
-                self._seen[one.id] = (one.beat, now)
-        return {i for i, one in ledger.reserved.items() if now - self._seen[i][1] > TTL_S or _is_dead(one.owner)}
+        for reservation in ledger.reserved.values():
+            if self._seen.get(reservation.id, (None, 0.0))[0] != reservation.beat:
+                self._seen[reservation.id] = (reservation.beat, now)
+        return {
+            i
+            for i, reservation in ledger.reserved.items()
+            if now - self._seen[i][1] > TTL_S or _is_dead(reservation.owner)
+        }
 
 
 def current_budget() -> Budget:

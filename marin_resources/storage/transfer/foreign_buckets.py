@@ -2,7 +2,7 @@
 
     MARIN_FOREIGN_BUCKETS   commoncrawl,their-data     names of buckets that may be read from any region
 
-A plain gs:// path is read where it is, each time anew, and Google charges for what leaves its region.
+A plain gs:// path is read where it is, again each time, and Google charges for what leaves its region.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Foreign:
 
     def describe(self) -> str:
         """A phrase: "'gs://x/raw', which is in us-east1"."""
-        known = f"which is in {self.location}"
-        return f"{self.path!r}, {known if self.location else f'whose region cannot be read ({self.why})'}"
+        phrase = f"which is in {self.location}"
+        return f"{self.path!r}, {phrase if self.location else f'whose region cannot be read ({self.why})'}"
 
 
 def foreign_to(region: str, paths: Iterable[str]) -> list[Foreign]:
@@ -42,7 +42,7 @@ def foreign_to(region: str, paths: Iterable[str]) -> list[Foreign]:
     Raises SettingError.
     """
     allowed = allowed_buckets()
-    found = []
+    foreign = []
     for path in paths:
         bucket = without_scheme(path).partition("/")[0]
         if kind_of(path) is not StoreKind.GCS or bucket in allowed:
@@ -52,15 +52,15 @@ def foreign_to(region: str, paths: Iterable[str]) -> list[Foreign]:
         except BucketUnreadableError as error:
             location, why = None, str(error)
         if location is None or not is_in(region, location):
-            found.append(Foreign(path=path, bucket=bucket, location=location, why=why))
-    return found
+            foreign.append(Foreign(path=path, bucket=bucket, location=location, why=why))
+    return foreign
 
 
 def refusal(step: str, where: str, foreign: Sequence[Foreign]) -> str:
     """The sentence that refuses a step which would run at `where`."""
-    listed = ", ".join(each.describe() for each in foreign[:SHOWN])
+    listed = ", ".join(entry.describe() for entry in foreign[:SHOWN])
     more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
-    buckets = ",".join(dict.fromkeys(each.bucket for each in foreign))
+    buckets = ",".join(dict.fromkeys(entry.bucket for entry in foreign))
     return (
         f"Step {step!r} would run on {where} and its config has {listed}{more}. Give a path below the prefix, which "
         "comes through the mirror on the step's budget, run it where the bucket is, or allow the bucket by name: "

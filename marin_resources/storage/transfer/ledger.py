@@ -31,7 +31,7 @@ class LedgerError(ControlFileError):
 
 FORMAT = VersionedJson(kind="ledger of transfers", newest=FORMAT_VERSION, error=LedgerError, shape=SHAPE)
 MAX_ENTRIES = 200
-"""Of moved bytes. Beyond it, entries of one folder are merged into one."""
+"""Maximum number of entries of moved bytes. Beyond it, entries of one folder are merged into one."""
 WRITES_REMEMBERED = 64
 
 
@@ -56,7 +56,7 @@ class Reservation:
     """Whether whole files are copied, which others can read afterwards; a partial read leaves no copy."""
     owner: Owner
     attempt: int
-    """Of the step. Reservations of an earlier attempt are dead."""
+    """Attempt of the step. Reservations of an earlier attempt are dead."""
     beat: int = 0
     """Heartbeat count: grows while the owner is alive."""
 
@@ -78,7 +78,7 @@ class Moved:
 
 
 class Decision(enum.Enum):
-    """On a request for a reservation."""
+    """The decision on a request for a reservation."""
 
     GRANTED = "granted"
     WAIT = "wait"
@@ -100,18 +100,20 @@ class Ledger:
     def reserved_bytes(self) -> int:
         return sum(reservation.bytes for reservation in self.reserved.values())
 
-    def reserve(self, wanted: Reservation, budget_bytes: int, dead: Collection[str] = ()) -> Decision:
-        """Make the reservation `wanted`, if it fits. `dead` are ids of reservations whose owners are gone."""
-        for one in list(self.reserved.values()):
-            if one.id in dead or one.attempt < wanted.attempt:
-                del self.reserved[one.id]
-        if wanted.whole and any(one.whole and one.overlaps(wanted.path) for one in self.reserved.values()):
+    def reserve(self, reservation: Reservation, budget_bytes: int, dead: Collection[str] = ()) -> Decision:
+        """Make the reservation, if it fits. `dead` are ids of reservations whose owners are gone."""
+        for other in list(self.reserved.values()):
+            if other.id in dead or other.attempt < reservation.attempt:
+                del self.reserved[other.id]
+        if reservation.whole and any(
+            other.whole and other.overlaps(reservation.path) for other in self.reserved.values()
+        ):
             return Decision.WAIT  # the open transfer of the same files may make this one unnecessary
-        if self.moved_bytes + wanted.bytes > budget_bytes:
+        if self.moved_bytes + reservation.bytes > budget_bytes:
             return Decision.REFUSED
-        if self.moved_bytes + self.reserved_bytes + wanted.bytes > budget_bytes:
+        if self.moved_bytes + self.reserved_bytes + reservation.bytes > budget_bytes:
             return Decision.WAIT
-        self.reserved[wanted.id] = wanted
+        self.reserved[reservation.id] = reservation
         return Decision.GRANTED
 
     def settle(self, reservation_id: str, moved: Iterable[Moved], *, done: bool) -> None:
@@ -120,20 +122,20 @@ class Ledger:
         self.moved = _merged([*self.moved, *entries])
         held = self.reserved.pop(reservation_id, None)
         if held is not None and not done:
-            left = max(0, held.bytes - sum(entry.bytes for entry in entries))
-            self.reserved[held.id] = dataclasses.replace(held, bytes=left, beat=held.beat + 1)
+            remaining = max(0, held.bytes - sum(entry.bytes for entry in entries))
+            self.reserved[held.id] = dataclasses.replace(held, bytes=remaining, beat=held.beat + 1)
 
     def beat(self, reservation_ids: Iterable[str]) -> set[str]:
         """Enter a heartbeat for these reservations; return the ids that no longer exist."""
-        wanted = set(reservation_ids)
-        for one in [self.reserved[i] for i in wanted & self.reserved.keys()]:
-            self.reserved[one.id] = dataclasses.replace(one, beat=one.beat + 1)
-        return wanted - self.reserved.keys()
+        ids = set(reservation_ids)
+        for reservation in [self.reserved[i] for i in ids & self.reserved.keys()]:
+            self.reserved[reservation.id] = dataclasses.replace(reservation, beat=reservation.beat + 1)
+        return ids - self.reserved.keys()
 
     def to_json(self) -> str:
         fields = {
             "moved": [dataclasses.asdict(entry) for entry in self.moved],
-            "reserved": [dataclasses.asdict(one) for one in self.reserved.values()],
+            "reserved": [dataclasses.asdict(reservation) for reservation in self.reserved.values()],
             "writes": self.writes[-WRITES_REMEMBERED:],
         }
         return json.dumps({"format_version": FORMAT_VERSION, **fields}, indent=2)
@@ -143,10 +145,10 @@ class Ledger:
         """Read the ledger stored at `path`. Raises LedgerError if it is damaged or of a newer format."""
         fields = FORMAT.parse(text, path)
         try:
-            reserved = [Reservation(**{**one, "owner": Owner(**one["owner"])}) for one in fields["reserved"]]
+            reserved = [Reservation(**{**entry, "owner": Owner(**entry["owner"])}) for entry in fields["reserved"]]
             return Ledger(
                 moved=[Moved(**entry) for entry in fields["moved"]],
-                reserved={one.id: one for one in reserved},
+                reserved={reservation.id: reservation for reservation in reserved},
                 writes=fields["writes"],
             )
         except TypeError as error:
@@ -172,9 +174,9 @@ def _summed(entries: Iterable[Moved]) -> list[Moved]:
     return list(sums.values())
 
 
-def _added(one: Moved, other: Moved) -> Moved:
+def _added(entry: Moved, other: Moved) -> Moved:
     return dataclasses.replace(
-        one, bytes=one.bytes + other.bytes, dollars=one.dollars + other.dollars, files=one.files + other.files
+        entry, bytes=entry.bytes + other.bytes, dollars=entry.dollars + other.dollars, files=entry.files + other.files
     )
 
 

@@ -16,7 +16,7 @@ from marin_resources.storage.transfer.ledger import Ledger
 
 NAME = ".marin/transfers.json"
 PATIENCE_S = 180.0
-"""How long a change is retried. A bucket takes one write per object and second, and many processes may compete."""
+"""Time limit of a retried change. A bucket takes one write per object and second, and many processes may compete."""
 LONGEST_PAUSE_S = 4.0
 
 T = TypeVar("T")
@@ -57,15 +57,15 @@ class LedgerInFile:
         with self._turn:
             return self._change(act)
 
-    def _parse(self, found: Snapshot | None) -> Ledger:
-        return Ledger.from_json(found.data, self._path) if found else Ledger()
+    def _parse(self, snapshot: Snapshot | None) -> Ledger:
+        return Ledger.from_json(snapshot.data, self._path) if snapshot else Ledger()
 
     def _change(self, act: Callable[[Ledger], T]) -> T:
         deadline, pause_s, write_id = time.monotonic() + PATIENCE_S, 0.02, uuid.uuid4().hex
         result: T | None = None
         while True:
-            found = control.read(self._path)
-            ledger = self._parse(found)
+            snapshot = control.read(self._path)
+            ledger = self._parse(snapshot)
             if write_id in ledger.writes:  # the write whose response was lost has succeeded
                 return result  # type: ignore[return-value]
             before = ledger.to_json()
@@ -74,7 +74,7 @@ class LedgerInFile:
                 return result
             ledger.writes.append(write_id)
             try:
-                control.write(self._path, ledger.to_json().encode(), expected=found.generation if found else None)
+                control.write(self._path, ledger.to_json().encode(), expected=snapshot.generation if snapshot else None)
                 return result
             except (ConflictError, UnavailableError) as error:
                 if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Where a bucket is: the region that Google has for it."""
+"""The location of a bucket: the region that Google has for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DUAL_REGIONS = {
 
 
 class BucketUnreadableError(OSError):
-    """Where a bucket is cannot be read."""
+    """The location of a bucket cannot be read."""
 
 
 def is_in(region: str, location: str) -> bool:
@@ -33,8 +33,8 @@ def location_of(bucket: str) -> str:
     """The location of a bucket, in small letters; two regions with a "+" between. Raises BucketUnreadableError."""
     fs, _ = filesystem_of(f"gs://{bucket}")
     try:
-        found = fs.call("GET", "b/{}", bucket, fields="location,customPlacementConfig", json_out=True)
+        metadata = fs.call("GET", "b/{}", bucket, fields="location,customPlacementConfig", json_out=True)
     except Exception as error:  # of gcsfs, of its credentials, of aiohttp: without a base in common
         raise BucketUnreadableError(" ".join(str(error).split())[:200] or type(error).__name__) from None
-    regions = (found.get("customPlacementConfig") or {}).get("dataLocations")
-    return "+".join(sorted(regions)).lower() if regions else str(found["location"]).lower()
+    regions = (metadata.get("customPlacementConfig") or {}).get("dataLocations")
+    return "+".join(sorted(regions)).lower() if regions else str(metadata["location"]).lower()

@@ -100,11 +100,11 @@ def read_declaration(prefixes: str, region: str, prices: str, *, own_prefix: str
     """Regions by the text of the three variables. Raises SettingError: one sentence with the wrong part."""
     if not prefixes.strip():
         return Regions(local=Region(name=region or UNDECLARED, prefix=own_prefix))
-    found = [_read_region(item, prefixes) for item in prefixes.split(",")]
-    _refuse_overlap(found)
-    local = _local_one(found, region, own_prefix)
-    paid = tuple(_read_price(item, {r.name for r in found}) for item in prices.split(",") if item.strip())
-    others = sorted((r for r in found if r != local), key=lambda r: dollars_per_gb(r, local, paid))
+    declared = [_read_region(item, prefixes) for item in prefixes.split(",")]
+    _refuse_overlap(declared)
+    local = _local_one(declared, region, own_prefix)
+    paid = tuple(_read_price(item, {r.name for r in declared}) for item in prices.split(",") if item.strip())
+    others = sorted((r for r in declared if r != local), key=lambda r: dollars_per_gb(r, local, paid))
     return Regions(local=local, others=tuple(others), prices=paid)
 
 
@@ -115,10 +115,12 @@ def dollars_per_gb(source: Region, target: Region, declared: tuple[tuple[str, st
             return price
     if source.name == target.name or is_local(source.prefix):
         return 0.0
-    here, there = (CONTINENT.get(r.name.split("-")[0]) for r in (source, target))
-    if here is None or there is None:
+    source_continent, target_continent = (CONTINENT.get(r.name.split("-")[0]) for r in (source, target))
+    if source_continent is None or target_continent is None:
         return UNKNOWN
-    return WITHIN.get(here, ACROSS[here]) if here == there else max(ACROSS[here], ACROSS[there])
+    if source_continent == target_continent:
+        return WITHIN.get(source_continent, ACROSS[source_continent])
+    return max(ACROSS[source_continent], ACROSS[target_continent])
 
 
 def _read_region(item: str, declaration: str) -> Region:
@@ -143,14 +145,14 @@ def _read_region(item: str, declaration: str) -> Region:
 
 
 def _refuse_overlap(regions: list[Region]) -> None:
-    for i, one in enumerate(regions):
+    for i, region in enumerate(regions):
         for other in regions[i + 1 :]:
-            if one.name == other.name:
-                raise SettingError(f"{PREFIXES} has the region {one.name!r} twice. Keep one of the two prefixes.")
-            if is_within(one.prefix, other.prefix) or is_within(other.prefix, one.prefix):
+            if region.name == other.name:
+                raise SettingError(f"{PREFIXES} has the region {region.name!r} twice. Keep one of the two prefixes.")
+            if is_within(region.prefix, other.prefix) or is_within(other.prefix, region.prefix):
                 raise SettingError(
-                    f"{PREFIXES} has {one.prefix!r} for {one.name!r} and {other.prefix!r} for {other.name!r}, one "
-                    "inside the other. Give each region a prefix of its own."
+                    f"{PREFIXES} has {region.prefix!r} for {region.name!r} and {other.prefix!r} for {other.name!r}, "
+                    "one inside the other. Give each region a prefix of its own."
                 )
 
 
