@@ -22,6 +22,7 @@ ROOMS = (
     "marin_resources/drift",
     "marin_resources/storage/collect",
     "marin_resources/storage/control",
+    "marin_resources/storage/index",
     "marin_resources/storage/lease",
     "marin_resources/storage/mirror",
     "marin_resources/storage/transfer",

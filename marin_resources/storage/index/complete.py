@@ -30,20 +30,20 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Wanted:
-    """The record of a marker."""
+class _Request:
+    """A request for the record of a marker."""
 
     file: str
-    """Of the marker."""
+    """File of the marker."""
     path: str
-    """Of the output."""
+    """Path of the output."""
     finished_s: int
     attempt: int | None = None
-    """None: its marker does not say."""
+    """None: the marker does not name it."""
 
 
 class CompleteOutputs:
-    """The complete outputs below a prefix, as they were listed when this object was first asked."""
+    """The complete outputs below a prefix, as they were listed at the first query of this object."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = normalize_prefix(prefix)
@@ -58,44 +58,44 @@ class CompleteOutputs:
     @cached_property
     def by_name(self) -> Mapping[str, list[Mark]]:
         """Name of a step -> the markers of its versions, the newest first."""
-        found: dict[str, list[Mark]] = {}
+        marks: dict[str, list[Mark]] = {}
         for mark in sorted(self.marks, key=lambda mark: (-mark.finished_s, mark.version)):
-            found.setdefault(mark.name, []).append(mark)
-        return found
+            marks.setdefault(mark.name, []).append(mark)
+        return marks
 
     def mark_of(self, output: Output) -> Mark | None:
         """The newest marker of this name and these six digits, of whatever identity."""
-        found = self.by_name.get(output.name, ())
-        return next((mark for mark in found if mark.version == output.version), None)
+        marks = self.by_name.get(output.name, ())
+        return next((mark for mark in marks if mark.version == output.version), None)
 
     def path_of(self, mark: Mark) -> str:
-        """Where the output of a marker is, unless its step has an override."""
+        """The path of a marker's output, unless its step has an override."""
         return join(self.prefix, f"{mark.name}-{mark.version}")
 
     def records(self, marks: Iterable[Mark], places: Mapping[Mark, str] | None = None) -> dict[Mark, Record]:
         """The records of these outputs. One whose record is gone, damaged, or of another attempt is left out.
 
-        `places`: where the outputs with an override are.
+        `places`: the paths of the outputs with an override.
         """
-        at, each = places or {}, list(dict.fromkeys(marks))
-        found = self._records_of(
-            _Wanted(
+        at, distinct = places or {}, list(dict.fromkeys(marks))
+        records = self._records_of(
+            _Request(
                 file=mark.file,
                 path=at.get(mark) or self.path_of(mark),
                 finished_s=mark.finished_s,
                 attempt=mark.attempt,
             )
-            for mark in each
+            for mark in distinct
         )
-        return {mark: found[mark.file] for mark in each if mark.file in found}
+        return {mark: records[mark.file] for mark in distinct if mark.file in records}
 
     def records_of_partitions(self, done: Mapping[str, Done]) -> dict[str, Record]:
         """Path -> the record of the partition there, of which this is the marker. One whose record is gone, damaged, or
         of another attempt is left out."""
-        found = self._records_of(
-            _Wanted(file=each.file, path=path, finished_s=each.finished_s) for path, each in done.items()
+        records = self._records_of(
+            _Request(file=marker.file, path=path, finished_s=marker.finished_s) for path, marker in done.items()
         )
-        return {path: found[each.file] for path, each in done.items() if each.file in found}
+        return {path: records[marker.file] for path, marker in done.items() if marker.file in records}
 
     def add(self, read: Mapping[str, Record]) -> None:
         """Keep records that were read one by one, by the file of their marker, and pack them if they are many.
@@ -116,13 +116,13 @@ class CompleteOutputs:
     def _list_live(self) -> set[str]:
         return {*(mark.file for mark in self.marks), *partitions.list_files(self.prefix)}
 
-    def _records_of(self, wanted: Iterable[_Wanted]) -> packs.Records:
-        each = {one.file: one for one in wanted}
-        self._read_packs([file for file in each if file not in self._records])
-        left = [one for file, one in each.items() if file not in self._records]
-        if left:
-            self.add(self._read_one_by_one(left))
-        return {file: self._records[file] for file in each if file in self._records}
+    def _records_of(self, requests: Iterable[_Request]) -> packs.Records:
+        by_file = {request.file: request for request in requests}
+        self._read_packs([file for file in by_file if file not in self._records])
+        unread = [request for file, request in by_file.items() if file not in self._records]
+        if unread:
+            self.add(self._read_one_by_one(unread))
+        return {file: self._records[file] for file in by_file if file in self._records}
 
     def _read_packs(self, missing: list[str]) -> None:
         if not missing or self._packed is not None or len(missing) < WORTH_A_PACK * len(self._names_of_packs):
@@ -131,15 +131,15 @@ class CompleteOutputs:
         self._records = {**self._packed, **self._records}
         self.add({})  # joins the packs if they are too many
 
-    def _read_one_by_one(self, wanted: list[_Wanted]) -> packs.Records:
-        paths = [one.path for one in wanted]
+    def _read_one_by_one(self, requests: list[_Request]) -> packs.Records:
+        paths = [request.path for request in requests]
         if is_local(self.prefix):  # threads would take longer to start
-            found = list(map(_read, paths))
+            records = list(map(_read, paths))
         else:
             with ThreadPoolExecutor(THREADS) as pool:
-                found = list(pool.map(_read, paths))
-        both = zip(wanted, found, strict=True)
-        return {one.file: record for one, record in both if record is not None and _is_of(one, record)}
+                records = list(pool.map(_read, paths))
+        both = zip(requests, records, strict=True)
+        return {request.file: record for request, record in both if record is not None and _is_of(request, record)}
 
 
 def _read(path: str) -> Record | None:
@@ -149,6 +149,6 @@ def _read(path: str) -> Record | None:
         return None
 
 
-def _is_of(wanted: _Wanted, record: Record) -> bool:
+def _is_of(request: _Request, record: Record) -> bool:
     """Whether the record is of the attempt that wrote the marker."""
-    return seconds_of(record) == wanted.finished_s and wanted.attempt in (None, record.attempt or 0)
+    return seconds_of(record) == request.finished_s and request.attempt in (None, record.attempt or 0)

@@ -28,17 +28,17 @@ def lineage_of(path: str, record: Record, complete: CompleteOutputs) -> dict[str
 
     None: no record is left. Raises UnavailableError.
     """
-    found: dict[str, Record | None] = {path: record}
-    level, levels = dict(found), 0
+    records: dict[str, Record | None] = {path: record}
+    level, levels = dict(records), 0
     marked = {complete.path_of(mark): mark for mark in complete.marks}
     while level:
         levels += 1
         if levels == DEEP:
             complete.records(complete.marks)
-        inputs = dict.fromkeys(place for each in level.values() for place in _inputs(each, complete.prefix))
-        level = _read([place for place in inputs if place not in found], complete, marked)
-        found |= level
-    return found
+        inputs = dict.fromkeys(place for reader in level.values() for place in _inputs(reader, complete.prefix))
+        level = _read([place for place in inputs if place not in records], complete, marked)
+        records |= level
+    return records
 
 
 def _inputs(record: Record | None, prefix: str) -> Iterator[str]:
@@ -46,14 +46,18 @@ def _inputs(record: Record | None, prefix: str) -> Iterator[str]:
     if record is None:
         return
     then = (record.prefix or prefix).rstrip("/")
-    for path in (each.rstrip("/") for each in record.dependencies):
+    for path in (dependency.rstrip("/") for dependency in record.dependencies):
         relative = relative_to(path, [then, prefix])
         yield path if relative is None else join(prefix, relative)
 
 
 def _read(paths: list[str], complete: CompleteOutputs, marked: Mapping[str, Mark]) -> dict[str, Record | None]:
-    known = complete.records(marked[path] for path in paths if path in marked)
-    found: dict[str, Record | None] = {path: known[marked[path]] for path in paths if marked.get(path) in known}
-    left = [path for path in paths if path not in found]
+    marked_records = complete.records(marked[path] for path in paths if path in marked)
+    records: dict[str, Record | None] = {
+        path: marked_records[marked[path]] for path in paths if marked.get(path) in marked_records
+    }
+    remaining = [path for path in paths if path not in records]
     with ThreadPoolExecutor(THREADS) as pool:
-        return found | dict(zip(left, pool.map(lambda path: complete_record(complete.prefix, path), left), strict=True))
+        return records | dict(
+            zip(remaining, pool.map(lambda path: complete_record(complete.prefix, path), remaining), strict=True)
+        )

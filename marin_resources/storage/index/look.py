@@ -1,8 +1,8 @@
-"""The states of thousands of outputs by few requests: what their markers and the listings of folders say.
+"""The states of thousands of outputs by few requests: from their markers and the listings of folders.
 
 In:  outputs without partitions.   Out: their states.   Written: the markers that complete outputs lack.
 
-An output with a marker and a folder is complete; without a folder it was never begun. What has a folder and no marker
+An output with a marker and a folder is complete; without a folder it was never begun. One with a folder and no marker
 is read file by file: it failed, is being computed, or was completed by Marin, whose buckets have no markers.
 """
 
@@ -26,30 +26,30 @@ log = logging.getLogger(__name__)
 
 
 def look_in_bulk(store: Store, outputs: Iterable[Output], complete: CompleteOutputs) -> dict[Output, Observed]:
-    """The state of each output. Of a complete one it is what its marker and its record say, and the run reads more.
+    """The state of each output. For a complete one it is that of its marker and its record, and the run reads more.
 
     Raises UnavailableError.
     """
-    wanted = list(dict.fromkeys(outputs))
-    there = existing({place for output in wanted for place in store.places(output)})
-    found: dict[Output, Observed] = {}
+    requested = list(dict.fromkeys(outputs))
+    folders = existing({place for output in requested for place in store.places(output)})
+    states: dict[Output, Observed] = {}
     marked = {}
-    for output in wanted:
+    for output in requested:
         path = store.locate(output)
         mark = complete.mark_of(output)
-        if path in there and mark is not None and mark.is_of(output):
+        if path in folders and mark is not None and mark.is_of(output):
             marked[output] = mark
-        elif there.isdisjoint(store.places(output)):
-            found[output] = Observed(path=path, listed=True)
+        elif folders.isdisjoint(store.places(output)):
+            states[output] = Observed(path=path, listed=True)
     records = complete.records(marked.values(), {mark: store.locate(output) for output, mark in marked.items()})
     for output, mark in marked.items():
         if mark in records:
-            found[output] = Observed(
+            states[output] = Observed(
                 path=store.locate(output), status=Status.SUCCESS, record=records[mark], listed=True
             )
-    read = store.look(output for output in wanted if output not in found)
+    read = store.look(output for output in requested if output not in states)
     mark_complete(store, complete, read)
-    return {**found, **read}
+    return {**states, **read}
 
 
 def mark_complete(store: Store, complete: CompleteOutputs, read: Mapping[Output, Observed]) -> None:
@@ -91,8 +91,8 @@ def existing(paths: Collection[str]) -> frozenset[str]:
     else:
         with ThreadPoolExecutor(THREADS) as pool:
             listed = list(pool.map(folders_in, parents))
-    there = {(parent, name) for parent, names in zip(parents, listed, strict=True) for name in names}
-    return frozenset(path for path in paths if _split(path) in there)
+    entries = {(parent, name) for parent, names in zip(parents, listed, strict=True) for name in names}
+    return frozenset(path for path in paths if _split(path) in entries)
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Rebuild the markers of complete outputs from the store itself. No step needs to be known.
 
-In:  a prefix.   Out: what was found.   Written: markers that complete outputs lack. Removed: markers whose output is
-gone, or is of another attempt.
+In:  a prefix.   Out: the counts.   Written: markers that complete outputs lack. Removed: markers whose output is gone,
+or is of another attempt.
 
 Other processes may complete and compute outputs meanwhile. So a marker is removed only after one more look at its
 output, and one that was written is taken back if its output is computed again by then.
@@ -37,29 +37,31 @@ class Rebuilt:
     """A sentence for each output with a damaged control file."""
 
 
-def rebuild_marks(prefix: str, progress: Callable[[Iterable[Found]], Iterable[Found]] = lambda found: found) -> Rebuilt:
-    """Write and remove markers until they say what the store has. `progress` shows the outputs that pass through it.
+def rebuild_marks(
+    prefix: str, progress: Callable[[Iterable[Found]], Iterable[Found]] = lambda outputs: outputs
+) -> Rebuilt:
+    """Write and remove markers until they match the store. `progress` shows the outputs that pass through it.
 
     Raises UnavailableError, and OSError without the right to write.
     """
     prefix = normalize_prefix(prefix)
     before = set(_marked(prefix))
-    found = list(progress(walk(prefix)))
-    marked = {marker: each for each in found if (marker := _marker_of(each)) is not None}
+    outputs = list(progress(walk(prefix)))
+    marked = {marker: entry for entry in outputs if (marker := _marker_of(entry)) is not None}
     stale = before - marked.keys()
     with ThreadPoolExecutor(THREADS) as pool:
         written = [marker for marker in marked if marker not in before]
         kept = list(pool.map(lambda marker: _write(prefix, marker, marked[marker].path), written))
         removed = sum(pool.map(lambda marker: _remove_stale(prefix, marker), stale))
     _keep_records(prefix, (marked[marker] for marker in written))
-    complete = [each for each in found if each.status is Status.SUCCESS]
+    complete = [entry for entry in outputs if entry.status is Status.SUCCESS]
     return Rebuilt(
-        outputs=len(found),
+        outputs=len(outputs),
         complete=len(complete),
         written=sum(kept),
         removed=removed,
-        unknown=tuple(each.path for each in complete if each.output is None),
-        damaged=tuple(each.damage for each in found if each.damage),
+        unknown=tuple(entry.path for entry in complete if entry.output is None),
+        damaged=tuple(entry.damage for entry in outputs if entry.damage),
     )
 
 
@@ -69,13 +71,13 @@ def _marked(prefix: str) -> Iterable[str]:
     yield from (join(partitions.FOLDER, file) for file in partitions.list_files(prefix))
 
 
-def _marker_of(found: Found | None) -> str | None:
+def _marker_of(entry: Found | None) -> str | None:
     """The path below the prefix of an output's marker; None for an output that has none."""
-    if found is None or found.output is None or found.record is None:
+    if entry is None or entry.output is None or entry.record is None:
         return None
-    if found.output.partition is not None:
-        return join(partitions.FOLDER, partitions.file_of(found.output, found.record))
-    mark = marks.mark_of(found.output, found.record)
+    if entry.output.partition is not None:
+        return join(partitions.FOLDER, partitions.file_of(entry.output, entry.record))
+    mark = marks.mark_of(entry.output, entry.record)
     return join(marks.FOLDER, mark.file) if mark.fits else None
 
 
@@ -92,15 +94,15 @@ def _write(prefix: str, marker: str, path: str) -> bool:
 
 def _remove_stale(prefix: str, marker: str) -> bool:
     """Remove a marker, unless its output is complete by now, or cannot be read."""
-    found = found_at(prefix, join(prefix, _output_path(marker)))
-    if found is not None and (found.damage or _marker_of(found) == marker):
+    entry = found_at(prefix, join(prefix, _output_path(marker)))
+    if entry is not None and (entry.damage or _marker_of(entry) == marker):
         return False
     remove(join(prefix, marker))
     return True
 
 
 def _output_path(marker: str) -> str:
-    """Where the output of a marker is below the prefix, unless its step has an override."""
+    """The path below the prefix of a marker's output, unless its step has an override."""
     if marker.startswith(f"{partitions.FOLDER}/"):
         return partitions.output_path_in(marker.removeprefix(f"{partitions.FOLDER}/"))
     return marks.output_path_in(marker.removeprefix(f"{marks.FOLDER}/"))
@@ -108,7 +110,11 @@ def _output_path(marker: str) -> str:
 
 def _keep_records(prefix: str, written: Iterable[Found]) -> None:
     """Pack the records that were read, so that the next plan does not read them one by one."""
-    whole = [each for each in written if each.output is not None and each.output.partition is None]
+    whole = [entry for entry in written if entry.output is not None and entry.output.partition is None]
     CompleteOutputs(prefix).add(
-        {marks.mark_of(each.output, each.record).file: each.record for each in whole if each.output and each.record}
+        {
+            marks.mark_of(entry.output, entry.record).file: entry.record
+            for entry in whole
+            if entry.output and entry.record
+        }
     )

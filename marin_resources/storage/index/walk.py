@@ -27,7 +27,7 @@ from marin_resources.versioned_json import ControlFileError
 
 THREADS = 32
 DIGITS = 6
-"""Of a version, in a path."""
+"""Digits of a version, in a path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Found:
     status: Status | None
     """None if it cannot be read."""
     output: Output | None = None
-    """Of a complete output whose record says what it is, and that is where its record says."""
+    """The complete output, if its record identifies it and it is at the path in the record."""
     record: Record | None = None
     damage: str = ""
 
@@ -50,9 +50,9 @@ def walk(prefix: str) -> Iterator[Found]:
     with ThreadPoolExecutor(THREADS) as pool:
         while folders:
             below: list[str] = []
-            for found, inside in pool.map(lambda folder: _visit(prefix, folder), _new(folders, seen)):
-                if found is not None:
-                    yield found
+            for entry, inside in pool.map(lambda folder: _visit(prefix, folder), _new(folders, seen)):
+                if entry is not None:
+                    yield entry
                 below += inside
             folders = below
 
@@ -71,25 +71,25 @@ def found_at(prefix: str, path: str) -> Found | None:
 
 
 def _visit(prefix: str, folder: str) -> tuple[Found | None, list[str]]:
-    """What is in a folder: an output, or folders that are still to be visited."""
-    if folder != prefix and (found := found_at(prefix, folder)) is not None:
-        return found, []
+    """The content of a folder: an output, or folders that are still to be visited."""
+    if folder != prefix and (entry := found_at(prefix, folder)) is not None:
+        return entry, []
     return None, [join(folder, name) for name in folders_in(folder) if not name.startswith(".")]
 
 
 def _new(folders: list[str], seen: set[str]) -> list[str]:
-    """Those that were not visited yet: links on a disk may lead in a circle."""
-    found = []
+    """The folders that were not visited yet: links on a disk may lead in a circle."""
+    unseen = []
     for folder in folders:
         place = os.path.realpath(folder) if is_local(folder) else folder
         if place not in seen:
             seen.add(place)
-            found.append(folder)
-    return found
+            unseen.append(folder)
+    return unseen
 
 
 def _output_of(record: Record, relative: str) -> Output | None:
-    """The output with this record, if it lies at this path below the prefix: a copy elsewhere is another output."""
+    """The output with this record, if its path below the prefix is this one: a copy elsewhere is another output."""
     key = None if record.partition is None else key_of(relative.rpartition("/")[2])
     name, _, digits = (relative if key is None else relative.rpartition("/")[0]).rpartition("-")
     identity, version = record.identity, record.version
