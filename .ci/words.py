@@ -25,6 +25,7 @@ ROOMS = (
     "marin_resources/storage/index",
     "marin_resources/storage/lease",
     "marin_resources/storage/mirror",
+    "marin_resources/storage/output",
     "marin_resources/storage/transfer",
     "marin_resources/wire",
 )

@@ -1,4 +1,4 @@
-"""Watches one attempt at an output from outside, and tells when and how it has ended."""
+"""Watches one attempt at an output from outside, and reports when and how it has ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AttemptWatch:
         self._path, self._attempt, self._lease = path, attempt, LeaseWatch(now_s)
 
     def end(self) -> str | None:
-        """How the attempt has ended, in a few words; None while it goes on.
+        """The end of the attempt in a few words; None while it continues.
 
         A lease in a bucket must be seen without a renewal for its time to live until its worker counts as gone. Raises
         ControlFileError and UnavailableError.

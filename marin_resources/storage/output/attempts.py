@@ -71,10 +71,10 @@ def log_path(output_path: str, attempt: int) -> str:
 def read_attempt(output_path: str, attempt: int) -> dict[str, Any]:
     """The mark of an attempt. Raises FileNotFoundError, ControlFileError and UnavailableError."""
     path = _mark(output_path, attempt)
-    found = control.read(path)
-    if found is None:
+    snapshot = control.read(path)
+    if snapshot is None:
         raise FileNotFoundError(f"No mark of an attempt exists at {path!r}.")
-    return FORMAT.parse(found.data, path)
+    return FORMAT.parse(snapshot.data, path)
 
 
 def has_mark(output_path: str, attempt: int) -> bool:
@@ -83,7 +83,7 @@ def has_mark(output_path: str, attempt: int) -> bool:
 
 
 def failures_in_a_row(output_path: str, most: int) -> int:
-    """How many of the newest attempts have failed, counted up to `most`. One that was stopped or lost is passed over.
+    """The number of the newest attempts that have failed, up to `most`. One that was stopped or lost is passed over.
 
     Raises ControlFileError and UnavailableError.
     """
@@ -102,7 +102,7 @@ def failures_in_a_row(output_path: str, most: int) -> int:
 def earlier_tries(output_path: str, attempt: int) -> list[dict[str, Any]]:
     """The tries on slices of the attempts before this one, as `ledger.facts_of` has put them into their marks; back to
     the last that succeeded, oldest first."""
-    found: list[dict[str, Any]] = []
+    facts: list[dict[str, Any]] = []
     for number in range(attempt - 1, 0, -1):
         try:
             mark = read_attempt(output_path, number)
@@ -114,8 +114,8 @@ def earlier_tries(output_path: str, attempt: int) -> list[dict[str, Any]]:
         if mark.get("outcome") == "success":
             break
         if "tries" in mark:
-            found.insert(0, {name: mark[name] for name in ("tries", "ledger") if name in mark})
-    return found
+            facts.insert(0, {name: mark[name] for name in ("tries", "ledger") if name in mark})
+    return facts
 
 
 def latest_identity(output_path: str, latest: int) -> str | None:
@@ -124,7 +124,7 @@ def latest_identity(output_path: str, latest: int) -> str | None:
 
 
 def latest_data_path(output_path: str, latest: int) -> str | None:
-    """Where the newest marked attempt has written its data; None if that is `output_path`, or no attempt is marked."""
+    """The data path of the newest marked attempt; None if that is `output_path`, or no attempt is marked."""
     return _newest_mark(output_path, latest).get("data_path")
 
 

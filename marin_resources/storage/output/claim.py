@@ -19,14 +19,14 @@ class Claim:
     output: Output
     path: str
     data_path: str
-    """Where the function writes: `path`, or that of the output below the prefix of another region."""
+    """The path that the function writes to: `path`, or the output's below the prefix of another region."""
     attempt: int
     """The fence: it grows with every claim of this output."""
     lease: lease.Lease
     commit: Commit
     began: datetime
     number: int = 1
-    """Of the try of its function: see `Store.begin_again`."""
+    """Number of the try of its function: see `Store.begin_again`."""
     kept: Mapping[str, str] = field(default_factory=dict)
     """In a bucket, name and generation of each file of earlier attempts from which this one resumes."""
 

@@ -4,7 +4,7 @@
     <prefix>/.marin/collected/<name>-<version>/<partition>.json     of a partition
 
 An output is collected if it has a note and no status. Its data, its record and its commit object are where they were:
-writing the status makes it complete again. A note beside a status says nothing: who wrote one of the two was killed.
+writing the status makes it complete again. A note beside a status has no effect: the writer of one of them was killed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Collected:
     identity: str
     partition: str | None = None
     by: str
-    """Who has collected it."""
+    """The person or schedule that has collected it."""
     why: str = ""
     at: str
     """ISO 8601, UTC."""
@@ -79,9 +79,9 @@ class Collected:
     bytes: int | None = None
     files: int | None = None
     data_path: str | None = None
-    """Where its data are, if that is another place than its path."""
+    """The path of its data, if that is another one than its own."""
     purge: Purge | None = None
-    """Who removes its data; None as long as it can be restored."""
+    """The purge that removes its data; None as long as it can be restored."""
     generation: str = dataclasses.field(default="", compare=False)
 
     @property
@@ -102,24 +102,24 @@ def read_collected(prefix: str, relative: str) -> Collected | None:
     """The note of the output at this path below the prefix; None if it has none. Raises ControlFileError and
     UnavailableError."""
     path = note_path(prefix, relative)
-    found = control.read(path)
-    return None if found is None else _parse(path, found)
+    snapshot = control.read(path)
+    return None if snapshot is None else _parse(path, snapshot)
 
 
 def list_collected(prefix: str) -> list[Collected]:
     """All notes below the prefix, by one listing and a read of each; sorted by path. Raises as `read_collected`."""
     names = sorted(name for name in names_below(join(prefix, FOLDER)) if name.endswith(SUFFIX))
     with ThreadPoolExecutor(THREADS) as pool:
-        found = pool.map(lambda name: read_collected(prefix, name.removesuffix(SUFFIX)), names)
-        return [note for note in found if note is not None]
+        notes = pool.map(lambda name: read_collected(prefix, name.removesuffix(SUFFIX)), names)
+        return [note for note in notes if note is not None]
 
 
 def with_collected(prefix: str, observed: Mapping[Output, Observed]) -> dict[Output, Observed]:
-    """The observed outputs, of which those that were collected say so; by one listing, if one is missing."""
+    """The observed outputs, with `collected` set in those that were; by one listing, if one is missing."""
     missing = {o for o, seen in observed.items() if seen.status is None and seen.holder is None and not seen.damage}
     names = frozenset(names_below(join(prefix, FOLDER))) if missing else frozenset()
-    found = {o for o in missing if o.override is None and o.relative() + SUFFIX in names}
-    return {o: dataclasses.replace(seen, collected=True) if o in found else seen for o, seen in observed.items()}
+    noted = {o for o in missing if o.override is None and o.relative() + SUFFIX in names}
+    return {o: dataclasses.replace(seen, collected=True) if o in noted else seen for o, seen in observed.items()}
 
 
 def write_collected(prefix: str, note: Collected) -> Collected:
@@ -150,15 +150,15 @@ def _text(note: Collected) -> bytes:
     fields: dict[str, Any] = {field.name: getattr(note, field.name) for field in dataclasses.fields(note)}
     del fields["generation"]
     fields["purge"] = vars(note.purge) if note.purge else None
-    known = {name: value for name, value in fields.items() if value is not None}
-    return (json.dumps({"format_version": FORMAT_VERSION, **known}, indent=2) + "\n").encode()
+    present = {name: value for name, value in fields.items() if value is not None}
+    return (json.dumps({"format_version": FORMAT_VERSION, **present}, indent=2) + "\n").encode()
 
 
-def _parse(path: str, found: control.Snapshot) -> Collected:
-    fields = FORMAT.parse(found.data, path)
-    known = {field.name: fields[field.name] for field in dataclasses.fields(Collected) if field.name in fields}
+def _parse(path: str, snapshot: control.Snapshot) -> Collected:
+    fields = FORMAT.parse(snapshot.data, path)
+    present = {field.name: fields[field.name] for field in dataclasses.fields(Collected) if field.name in fields}
     purge = Purge(owner=fields["purge"]["owner"], of=fields["purge"]["of"]) if fields.get("purge") else None
-    note = Collected(**{**known, "purge": purge, "generation": found.generation})
+    note = Collected(**{**present, "purge": purge, "generation": snapshot.generation})
     try:
         if datetime.fromisoformat(note.until).tzinfo is None:
             raise ValueError("it has no time zone")

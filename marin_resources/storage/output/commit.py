@@ -69,10 +69,10 @@ def read_commit(output_path: str) -> Commit | None:
     Raises ControlFileError and UnavailableError.
     """
     path = join(output_path, NAME)
-    found = control.read(path)
-    if found is None:
+    snapshot = control.read(path)
+    if snapshot is None:
         return None
-    fields = FORMAT.parse(found.data, path)
+    fields = FORMAT.parse(snapshot.data, path)
     try:
         state = State(fields.get("state", State.COMMITTED))
         return Commit(
@@ -82,27 +82,27 @@ def read_commit(output_path: str) -> Commit | None:
             state=state,
             manifest=Manifest.from_json(fields) if state is State.COMMITTED else None,
             record=Record.from_dict(fields["record"]) if fields.get("record") is not None else None,
-            generation=found.generation,
+            generation=snapshot.generation,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FORMAT.invalid(path, error) from error
 
 
-def recorded(path: str, found: Status) -> Record | None:
+def recorded(path: str, status: Status) -> Record | None:
     """The record of an output; the commit object's copy, if Marin has rewritten the file, as it does at each start."""
-    found_record = read_record(path)
-    if found is Status.SUCCESS and (found_record is None or found_record.format_version is None):
+    record = read_record(path)
+    if status is Status.SUCCESS and (record is None or record.format_version is None):
         committed = read_commit(path)
         if committed is not None and committed.record is not None:
             return committed.record
-    return found_record
+    return record
 
 
-def readable_record(path: str, found: Status) -> tuple[Record | None, str]:
+def readable_record(path: str, status: Status) -> tuple[Record | None, str]:
     """The record of an output, and a sentence if its file is damaged: then it is the commit object's copy, or None if
     that is damaged too or has none. Raises UnavailableError."""
     try:
-        return recorded(path, found), ""
+        return recorded(path, status), ""
     except ControlFileError as error:
         try:
             committed = read_commit(path)

@@ -85,13 +85,13 @@ def _damage_before_attempt(observed: Observed, resumable: bool) -> Damage | None
 
 def find_damaged(path: str, listed: Iterable[Listed]) -> tuple[Finding, ...]:
     """The damaged control files beside the record, the status and the manifest. The data do not depend on them."""
-    found = []
+    findings = []
     for name in sorted({name for file in listed if (name := _file_of(file.name))}):
         try:
             _read(path, name)
         except ControlFileError as error:
-            found.append(Finding(name=name, problem=Problem.DAMAGED, expected=_expected(name), found=str(error)))
-    return tuple(found)
+            findings.append(Finding(name=name, problem=Problem.DAMAGED, expected=_expected(name), found=str(error)))
+    return tuple(findings)
 
 
 def _file_of(name: str) -> str | None:
@@ -99,7 +99,7 @@ def _file_of(name: str) -> str | None:
     numbered = NUMBERED.match(name)
     if numbered is not None:
         return numbered[0] if name[numbered.end() :][:1] in ("", "/") else None
-    return next((known for known in _READERS if name == known or name.startswith(f"{known}/")), None)
+    return next((file for file in _READERS if name == file or name.startswith(f"{file}/")), None)
 
 
 def _read(path: str, name: str) -> None:

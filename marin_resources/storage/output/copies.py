@@ -32,7 +32,7 @@ class Copy:
 
 
 def copies_path(recorded: Record) -> str | None:
-    """Where the copies of an output with this record are; None for none. Beside adopted data nothing is written."""
+    """The path of the copies of an output with this record; None for none. Beside adopted data nothing is written."""
     return None if recorded.adopted else recorded.data_path
 
 
@@ -49,8 +49,8 @@ def list_copies(data_path: str) -> list[Copy]:
 
     Raises StoreError for control files that are no copies, but those of a deployment whose home is that region.
     """
-    found = record.read_record(data_path)
-    ours = found is not None and found.data_path == data_path
+    existing = record.read_record(data_path)
+    ours = existing is not None and existing.data_path == data_path
     theirs = status.read_status(data_path) or commit.read_commit(data_path) or lease.holder_of(data_path)
     if theirs is not None and not ours:
         raise StoreError(
@@ -59,7 +59,7 @@ def list_copies(data_path: str) -> list[Copy]:
         )
     paths = [join(data_path, name) for name in NAMES]
     listed = [(path, control.read(path)) for path in paths]
-    return [Copy(path=path, generation=there.generation) for path, there in listed if there is not None]
+    return [Copy(path=path, generation=snapshot.generation) for path, snapshot in listed if snapshot is not None]
 
 
 def withdraw_copies(copies: Iterable[Copy]) -> None:
@@ -76,7 +76,9 @@ def look_elsewhere(output: Output, places: Iterable[str]) -> Observed | None:
     that is, of Marin, or of this one, whose own home is lost. Raises ControlFileError."""
     for place in places:
         if status.read_status(place) is Status.SUCCESS:
-            found = commit.recorded(place, Status.SUCCESS) or Record()
-            if found.data_path in (None, place):
-                return Observed(path=place, status=Status.SUCCESS, record=found, match=record.match(found, output))
+            recorded = commit.recorded(place, Status.SUCCESS) or Record()
+            if recorded.data_path in (None, place):
+                return Observed(
+                    path=place, status=Status.SUCCESS, record=recorded, match=record.match(recorded, output)
+                )
     return None

@@ -1,4 +1,4 @@
-"""What one output has cost, from its record alone: seconds, bytes, devices. Pure; prices are in `storage/usage`.
+"""The cost of one output, from its record alone: seconds, bytes, devices. Pure; prices are in `storage/usage`.
 
 A record holds `spent`, sums over the attempts that led to the output, failed ones included:
 
@@ -10,7 +10,7 @@ A record holds `spent`, sums over the attempts that led to the output, failed on
     pool              the pool of its devices; None without
     attempts          in the sums; `unknown_attempts` more were killed and recorded nothing
 
-Older records have no `spent`, and Marin's have nothing of it: what a record does not say is None, never 0.
+Older records have no `spent`, and Marin's have nothing of it: a number that a record lacks is None, never 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from marin_resources.record import Record
 
 @dataclass(frozen=True, kw_only=True)
 class RecordCost:
-    """What one output has cost. None: its record does not say."""
+    """The cost of one output. None: its record lacks the number."""
 
     wall_s: float | None = None
     cpu_s: float | None = None
@@ -31,9 +31,9 @@ class RecordCost:
     """0 without devices."""
     pool: str | None = None
     cluster: str | None = None
-    """Of a fleet, by its name in the catalogue."""
+    """Name of the cluster of a fleet, as in the catalogue."""
     dashboard: str | None = None
-    """Of the cluster that its job ran on."""
+    """Dashboard of the cluster that its job ran on."""
     bytes_in: int | None = None
     """The size of its inputs, whether or not it read all of them."""
     bytes_out: int | None = None
@@ -46,8 +46,8 @@ class RecordCost:
     @property
     def priced_cpu_s(self) -> float | None:
         """CPU seconds to pay for: reserved, or used if its shards used more than the step reserved."""
-        known = [each for each in (self.cpu_s, self.reserved_cpu_s) if each is not None]
-        return max(known) if known else None
+        measured = [seconds for seconds in (self.cpu_s, self.reserved_cpu_s) if seconds is not None]
+        return max(measured) if measured else None
 
 
 def cost_of(record: Record) -> RecordCost:

@@ -1,4 +1,4 @@
-"""Records of outputs that were removed, for who asks later why they were computed.
+"""Records of outputs that were removed, for later questions why they were computed.
 
     <prefix>/.marin/history/<name>-<version>/<seconds>.json       of a partition: <name>-<version>/<key>/<seconds>.json
 
@@ -36,8 +36,8 @@ def past_records(prefix: str, relative: str) -> list[Record]:
     folder = join(prefix, FOLDER, relative)
     names = sorted(name for name in names_in(folder) if name.removesuffix(".json").isdecimal())
     with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(lambda name: _read(join(folder, name)), names))
-    return [record for record in found if record is not None]
+        records = list(pool.map(lambda name: _read(join(folder, name)), names))
+    return [record for record in records if record is not None]
 
 
 def complete_record(prefix: str, path: str) -> Record | None:
@@ -60,13 +60,13 @@ def past_versions(prefix: str, name: str) -> list[str]:
     """The paths "<name>-<version>" of a step that have records here, by one listing."""
     parent, _, last = name.rpartition("/")
     folders = folders_in(join(prefix, FOLDER, parent) if parent else join(prefix, FOLDER))
-    return [f"{parent}/{each}" if parent else each for each in folders if each.rpartition("-")[0] == last]
+    return [f"{parent}/{folder}" if parent else folder for folder in folders if folder.rpartition("-")[0] == last]
 
 
 def _read(path: str) -> Record | None:
     try:
-        found = control.read(path)
-        return None if found is None else parse_record(found.data, path)
+        snapshot = control.read(path)
+        return None if snapshot is None else parse_record(snapshot.data, path)
     except RecordError as error:
         log.warning("%s", error)
         return None

@@ -89,7 +89,7 @@ class Carrier:
     """A job that runs the steps of many notes."""
 
     job: str
-    """Its id on its cluster."""
+    """Id of the job on its cluster."""
     mailbox: str
     """The folder of messages to it."""
 
@@ -109,7 +109,7 @@ class JobNote:
     submitted_at: str
     """ISO 8601, UTC."""
     by: Submitter
-    """Who created the note."""
+    """The submitter that created the note."""
     owner: Submitter
     """The submitter that stops the job if no run waits for it."""
     stop: Mapping[str, Any] | None = None
@@ -139,12 +139,12 @@ class JobNote:
     @staticmethod
     def from_dict(fields: Mapping[str, Any], generation: str) -> JobNote:
         """Raises ValueError, KeyError or TypeError for a mapping that is not a note."""
-        known = {name: value for name, value in fields.items() if name != "format_version"}
+        arguments = {name: value for name, value in fields.items() if name != "format_version"}
         submitters = {"by": Submitter(**fields["by"]), "owner": Submitter(**fields["owner"])}
         outcome = Outcome.from_dict(fields["outcome"]) if fields.get("outcome") else None
         carrier = Carrier(**fields["carrier"]) if fields.get("carrier") else None
         parsed = {"task": Task.from_dict(fields["task"]), "outcome": outcome, "carrier": carrier}
-        return JobNote(**{**known, **submitters, **parsed, "generation": generation})
+        return JobNote(**{**arguments, **submitters, **parsed, "generation": generation})
 
     @property
     def job(self) -> str:
@@ -168,8 +168,8 @@ def note_path(output_path: str, attempt: int) -> str:
 
 def read_note(path: str) -> JobNote | None:
     """The note, or None if it does not exist. Raises ControlFileError if it cannot be read, and UnavailableError."""
-    found = control.read(path)
-    return None if found is None else _parse(path, found)
+    snapshot = control.read(path)
+    return None if snapshot is None else _parse(path, snapshot)
 
 
 def is_closed(path: str) -> bool:
@@ -267,9 +267,9 @@ def _to_bytes(note: JobNote) -> bytes:
     return json.dumps(note.to_dict(), indent=1).encode()
 
 
-def _parse(path: str, found: control.Snapshot) -> JobNote:
-    fields = FORMAT.parse(found.data, path)
+def _parse(path: str, snapshot: control.Snapshot) -> JobNote:
+    fields = FORMAT.parse(snapshot.data, path)
     try:
-        return JobNote.from_dict(fields, found.generation)
+        return JobNote.from_dict(fields, snapshot.generation)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FORMAT.invalid(path, error) from error

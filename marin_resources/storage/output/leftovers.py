@@ -46,12 +46,12 @@ def refuse_folder_of_all(path: str, prefix: str) -> None:
     """Raise StoreError for a path that is no output's own, as it has files of all outputs inside: the prefix or a
     folder above it, that of experiments, and `.marin`."""
     if is_within(prefix, path):
-        what = f"has the prefix {prefix!r} inside" if not is_same(prefix, path) else "is the prefix itself"
+        reason = f"has the prefix {prefix!r} inside" if not is_same(prefix, path) else "is the prefix itself"
     elif is_same(path, join(prefix, "experiments")) or is_within(path, join(prefix, ".marin")):
-        what = f"is a folder of control files below the prefix {prefix!r}"
+        reason = f"is a folder of control files below the prefix {prefix!r}"
     else:
         return
-    raise StoreError(f"{path!r} {what}, expected a folder of the output's own. Give another output path.")
+    raise StoreError(f"{path!r} {reason}, expected a folder of the output's own. Give another output path.")
 
 
 def make_folder(path: str) -> None:
@@ -60,24 +60,24 @@ def make_folder(path: str) -> None:
         os.makedirs(absolute(path), exist_ok=True)
 
 
-def find_leftovers(path: str, *, known: bool) -> Leftovers:
+def find_leftovers(path: str, *, attempted: bool) -> Leftovers:
     """List the leftovers of earlier attempts in the folder of the data. Raises StoreError for data that no attempt
     explains.
 
-    `known`: an attempt has begun before. One of Marin's leaves no mark, but a status.
+    `attempted`: an attempt has begun before. One of Marin's leaves no mark, but a status.
     """
-    found = _on_disk(path) if is_local(path) else _in_bucket(path)
-    if found.names and not known:
+    leftovers = _on_disk(path) if is_local(path) else _in_bucket(path)
+    if leftovers.names and not attempted:
         raise StoreError(
-            f"{path!r} holds {found.names[0]!r} and no mark of an attempt, so it is not touched. "
+            f"{path!r} holds {leftovers.names[0]!r} and no mark of an attempt, so it is not touched. "
             "Move those files to another place, or give the step another name."
         )
-    if (inside := _output_inside(path, found)) is not None:
+    if (inside := _output_inside(path, leftovers)) is not None:
         raise StoreError(
             f"{path!r} has the output of another step inside, {inside!r}, so its files are not touched. Move that "
             "output to another place, or give one of the steps another output path."
         )
-    return found
+    return leftovers
 
 
 def move_aside(path: str, leftovers: Leftovers, whose: str, held: lease.Lease) -> None:
@@ -127,20 +127,20 @@ def _on_disk(path: str) -> Leftovers:
 
 def _in_bucket(path: str) -> Leftovers:
     try:
-        found = stored_files(path, hidden=True)
+        files = stored_files(path, hidden=True)
     except FileNotFoundError:  # a bucket has no folders, only names
         return Leftovers(names=())
-    objects = tuple(file for file in found if _is_leftover(file.name))
+    objects = tuple(file for file in files if _is_leftover(file.name))
     names = {SHARDS if file.name.startswith(".marin/") else file.name.partition("/")[0] for file in objects}
     return Leftovers(names=tuple(sorted(names)), objects=objects)
 
 
-def _output_inside(path: str, found: Leftovers) -> str | None:
+def _output_inside(path: str, leftovers: Leftovers) -> str | None:
     """The path of another output below this one, by its status."""
     if not is_local(path):
-        inside = (file.path for file in found.objects if file.name.rpartition("/")[2] == status.NAME)
+        inside = (file.path for file in leftovers.objects if file.name.rpartition("/")[2] == status.NAME)
         return next((name.rpartition("/")[0] for name in inside), None)
-    for folder in (join(absolute(path), name) for name in found.names if name != SHARDS):
+    for folder in (join(absolute(path), name) for name in leftovers.names if name != SHARDS):
         for below, _, files in os.walk(folder):
             if status.NAME in files:
                 return below

@@ -54,7 +54,7 @@ class LiveAttempt:
     """An attempt whose writer holds the lease of its output."""
 
     path: str
-    """Of the output."""
+    """Path of the output."""
     attempt: int
     reads: tuple[str, ...]
     """The paths in its config, and those of its inputs."""
@@ -81,16 +81,16 @@ def live_attempts(prefix: str) -> list[LiveAttempt]:
     """
     owners = [name.removesuffix(".json") for name in names_in(join(prefix, FOLDER)) if name.endswith(".json")]
     with ThreadPoolExecutor(THREADS) as pool:
-        found = pool.map(lambda owner: _read(prefix, owner), owners)
-        return [attempt for attempt in found if attempt is not None]
+        attempts = pool.map(lambda owner: _read(prefix, owner), owners)
+        return [attempt for attempt in attempts if attempt is not None]
 
 
 def _read(prefix: str, owner: str) -> LiveAttempt | None:
     path = _file(prefix, owner)
-    found = control.read(path)
-    if found is None:
+    snapshot = control.read(path)
+    if snapshot is None:
         return None  # it has ended
-    fields = FORMAT.parse(found.data, path)
+    fields = FORMAT.parse(snapshot.data, path)
     for place, its_prefix in _places(fields["path"], prefix):
         holder = lease.holder_of(place)
         if holder is not None and (holder.owner == owner or holder.owner.startswith(UNREADABLE)):
@@ -101,7 +101,7 @@ def _read(prefix: str, owner: str) -> LiveAttempt | None:
 
 
 def _places(path: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """Where the output may be, with the prefix as its writer has it: another machine may mount it elsewhere."""
+    """Possible paths of the output, with the prefix as its writer has it: another machine may mount it elsewhere."""
     if is_local(path) and not is_within(path, prefix):
         parts = path.split("/")
         for first in range(1, len(parts)):

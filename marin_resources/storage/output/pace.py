@@ -43,7 +43,7 @@ class Pace:
     of: int | None = None
     """The number of all steps, if the function has reported it."""
     numbers: Mapping[str, float] = field(default_factory=dict)
-    """What it has reported last beside the step, such as its loss."""
+    """The numbers that it has reported last beside the step, such as its loss."""
 
     @property
     def left_s(self) -> float | None:
@@ -60,10 +60,10 @@ def write_pace(output_path: str, attempt: int, pace: Pace) -> None:
 def read_pace(output_path: str, attempt: int) -> Pace | None:
     """The pace; None if the function has reported no step. Raises ControlFileError and UnavailableError."""
     path = _path(output_path, attempt)
-    found = control.read(path)
-    if found is None:
+    snapshot = control.read(path)
+    if snapshot is None:
         return None
-    fields = FORMAT.parse(found.data, path)
+    fields = FORMAT.parse(snapshot.data, path)
     return Pace(
         step=fields["step"],
         at=fields["at"],

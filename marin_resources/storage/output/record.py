@@ -29,8 +29,8 @@ FORMAT = VersionedJson(kind="record", newest=FORMAT_VERSION, error=RecordError, 
 def read_record(output_path: str) -> Record | None:
     """The record of an output, or None if it has none. Raises ControlFileError and UnavailableError."""
     path = join(output_path, NAME)
-    found = control.read(path)
-    return None if found is None else parse_record(found.data, path)
+    snapshot = control.read(path)
+    return None if snapshot is None else parse_record(snapshot.data, path)
 
 
 def parse_record(data: bytes, path: str) -> Record:
@@ -39,16 +39,16 @@ def parse_record(data: bytes, path: str) -> Record:
 
 
 def data_path_of(output_path: str) -> str:
-    """Where the data of the complete output at `output_path` are: another path if its record says so. Raises as
+    """The path of the data of the complete output at `output_path`: another one if its record names it. Raises as
     `read_record`."""
-    found = read_record(output_path)
-    return (found and found.data_path) or output_path
+    record = read_record(output_path)
+    return (record and record.data_path) or output_path
 
 
 def record_generation(output_path: str) -> str | None:
     """The generation of the record's file; None if it does not exist."""
-    found = control.read(join(output_path, NAME))
-    return found.generation if found else None
+    snapshot = control.read(join(output_path, NAME))
+    return snapshot.generation if snapshot else None
 
 
 def write_record(output_path: str, record: Record) -> None:

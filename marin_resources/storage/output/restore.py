@@ -38,8 +38,8 @@ def require_inputs(store: Store, paths: Sequence[str]) -> None:
     else:
         with ThreadPoolExecutor(min(THREADS, len(paths))) as pool:
             statuses = list(pool.map(status.read_status, paths))
-    for path, found in zip(paths, statuses, strict=True):
-        if found is not Status.SUCCESS and not bring_back(store, path):
+    for path, input_status in zip(paths, statuses, strict=True):
+        if input_status is not Status.SUCCESS and not bring_back(store, path):
             raise InputGoneError(
                 f"the input {path!r} was complete when this step was submitted, and has been removed since"
             )
@@ -74,7 +74,7 @@ def _restore(store: Store, path: str, relative: str) -> None:
     """Under the lease of the output."""
     note, committed = read_collected(store.prefix, relative), commit.read_commit(path)
     if note is None or (committed is not None and committed.state is State.CLAIMED):
-        return  # its data are removed, or an attempt computes it anew
+        return  # its data are removed, or an attempt computes it again
     if committed is not None and committed.record is not None:
         store.complete(note.output, path, committed)
     elif note.purge is None and record.read_record(path) is not None:  # Marin's, which has no commit object

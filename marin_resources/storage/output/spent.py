@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def spent_of(resources: Resources, wall_s: float, cpu_s: float | None) -> dict[str, Any]:
-    """What one attempt has spent that held these resources for `wall_s`."""
+    """The sums of one attempt that held these resources for `wall_s`."""
     return {
         "wall_s": round(wall_s, 3),
         "cpu_s": None if cpu_s is None else round(cpu_s, 3),
@@ -30,7 +30,7 @@ def spent_of(resources: Resources, wall_s: float, cpu_s: float | None) -> dict[s
 
 
 def with_earlier(own: Mapping[str, Any], output_path: str, attempt: int) -> dict[str, Any]:
-    """What this attempt has spent, and those before it, back to the last that succeeded.
+    """The sums of this attempt and of those before it, back to the last that succeeded.
 
     The mark of an attempt that failed holds the same sums, so one mark is read, and one more for each attempt that was
     killed. Those count as unknown.
@@ -62,5 +62,5 @@ def _sum(own: Mapping[str, Any], earlier: Mapping[str, Any], unknown: int) -> di
     }
 
 
-def _added(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else round(one + other, 3)
+def _added(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else round(first + second, 3)

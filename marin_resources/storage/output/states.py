@@ -1,4 +1,4 @@
-"""The state of an output in one word, as people ask for it; and of all partitions of a version, by few requests."""
+"""The state of an output in one word, as people request it; and of all partitions of a version, by few requests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class State(enum.StrEnum):
     RUNNING = "running"
     FAILED = "failed"
     DEAD = "dead"
-    """Its worker has neither finished nor failed, and holds no lease any more."""
+    """The worker has neither finished nor failed, and holds no lease any more."""
     BLOCKED = "blocked"
     MISSING = "missing"
 
 
 UNFINISHED = frozenset({State.MISSING, State.FAILED, State.DEAD})
-"""Of an output that is not complete, and that nobody computes."""
+"""States of an output that is not complete, and that nobody computes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +35,9 @@ class PartitionState:
     finished_s: int | None = None
     """Seconds since 1970."""
     error: str = ""
-    """Why it failed or is blocked; who computes it."""
+    """Reason of a failure or a block; the holder that computes it."""
     adopted: str = ""
-    """Where from and why, as a phrase, if it is adopted."""
+    """Source and reason of its adoption, as a phrase."""
 
 
 def state_of(observed: Observed) -> State:
@@ -58,26 +58,26 @@ def states_of_partitions(store: Store, whole: Output, keys: Iterable[str] = ()) 
 
     Complete ones are known by their markers. The others are looked at one by one.
     """
-    there = store.partitions(whole)
-    done = store.done_partitions(whole, there)
-    wanted = list(dict.fromkeys([*keys, *there]))
-    folders = frozenset(there)
-    outputs = {key: whole.at(key) for key in wanted if key in folders and key not in done}
+    existing = store.partitions(whole)
+    done = store.done_partitions(whole, existing)
+    requested = list(dict.fromkeys([*keys, *existing]))
+    folders = frozenset(existing)
+    outputs = {key: whole.at(key) for key in requested if key in folders and key not in done}
     looked = store.look(outputs.values())
-    found = []
-    for key in wanted:
+    states = []
+    for key in requested:
         if key in done:
             size = done[key]
-            found.append(
+            states.append(
                 PartitionState(
                     key=key, state=State.COMPLETE, bytes=size.bytes, files=size.files, finished_s=size.finished_s
                 )
             )
         elif key in outputs:
-            found.append(_state_of(outputs[key], key, looked[outputs[key]]))
+            states.append(_state_of(outputs[key], key, looked[outputs[key]]))
         else:
-            found.append(PartitionState(key=key, state=State.MISSING))
-    return found
+            states.append(PartitionState(key=key, state=State.MISSING))
+    return states
 
 
 def _state_of(output: Output, key: str, observed: Observed) -> PartitionState:

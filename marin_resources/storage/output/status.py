@@ -21,15 +21,15 @@ class StatusError(ControlFileError):
 
 def read_status(output_path: str) -> Status | None:
     """The status of the output at `output_path`; None if no attempt has begun, or an old Marin cancelled it."""
-    found = control.read(join(output_path, NAME))
-    text = found.data.decode(errors="replace").strip() if found else ""
+    snapshot = control.read(join(output_path, NAME))
+    text = snapshot.data.decode(errors="replace").strip() if snapshot else ""
     return parse_status(text, output_path) if text else None
 
 
 def status_generation(output_path: str) -> str | None:
     """The generation of the status's file; None if it does not exist."""
-    found = control.read(join(output_path, NAME))
-    return found.generation if found else None
+    snapshot = control.read(join(output_path, NAME))
+    return snapshot.generation if snapshot else None
 
 
 def write_status(output_path: str, status: Status) -> str:

@@ -1,7 +1,7 @@
 """The store: the paths and states of outputs, and the only way to make an output complete.
 
 look      read the state of an output: done, being computed, failed, or something else
-done      which partitions of a version are complete, as far as their markers say
+done      list the partitions of a version that are complete by their markers
 claim     acquire the lease, claim the commit object, prepare the folder, mark the attempt, status RUNNING
 publish   swap the commit object, which completes the output; then write the record and SUCCESS, which repeat it
 fail      record the error, then FAILED
@@ -54,7 +54,7 @@ from marin_resources.versioned_json import ControlFileError
 
 LOOK_THREADS = 32
 OVERTAKEN_TRIES = 5
-"""Of recording a failure, while another program writes the record or the status."""
+"""Tries of recording a failure, while another program writes the record or the status."""
 log = logging.getLogger(__name__)
 
 
@@ -66,7 +66,7 @@ class Store:
     def __init__(self, prefix: str, regions: Sequence[str] = ()) -> None:
         """`regions`: prefixes of other regions. What is complete there, and unknown here, is complete."""
         self.prefix = normalize_prefix(prefix)
-        self.regions = tuple(each for each in map(normalize_prefix, regions) if not is_same(each, self.prefix))
+        self.regions = tuple(region for region in map(normalize_prefix, regions) if not is_same(region, self.prefix))
 
     def locate(self, output: Output, data_prefix: str | None = None) -> str:
         """The path of the output below this prefix, or below that of a region. An absolute override stays as it is."""
@@ -75,12 +75,12 @@ class Store:
         return relative if absolute else join(data_prefix or self.prefix, relative)
 
     def places(self, output: Output) -> list[str]:
-        """Where the output may be: here, or complete in another region."""
-        return list(dict.fromkeys([self.locate(output), *(self.locate(output, each) for each in self.regions)]))
+        """The paths that the output may have: here, or complete in another region."""
+        return list(dict.fromkeys([self.locate(output), *(self.locate(output, region) for region in self.regions)]))
 
     def data_path(self, output: Output) -> str:
-        """Where the data of the output are, or those of its latest attempt if it is not complete. Raises
-        ControlFileError and UnavailableError."""
+        """The path of the output's data, or of its latest attempt's if it is not complete. Raises ControlFileError and
+        UnavailableError."""
         observed = self._look(output)
         if observed.status is Status.SUCCESS:
             return observed.data_path
@@ -96,18 +96,18 @@ class Store:
 
         A damaged control file is noted in the state of its output alone.
         """
-        wanted = list(dict.fromkeys(outputs))
-        if is_local(self.prefix) or len(wanted) < 2:
-            return {output: self._look_at(output) for output in wanted}
-        with ThreadPoolExecutor(min(LOOK_THREADS, len(wanted))) as pool:
-            return dict(zip(wanted, pool.map(self._look_at, wanted), strict=True))
+        requested = list(dict.fromkeys(outputs))
+        if is_local(self.prefix) or len(requested) < 2:
+            return {output: self._look_at(output) for output in requested}
+        with ThreadPoolExecutor(min(LOOK_THREADS, len(requested))) as pool:
+            return dict(zip(requested, pool.map(self._look_at, requested), strict=True))
 
-    def done_partitions(self, whole: Output, there: Iterable[str] | None = None) -> dict[str, Done]:
+    def done_partitions(self, whole: Output, listed: Iterable[str] | None = None) -> dict[str, Done]:
         """The partitions of the version `whole` that are known to be complete, by two listings. Others may be too.
 
-        `there`: what `partitions` has returned, if that is known.
+        `listed`: the result of `partitions`, if that is known.
         """
-        folders = frozenset(self.partitions(whole) if there is None else there)
+        folders = frozenset(self.partitions(whole) if listed is None else listed)
         return {
             key: done for key, done in done_partitions.marked_partitions(self.prefix, whole).items() if key in folders
         }
@@ -120,7 +120,7 @@ class Store:
     def mark_done(self, output: Output, record: Record) -> None:
         """Write the marker of a complete output that lacks it; a warning if the store does not take it."""
         if output.partition is not None and record.adopted:
-            return  # so that listings look at its record, which says so
+            return  # so that listings read its record, which names the adoption
         try:
             if output.partition is None:
                 marks.write_mark(self.prefix, marks.mark_of(output, record))
@@ -163,13 +163,13 @@ class Store:
             raise
 
     def begin_again(self, claim: Claim, number: int, *, resumable: bool) -> Claim:
-        """The same claim for try `number` of its function. What the last try has left is resumed from, or moved aside.
+        """The claim for try `number` of its function. The leftovers of the last try are resumed from, or moved aside.
 
         What a process of an earlier try, which was taken for dead, writes from now on is a late write. Raises
         LeaseLostError if the claim is lost.
         """
         claim.lease.check()
-        leftovers = find_leftovers(claim.data_path, known=True)
+        leftovers = find_leftovers(claim.data_path, attempted=True)
         if leftovers.names and not resumable:
             move_aside(claim.data_path, leftovers, f"{claim.attempt}-{number - 1}", claim.lease)
         kept = {file.name: file.stamp for file in leftovers.objects} if resumable else {}
@@ -255,15 +255,16 @@ class Store:
     def _look(self, output: Output) -> Observed:
         """Raises ControlFileError."""
         path = self.locate(output)
-        found = status.read_status(path)
-        if found is None:  # a worker acquires the lease before it writes a status, and may have died in between
+        current_status = status.read_status(path)
+        if current_status is None:
+            # a worker acquires the lease before it writes a status, and may have died in between
             holder = lease.holder_of(path)
             elsewhere = copies.look_elsewhere(output, self.places(output)[1:]) if holder is None else None
             return elsewhere or Observed(path=path, holder=holder)
-        recorded = commit.recorded(path, found)
-        holder = None if found is Status.SUCCESS else lease.holder_of(path)
-        kind = record.match(recorded, output) if found is Status.SUCCESS else Match.SAME
-        return Observed(path=path, status=found, record=recorded or Record(), holder=holder, match=kind)
+        recorded = commit.recorded(path, current_status)
+        holder = None if current_status is Status.SUCCESS else lease.holder_of(path)
+        kind = record.match(recorded, output) if current_status is Status.SUCCESS else Match.SAME
+        return Observed(path=path, status=current_status, record=recorded or Record(), holder=holder, match=kind)
 
     def _begin(
         self,
@@ -282,7 +283,7 @@ class Store:
             raise AlreadyDoneError(f"Attempt {attempt} at {path!r} was claimed by another process.")
         listed = copies.list_copies(data_path) if data_path != path else []
         make_folder(data_path)
-        leftovers = find_leftovers(data_path, known=latest > 0 or status.read_status(path) is not None)
+        leftovers = find_leftovers(data_path, attempted=latest > 0 or status.read_status(path) is not None)
         resumes = resumable and attempts.latest_identity(path, latest) == output.identity
         seen = status.status_generation(path)
         try:
@@ -298,10 +299,10 @@ class Store:
             fault_points.reach("leftovers moved")
         before_s = (marks if output.partition is None else done_partitions).remove_marks(self.prefix, output)
         began = datetime.now(UTC)
-        who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "run_id": run_id}
-        who |= {} if data_path == path else {"data_path": data_path}
-        who |= {} if before_s is None else {"complete_before_s": before_s}
-        attempts.begin_attempt(path, attempt, {**who, "identity": output.identity, "started_at": began.isoformat()})
+        facts = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "run_id": run_id}
+        facts |= {} if data_path == path else {"data_path": data_path}
+        facts |= {} if before_s is None else {"complete_before_s": before_s}
+        attempts.begin_attempt(path, attempt, {**facts, "identity": output.identity, "started_at": began.isoformat()})
         fault_points.reach("attempt marked")
         held.check()
         try:
@@ -350,11 +351,11 @@ class Store:
             raise AlreadyDoneError(f"{path!r} is complete by now.")
         if seen.match is Match.OTHER:
             raise StoreError(other_version_message(output, path))
-        found = commit.read_commit(path)
-        if found is not None and found.state is State.COMMITTED and found.record is not None:
-            self.complete(output, path, found)
+        committed = commit.read_commit(path)
+        if committed is not None and committed.state is State.COMMITTED and committed.record is not None:
+            self.complete(output, path, committed)
             return self._refuse_done(output, path)
-        return found
+        return committed
 
     def complete(self, output: Output, path: str, committed: Commit) -> None:
         """Write what follows from the commit object of a complete output. Every process writes the same."""
@@ -376,7 +377,7 @@ class Store:
         live.leave(self.prefix, held.holder.owner)
 
     def ending(self, claim: Claim) -> dict[str, Any]:
-        """What the record of an attempt that ends now says of the attempt."""
+        """The facts of an attempt that ends now, for its record."""
         now = datetime.now(UTC)
         return {
             "identity": claim.output.identity,
@@ -391,8 +392,8 @@ class Store:
 
 def other_version_message(output: Output, path: str) -> str:
     """The error sentence for a path that holds another version's output."""
-    what = "the overridden path" if output.override else "six digits that collide"
+    reason = "the overridden path" if output.override else "six digits that collide"
     return (
-        f"{path!r} holds a complete output of another version of {output.label!r} ({what}). "
+        f"{path!r} holds a complete output of another version of {output.label!r} ({reason}). "
         "Give the step another name or override_output_path, or move that output away."
     )

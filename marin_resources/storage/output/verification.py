@@ -23,7 +23,7 @@ class Finding:
     """One file that differs from the published one."""
 
     name: str
-    """Its path below the output."""
+    """Path of the file below the output."""
     problem: Problem
     expected: str
     found: str
@@ -46,7 +46,7 @@ class Verification:
     """Files whose checksums were compared too. Names and sizes are compared for every file."""
     compared_bytes: int = 0
     unverified: str = ""
-    """What could not be compared, and why; empty if everything was compared."""
+    """The part that could not be compared, and the reason; empty if everything was compared."""
 
     @property
     def ok(self) -> bool:

@@ -61,7 +61,7 @@ class _Reading:
     """A file to read and compare."""
 
     path: str
-    """Of its output."""
+    """Path of its output."""
     fs: fsspec.AbstractFileSystem
     file: DataFile
     expected: Entry
@@ -93,29 +93,29 @@ def verify_outputs(
     One seed chooses the same files of the same output on every store. Raises UnavailableError if the store does not
     answer.
     """
-    wanted = list(dict.fromkeys(paths))
+    requested = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(LIST_THREADS) as pool:
-        listed = list(pool.map(lambda path: _compare(path, sample, seed, read, control=True), wanted))
-    verifications = {found.path: found for found, _ in listed}
+        listed = list(pool.map(lambda path: _compare(path, sample, seed, read, control=True), requested))
+    verifications = {verification.path: verification for verification, _ in listed}
     readings = [reading for _, of_output in listed for reading in of_output]
     progress = BytesProgress("read", sum(reading.expected.size for reading in readings), report)
-    found = map_largest_first(
+    findings = map_largest_first(
         lambda reading: _compare_bytes(reading, progress),
         readings,
         size=lambda reading: reading.expected.size,
-        threads=read_threads(wanted),
+        threads=read_threads(requested),
     )
-    for reading, finding in zip(readings, found, strict=True):
+    for reading, finding in zip(readings, findings, strict=True):
         verifications[reading.path] = _with_reading(verifications[reading.path], reading.expected, finding)
     return verifications
 
 
 def find_lost_statuses(paths: Iterable[str]) -> dict[str, Finding]:
     """Findings for outputs without a status whose commit object is committed (the status was lost) or damaged."""
-    wanted = list(dict.fromkeys(paths))
+    requested = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(LIST_THREADS) as pool:
-        found = zip(wanted, pool.map(_lost_status, wanted), strict=True)
-    return {path: finding for path, finding in found if finding is not None}
+        findings = zip(requested, pool.map(_lost_status, requested), strict=True)
+    return {path: finding for path, finding in findings if finding is not None}
 
 
 def _lost_status(path: str) -> Finding | None:
@@ -150,10 +150,12 @@ def _compare(
     irregular = {file.name: file.irregular for file in data if file.irregular not in ("", EMPTY_FOLDER)}
     manifest = Manifest(entries=tuple(entry for entry in manifest.entries if is_data(entry.name)))
     same = [entry for entry in manifest.entries if entry.name in now and now[entry.name].entry.size == entry.size]
-    known = [entry for entry in same if entry.checksum is not None]
-    settled = {e.name: e.size for e in known if not read and now[e.name].entry.checksum == e.checksum}
+    comparable = [entry for entry in same if entry.checksum is not None]
+    settled = {e.name: e.size for e in comparable if not read and now[e.name].entry.checksum == e.checksum}
     chosen = _choose(manifest, sample, seed)
-    to_read = [e for e in known if e.name not in settled and (e.name in chosen or _is_suspect(now[e.name].entry, e))]
+    to_read = [
+        e for e in comparable if e.name not in settled and (e.name in chosen or _is_suspect(now[e.name].entry, e))
+    ]
     verification = Verification(
         path=path,
         findings=tuple(sorted([*wrong, *_differences(manifest, now, irregular)])),
@@ -161,7 +163,7 @@ def _compare(
         bytes=manifest.bytes,
         compared_files=len(settled),
         compared_bytes=sum(settled.values()),
-        unverified=NO_CHECKSUMS if len(known) < len(same) else "",
+        unverified=NO_CHECKSUMS if len(comparable) < len(same) else "",
     )
     return verification, [_Reading(path=path, fs=fs, file=now[e.name], expected=e) for e in to_read]
 
@@ -169,19 +171,19 @@ def _compare(
 def _recorded(path: str) -> tuple[Record, tuple[Finding, ...]]:
     """The record, and the finding that it cannot be read."""
     try:
-        found = read_record(path) or Record()
+        record = read_record(path) or Record()
     except UnavailableError:
         raise
     except ControlFileError as error:
         return Record(), (_unreadable(RECORD, "a record", error),)
-    if found.format_version is not None:
-        return found, ()
+    if record.format_version is not None:
+        return record, ()
     try:  # Marin rewrites the file at each start
         return recorded(path, Status.SUCCESS) or Record(), ()
     except UnavailableError:
         raise
     except ControlFileError:  # of the commit object, which `_published` reports
-        return found, ()
+        return record, ()
 
 
 def _list(path: str, data_path: str) -> tuple[fsspec.AbstractFileSystem, list[Listed], list[Listed]]:
@@ -210,14 +212,14 @@ def _published(
     if digest is None or (manifest is not None and manifest.digest == digest):
         return manifest, ()
     problem = Problem.MISSING if manifest is None else Problem.CORRUPTED
-    found = NOTHING if manifest is None else f"the digest {manifest.digest!r}"
+    actual = NOTHING if manifest is None else f"the digest {manifest.digest!r}"
     expected = f"a manifest with the digest {digest!r}, as recorded"
-    return manifest, (Finding(name=NAME, problem=problem, expected=expected, found=found),)
+    return manifest, (Finding(name=NAME, problem=problem, expected=expected, found=actual),)
 
 
 def _has_lost_manifest(names: Set[str]) -> bool:
     """Whether this software has written the output, and its manifest is gone. Where it only claimed the output and was
-    killed, and Marin has completed it, the manifest is there, uncommitted."""
+    killed, and Marin has completed it, the manifest exists, uncommitted."""
     return NAME not in names and any(name.startswith(OURS) for name in names)
 
 
@@ -226,16 +228,16 @@ def _differences(manifest: Manifest, now: Mapping[str, DataFile], irregular: Map
     for entry in manifest.entries:
         expected = f"{entry.size} bytes"
         if entry.name in irregular:
-            found = irregular[entry.name]
-            yield Finding(name=entry.name, problem=Problem.UNREADABLE, expected=expected, found=found)
+            actual = irregular[entry.name]
+            yield Finding(name=entry.name, problem=Problem.UNREADABLE, expected=expected, found=actual)
         elif entry.name not in now:
             yield Finding(name=entry.name, problem=Problem.MISSING, expected=expected, found=NOTHING)
         elif (size := now[entry.name].entry.size) != entry.size:
             yield Finding(name=entry.name, problem=Problem.RESIZED, expected=expected, found=f"{size} bytes")
     others = {name: phrase for name, phrase in irregular.items() if is_data(name)}
     for name in (now.keys() | others.keys()) - {entry.name for entry in manifest.entries}:
-        found = others.get(name) or f"{now[name].entry.size} bytes"
-        yield Finding(name=name, problem=Problem.EXTRA, expected=NOTHING, found=found)
+        actual = others.get(name) or f"{now[name].entry.size} bytes"
+        yield Finding(name=name, problem=Problem.EXTRA, expected=NOTHING, found=actual)
 
 
 def _choose(manifest: Manifest, sample: float, seed: int) -> frozenset[str]:
@@ -257,8 +259,8 @@ def _compare_bytes(reading: _Reading, progress: BytesProgress) -> Finding | None
     try:
         now = read_checksum(reading.fs, reading.file.stored, algorithm_of(expected.checksum), progress.advance)
     except FileNotFoundError:
-        wanted = f"{expected.size} bytes"
-        return Finding(name=expected.name, problem=Problem.MISSING, expected=wanted, found=NOTHING)
+        size = f"{expected.size} bytes"
+        return Finding(name=expected.name, problem=Problem.MISSING, expected=size, found=NOTHING)
     except (OSError, ChecksumError) as error:
         return _unreadable(expected.name, expected.checksum, error)
     if now == expected.checksum:
@@ -267,8 +269,8 @@ def _compare_bytes(reading: _Reading, progress: BytesProgress) -> Finding | None
 
 
 def _unreadable(name: str, expected: str, error: Exception) -> Finding:
-    found = str(error) if isinstance(error, ControlFileError) else f"{type(error).__name__}: {error}"
-    return Finding(name=name, problem=Problem.UNREADABLE, expected=expected, found=found)
+    actual = str(error) if isinstance(error, ControlFileError) else f"{type(error).__name__}: {error}"
+    return Finding(name=name, problem=Problem.UNREADABLE, expected=expected, found=actual)
 
 
 def _with_reading(verified: Verification, entry: Entry, finding: Finding | None) -> Verification:
