@@ -1,7 +1,8 @@
 """Store the request of a backfill, for Dagster's daemon.
 
 Dagster (1.13.27) has the command `dagster job backfill` for one job with one set of partitions, and GraphQL where a
-webserver runs. No issue is known. Without this, `marin backfill` needs a webserver.
+webserver runs. A Python API was proposed and closed (dagster-io/dagster#26731). Without this, `marin backfill` needs a
+webserver.
 """
 
 from __future__ import annotations

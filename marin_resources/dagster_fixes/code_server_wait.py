@@ -3,7 +3,8 @@
 A code server is away for the seconds in which it imports the definitions. What a launch asks it is asked again for a
 minute; what a page asks is not, as a page is asked for again by itself.
 
-Seen with Dagster 1.13.27; no issue is known. Without this, a launch during a redeployment fails.
+Seen with Dagster 1.13.27. Related: dagster-io/dagster#14605, a retry that does not wait for its code server. Without
+this, a launch during a redeployment fails.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 With MARIN_LOG_FORMAT=json each is an object, for a service whose log a machine reads: the keys of Dagster's own
 `--log-format json` (timestamp, level, logger, event), and run_id, job, step.
 
-Seen with Dagster 1.13.27; no issue is known. Without this, the terminal shows a line for each event of a run.
+Seen with Dagster 1.13.27: dagster-io/dagster#23984 and dagster-io/dagster#20084. Without this, the terminal shows a
+line for each event of a run.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The UI lists a run under the job of its origin, and can re-execute it.
 
 `JobDefinition.execute_in_process` (1.13.27) is public, and takes neither the origin of a run nor the job's executor.
-No issue is known. Without this, the UI does not list a script's run under its job, and the steps of it run one by one.
+See dagster-io/dagster#17707 and dagster-io/dagster#19458. Without this, the UI does not list a script's run under its
+job, and the steps of it run one by one.
 """
 
 from __future__ import annotations

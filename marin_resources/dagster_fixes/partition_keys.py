@@ -3,7 +3,8 @@
 As published (1.13.27) Dagster takes any text. Two keys that differ in case alone have one folder where case does not
 matter, as on macOS; a key such as ".." has none.
 
-No issue is known. Without this, two partitions may share a folder. The context of dynamic sets has no public name.
+No issue is known but dagster-io/dagster#19845: the UI refuses other keys than the API. Without this, two partitions may
+share a folder. The context of dynamic sets has no public name.
 """
 
 from __future__ import annotations

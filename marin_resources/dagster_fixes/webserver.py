@@ -1,7 +1,8 @@
 """`marin-webserver`: `dagster-webserver` with its options, for use behind a login.
 
 A backfill gets the tag of the user who launched it (`run_attribution.py`), and a launch waits for a code server that is
-away (`code_server_wait.py`). Dagster (1.13.27) has no setting for them, and no issue is known.
+away (`code_server_wait.py`). Dagster (1.13.27) has no setting for them; the issues are named there
+(dagster-io/dagster#20522, dagster-io/dagster#14605).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ partitions, and show them as failed. The failure of a step that computed some of
 of steps the executor then takes it as done; the run fails all the same. Below, a partition whose input is absent fails
 with a sentence that names the input.
 
-Seen with Dagster 1.13.27; no issue is known, as a step is the unit of its plan.
+Seen with Dagster 1.13.27: dagster-io/dagster#15761 and dagster-io/dagster#17836. A step is the unit of its plan.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Dagster 1.13.27 handles both alike, keeps neither's number, and raises an error wherever the main thread is. Here the
 main thread takes the signal when it is ready for it. A `queue.SimpleQueue` may be filled in a handler of signals.
 
-No issue is known. Without this, a run cannot distinguish Ctrl-C from a redeployment.
+Related: dagster-io/dagster#14051. Without this, a run cannot distinguish Ctrl-C from a redeployment.
 """
 
 from __future__ import annotations
