@@ -33,14 +33,14 @@ import object_stores  # it sets the environment for all that follows
 import schedule
 from bucket_for_tests import BucketForTests
 from dagster_homes import new_home
+from folder_times import FolderTimes
 from ray_cluster import Cluster
-from time_budget import TimeBudget, read_budget
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(schedule)
     failure_reports.register(config)
-    config.pluginmanager.register(TimeBudget(read_budget()))
+    config.pluginmanager.register(FolderTimes())
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
