@@ -18,8 +18,10 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     ".ci",
     "README.md",
+    "infra",
     "marin_assets/documents",
     "marin_resources/drift",
+    "marin_resources/infra",
     "marin_resources/storage/collect",
     "marin_resources/storage/control",
     "marin_resources/storage/index",

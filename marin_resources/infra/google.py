@@ -57,8 +57,8 @@ class Google:
                 failure = GoogleError(f"{verb} {url}: no answer ({_short(error)}).")
             else:
                 if response.status_code == 200:
-                    found: dict[str, Any] = response.json()
-                    return found
+                    answer: dict[str, Any] = response.json()
+                    return answer
                 failure = GoogleError(f"{verb} {url}: {_message(response)}", response.status_code)
                 if response.status_code not in PASSES:
                     raise failure

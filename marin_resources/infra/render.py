@@ -1,9 +1,9 @@
-"""Render the files that the catalogue means: infra/<name>.yaml of each cluster, for Ray's cluster launcher, and
-infra/project.json, all that the project of Google Cloud shall have, to be read.
+"""Render the files that follow from the catalogue: infra/<name>.yaml of each cluster, for Ray's cluster launcher, and
+infra/project.json, the resources and rights that the project of Google Cloud shall have, for review.
 
 In:  the clusters of the catalogue and infra/cluster.yaml.jinja.   Out: the texts of the files.
 
-The files are committed, so that a change of the catalogue or of the template is read as what it does to each cluster.
+The files are committed, so that the effect of a change of the catalogue or of the template on each cluster is reviewed.
 """
 
 from __future__ import annotations
@@ -37,26 +37,32 @@ def render_all(clusters: Mapping[str, Cluster], folder: Path, templates: Path) -
 
 def out_of_date(rendered: Mapping[Path, str], folder: Path) -> list[tuple[Path, str]]:
     """The files that are not as they should be, each with "missing", "differs" or "of no cluster"."""
-    found = [
+    outdated = [
         (path, "differs" if path.is_file() else "missing")
         for path, text in rendered.items()
         if not path.is_file() or path.read_text(encoding="utf-8") != text
     ]
     others = (path for path in sorted(folder.glob("*.yaml")) if path not in rendered)
-    return found + [
+    return outdated + [
         (path, "of no cluster") for path in others if path.read_text(encoding="utf-8").startswith(FIRST_LINE)
     ]
 
 
 def _render_project(clusters: Mapping[str, Cluster]) -> str:
-    """The text of the file with what the project shall have. Raises CatalogueError."""
-    wanted = wanted_project(list(clusters.values()), (OPERATORS,))
+    """The text of the project's file. Raises CatalogueError."""
+    project = wanted_project(list(clusters.values()), (OPERATORS,))
     resources = [
-        {"kind": each.kind, "url": each.url, "create": each.collection, "query": each.query, "body": each.body}
-        for each in wanted.resources
+        {
+            "kind": resource.kind,
+            "url": resource.url,
+            "create": resource.collection,
+            "query": resource.query,
+            "body": resource.body,
+        }
+        for resource in project.resources
     ]
     rights: dict[str, list[str]] = {}
-    for grant in wanted.grants:
+    for grant in project.grants:
         rights.setdefault(f"{grant.role} on {grant.on}", []).append(grant.member)
-    found = {"project": wanted.project, "services": wanted.apis, "resources": resources, "rights": rights}
-    return json.dumps(found, indent=1) + "\n"
+    document = {"project": project.project, "services": project.apis, "resources": resources, "rights": rights}
+    return json.dumps(document, indent=1) + "\n"

@@ -1,7 +1,7 @@
-"""Look at what a project has of what it shall have, and create what it has not.
+"""Compare a project with the resources and rights that it shall have, and create the missing ones.
 
-Nothing that is there is changed or deleted: what differs is reported, field by field. So it may be repeated, and a run
-that was interrupted goes on.
+Nothing that exists is changed or deleted: differences are reported, field by field. So it may be repeated, and a run
+that was interrupted continues.
 """
 
 from __future__ import annotations
@@ -23,93 +23,97 @@ POLL_S = 2.0
 TIMEOUT_S = 600.0
 TOKEN_BYTES = 32
 POLICY_TRIES = 5
-"""Of a change of a policy, which somebody else may change at the same time."""
+"""Number of tries to change a policy, which somebody else may change at the same time."""
 OFF = ("has not been used", "is disabled")
 """In Google's sentence about a service that is not enabled."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """Something that the project lacks, or that is otherwise than it shall be."""
+    """A resource or right that the project lacks, or that differs from the expected one."""
 
     label: str
     apply: Callable[[], None] | None
-    """Creates it. None for what is there and differs: that is a person's decision."""
+    """Creates it. None if it exists and differs: that is a person's decision."""
     why: str = ""
 
 
 def changes(project: WantedProject, google: Google, sleep: Callable[[float], None] = time.sleep) -> Iterator[Change]:
-    """What is to be done, in order. Each is looked at when it is its turn, so apply one before the next is taken.
+    """The changes to apply, in order. Each is read when it is its turn, so apply one before the next is taken.
 
     Raises GoogleError.
     """
-    hand = _Hand(project.project, google, sleep)
-    off = [api for api in project.apis if not hand.is_enabled(api)]
+    session = _Session(project.project, google, sleep)
+    off = [api for api in project.apis if not session.is_enabled(api)]
     if off:
-        yield Change(label=f"services {', '.join(off)}", apply=partial(hand.enable, off))
+        yield Change(label=f"services {', '.join(off)}", apply=partial(session.enable, off))
     for resource in project.resources:
-        yield from _of_resource(resource, hand)
+        yield from _resource_changes(resource, session)
     for grant in project.grants:
-        if not hand.has(grant):
-            yield Change(label=f"{grant.role} on {grant.on} for {grant.member}", apply=partial(hand.give, grant))
+        if not session.has(grant):
+            yield Change(label=f"{grant.role} on {grant.on} for {grant.member}", apply=partial(session.give, grant))
 
 
-def _of_resource(resource: Resource, hand: _Hand) -> Iterator[Change]:
-    found = hand.read(resource.url)
-    wanted = {key: value for key, value in resource.body.items() if key not in resource.unread}
-    if found is None:
-        yield Change(label=resource.label, apply=partial(hand.create, resource))
-    elif differing := differences(wanted, found):
+def _resource_changes(resource: Resource, session: _Session) -> Iterator[Change]:
+    actual = session.read(resource.url)
+    expected = {key: value for key, value in resource.body.items() if key not in resource.unread}
+    if actual is None:
+        yield Change(label=resource.label, apply=partial(session.create, resource))
+    elif differing := differences(expected, actual):
         yield Change(label=resource.label, apply=None, why="; ".join(differing))
-    if resource.kind == "secret" and not hand.has_version(resource):
-        yield Change(label=f"a token in {resource.label}", apply=partial(hand.add_token, resource))
+    if resource.kind == "secret" and not session.has_version(resource):
+        yield Change(label=f"a token in {resource.label}", apply=partial(session.add_token, resource))
 
 
-def differences(wanted: Any, found: Any, field: str = "") -> list[str]:
-    """The fields that are not as wanted, as phrases. What Google adds does not count."""
-    if isinstance(wanted, Mapping):
-        there = found if isinstance(found, Mapping) else {}
+def differences(expected: Any, actual: Any, field: str = "") -> list[str]:
+    """The fields that are not as expected, as phrases. Fields that Google adds do not count."""
+    if isinstance(expected, Mapping):
+        actual_fields = actual if isinstance(actual, Mapping) else {}
         return [
             phrase
-            for key, value in wanted.items()
-            for phrase in differences(value, there.get(key), f"{field}.{key}" if field else key)
+            for key, value in expected.items()
+            for phrase in differences(value, actual_fields.get(key), f"{field}.{key}" if field else key)
         ]
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        pairs = enumerate(zip(_sorted(wanted), _sorted(found), strict=True))
-        return [phrase for i, (one, other) in pairs for phrase in differences(one, other, f"{field}[{i}]")]
-    if not wanted and not found:
-        return []  # Google leaves out what is empty
-    return [] if _same(wanted, found) else [f"{field} is {found!r}, expected {wanted!r}"]
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        pairs = enumerate(zip(_sorted(expected), _sorted(actual), strict=True))
+        return [
+            phrase
+            for i, (expected_entry, actual_entry) in pairs
+            for phrase in differences(expected_entry, actual_entry, f"{field}[{i}]")
+        ]
+    if not expected and not actual:
+        return []  # Google omits empty fields
+    return [] if _same(expected, actual) else [f"{field} is {actual!r}, expected {expected!r}"]
 
 
-class _Hand:
+class _Session:
     def __init__(self, project: str, google: Google, sleep: Callable[[float], None]) -> None:
         self._project, self._google, self._sleep = project, google, sleep
 
     def is_enabled(self, api: str) -> bool:
-        found = self._google.call("GET", f"{SERVICES}/projects/{self._project}/services/{api}")
-        return found.get("state") == "ENABLED"
+        service = self._google.call("GET", f"{SERVICES}/projects/{self._project}/services/{api}")
+        return service.get("state") == "ENABLED"
 
     def enable(self, apis: list[str]) -> None:
         url = f"{SERVICES}/projects/{self._project}/services:batchEnable"
         self._await(SERVICES, self._google.call("POST", url, body={"serviceIds": apis}))
 
     def read(self, url: str) -> dict[str, Any] | None:
-        """What is there, or None. In a project whose services are off, nothing is."""
+        """The resource, or None if it does not exist. In a project whose services are off, none exists."""
         return self._call_unless_absent("GET", url)
 
     def create(self, resource: Resource) -> None:
         try:
             answer = self._google.call("POST", resource.collection, query=resource.query, body=dict(resource.body))
         except GoogleError as error:
-            if error.status == 409:  # made since it was looked for, or the answer to an earlier try was lost
+            if error.status == 409:  # created since it was read, or the answer to an earlier try was lost
                 return
             raise
         self._await("/".join(resource.collection.split("/")[:4]), answer)
 
     def has_version(self, secret: Resource) -> bool:
-        found = self.read(f"{secret.url}/versions")
-        return any(each.get("state") == "ENABLED" for each in (found or {}).get("versions", []))
+        listing = self.read(f"{secret.url}/versions")
+        return any(version.get("state") == "ENABLED" for version in (listing or {}).get("versions", []))
 
     def add_token(self, secret: Resource) -> None:
         """Give the secret a new token, which nobody sees."""
@@ -118,7 +122,7 @@ class _Hand:
 
     def has(self, grant: Grant) -> bool:
         policy = self._policy(grant)
-        return any(_is_bound(grant, each) for each in policy.get("bindings", []))
+        return any(_is_bound(grant, binding) for binding in policy.get("bindings", []))
 
     def give(self, grant: Grant) -> None:
         verb, url = grant.write
@@ -163,13 +167,15 @@ class _Hand:
 
 
 def _with(grant: Grant, bindings: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The bindings and this one. One with a condition is another."""
-    found = [dict(each) for each in bindings]
-    same = next((each for each in found if each["role"] == grant.role and not each.get("condition")), None)
+    """The bindings with the grant added. A binding with a condition is another binding."""
+    extended = [dict(binding) for binding in bindings]
+    same = next(
+        (binding for binding in extended if binding["role"] == grant.role and not binding.get("condition")), None
+    )
     if same is None:
-        return [*found, {"role": grant.role, "members": [grant.member]}]
+        return [*extended, {"role": grant.role, "members": [grant.member]}]
     same["members"] = sorted({*same.get("members", []), grant.member})
-    return found
+    return extended
 
 
 def _is_bound(grant: Grant, binding: Mapping[str, Any]) -> bool:
@@ -181,7 +187,7 @@ def _sorted(values: list[Any]) -> list[Any]:
     return sorted(values) if all(isinstance(value, str) for value in values) else values
 
 
-def _same(wanted: Any, found: Any) -> bool:
-    if isinstance(wanted, str) and isinstance(found, str):  # a name or a path is answered as a whole URL
-        return wanted == found or found.endswith(f"/{wanted}")
-    return str(wanted) == str(found) if type(wanted) is int else bool(wanted == found)
+def _same(expected: Any, actual: Any) -> bool:
+    if isinstance(expected, str) and isinstance(actual, str):  # a name or a path is answered as a whole URL
+        return expected == actual or actual.endswith(f"/{expected}")
+    return str(expected) == str(actual) if type(expected) is int else bool(expected == actual)

@@ -1,7 +1,8 @@
 """The network of the clusters: a subnetwork in each region, the firewall, the way out, and the addresses of heads.
 
 Nothing comes in from the world. Google's own rule denies what no rule allows, and each rule here names its sources: the
-clusters' machines by their tag, Google's Identity-Aware Proxy, which asks who it is, and the deployment by its tag.
+clusters' machines by their tag, Google's Identity-Aware Proxy, which authenticates people, and the deployment by its
+tag.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from marin_resources.clusters.cluster import CatalogueError, Cluster
 from marin_resources.infra.project.resource import Resource, compute
 
 CLUSTER_TAG, HEAD_TAG, DEPLOYMENT_TAG = "marin-ray", "marin-ray-head", "marin-dagster"
-"""Of machines of clusters, of heads among them, and of those that Dagster runs on."""
+"""Tags of the machines of clusters, of the heads among them, and of the machines that Dagster runs on."""
 IAP_RANGE = "35.235.240.0/20"
 """From which Identity-Aware Proxy forwards (cloud.google.com/iap/docs/using-tcp-forwarding)."""
 MTU = 8896
@@ -25,13 +26,13 @@ RANGE_BITS = 16
 
 
 def network(clusters: Sequence[Cluster]) -> Iterator[Resource]:
-    """What the network needs, in the order in which it is made. Raises CatalogueError."""
+    """The resources of the network, in the order of their creation. Raises CatalogueError."""
     first = clusters[0]
-    for each in clusters:
-        if (each.project, each.network) != (first.project, first.network):
+    for other in clusters[1:]:
+        if (other.project, other.network) != (first.project, first.network):
             raise CatalogueError(
-                f"[clusters.{each.name}]: project and network are {each.project!r} and {each.network!r}, and those of "
-                f"{first.name!r} {first.project!r} and {first.network!r}. Make a catalogue for each project."
+                f"[clusters.{other.name}]: project and network are {other.project!r} and {other.network!r}, and those "
+                f"of {first.name!r} {first.project!r} and {first.network!r}. Make a catalogue for each project."
             )
     project, name = first.project, first.network
     yield _resource(
@@ -56,7 +57,7 @@ def network(clusters: Sequence[Cluster]) -> Iterator[Resource]:
 
 
 def firewall(cluster: Cluster) -> Iterator[Resource]:
-    """The rules of the network. Each says from where, to which machines, on which ports."""
+    """The rules of the network. Each states the sources, the target machines and the ports."""
     yield _rule(
         cluster, "cluster", "Ray's processes talk to each other on many ports.",
         [{"IPProtocol": protocol} for protocol in ("tcp", "udp", "icmp")], sourceTags=[CLUSTER_TAG],
@@ -72,15 +73,17 @@ def firewall(cluster: Cluster) -> Iterator[Resource]:
     )  # fmt: skip
 
 
-def _rule(cluster: Cluster, name: str, why: str, allowed: list[dict[str, Any]], **who: list[str]) -> Resource:
+def _rule(
+    cluster: Cluster, name: str, why: str, allowed: list[dict[str, Any]], **sources_and_targets: list[str]
+) -> Resource:
     return _resource(
         "firewall", cluster.project, ("global", "firewalls"), f"{cluster.network}-{name}", description=why,
-        network=_network(cluster), direction="INGRESS", allowed=allowed, **who,
+        network=_network(cluster), direction="INGRESS", allowed=allowed, **sources_and_targets,
     )  # fmt: skip
 
 
 def _way_out(cluster: Cluster) -> Resource:
-    """Packages and data sets are fetched from the world by NAT; nobody is reached by it."""
+    """NAT, by which packages and data sets are fetched from the world; no machine is reachable by it."""
     nat = {
         "name": f"{cluster.network}-nat",
         "natIpAllocateOption": "AUTO_ONLY",
@@ -95,17 +98,17 @@ def _way_out(cluster: Cluster) -> Resource:
 
 def _ranges(clusters: Iterable[Cluster]) -> dict[str, ipaddress.IPv4Network]:
     """Region -> the range of its subnetwork, which has the addresses of its heads."""
-    found: dict[str, ipaddress.IPv4Network] = {}
+    ranges: dict[str, ipaddress.IPv4Network] = {}
     for cluster in clusters:
         own = ipaddress.IPv4Network(f"{cluster.head_ip}/{RANGE_BITS}", strict=False)
-        for region, taken in found.items():
+        for region, taken in ranges.items():
             if (region == cluster.region) != (own == taken):
                 raise CatalogueError(
                     f"[clusters.{cluster.name}]: head_ip {cluster.head_ip} is in {own}, and the subnetwork of {region} "
                     f"is {taken}. Heads of one region are in one range of /{RANGE_BITS}, and no other region has it."
                 )
-        found[cluster.region] = own
-    return found
+        ranges[cluster.region] = own
+    return ranges
 
 
 def _one_a_region(clusters: Iterable[Cluster]) -> list[Cluster]:

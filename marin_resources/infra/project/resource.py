@@ -1,4 +1,4 @@
-"""One thing of Google's that a project shall have: where it is, and the request that creates it. Pure data."""
+"""One resource of Google's that a project shall have: its URL, and the request that creates it. Pure data."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ class Resource:
     """As Google calls it: "firewall"."""
     name: str
     url: str
-    """Where it is, once it is there."""
+    """The URL of the resource, once it exists."""
     collection: str
     """The URL that creates it, by POST."""
     body: Mapping[str, Any]
     query: Mapping[str, str] = field(default_factory=dict)
-    """Of the request that creates it."""
+    """The query of the request that creates it."""
     unread: tuple[str, ...] = ()
     """Keys of the body that Google does not answer with."""
 
     @property
     def label(self) -> str:
-        """What a person reads: "subnetwork marin in us-east5"."""
+        """The text for a person: "subnetwork marin in us-east5"."""
         region = re.search(r"/(?:regions|locations)/([^/]+)/", self.url)
         return f"{self.kind} {self.name}{f' in {region[1]}' if region else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """A role that a member has on one thing."""
+    """A role that a member has on one resource."""
 
     role: str
     """Google's name: "roles/storage.objectUser"."""
     member: str
     on: str
-    """What a person reads: "bucket marin-us-central2"."""
+    """The text for a person: "bucket marin-us-central2"."""
     read: tuple[str, str]
     """Verb and URL that give the policy."""
     write: tuple[str, str]

@@ -1,4 +1,4 @@
-"""Service accounts, and what each may do: the least that it needs, on the one thing where it needs it.
+"""Service accounts, and the rights of each: the least that it needs, on the one resource where it needs it.
 
 `RIGHTS` is the table of docs/how-to/from-an-empty-project.md.
 """
@@ -42,8 +42,8 @@ class Right:
     why: str
 
 
-def _right(who: Who, role: str, where: Where, why: str) -> Right:
-    return Right(who=who, role=f"roles/{role}", where=where, why=why)
+def _right(holder: Who, role: str, where: Where, why: str) -> Right:
+    return Right(who=holder, role=f"roles/{role}", where=where, why=why)
 
 
 RIGHTS = (
@@ -77,31 +77,31 @@ RIGHTS = (
 
 
 def accounts(clusters: Sequence[Cluster]) -> Iterator[Resource]:
-    """The service accounts. They have no key: machines are them."""
+    """The service accounts. They have no key: machines run as them."""
     first = clusters[0]
     collection = f"{IAM}/projects/{first.project}/serviceAccounts"
-    for who in (Who.HEAD, Who.WORKER, Who.DEPLOYMENT):
-        for name in dict.fromkeys(_account(who, cluster) for cluster in clusters):
+    for holder in (Who.HEAD, Who.WORKER, Who.DEPLOYMENT):
+        for name in dict.fromkeys(_account(holder, cluster) for cluster in clusters):
             yield Resource(
                 kind="service account",
                 name=name,
                 url=f"{collection}/{first.email(name)}",
                 collection=collection,
-                body={"accountId": name, "serviceAccount": {"displayName": f"Marin: {who}"}},
+                body={"accountId": name, "serviceAccount": {"displayName": f"Marin: {holder}"}},
                 unread=("accountId", "serviceAccount"),
             )
 
 
 def grants(clusters: Sequence[Cluster], operators: Sequence[str] = ()) -> list[Grant]:
     """All rights. `operators`: members such as "group:marin-operators@example.org"."""
-    found: dict[Grant, None] = {}
+    unique: dict[Grant, None] = {}
     for right in RIGHTS:
         for cluster in clusters:
             members = operators if right.who is Who.OPERATOR else (_member(cluster, _account(right.who, cluster)),)
             for member in members:
                 for grant in _grants(right, cluster, clusters, member):
-                    found[grant] = None
-    return list(found)
+                    unique[grant] = None
+    return list(unique)
 
 
 def _grants(right: Right, cluster: Cluster, clusters: Sequence[Cluster], member: str) -> Iterator[Grant]:
@@ -131,9 +131,9 @@ def _grant(role: str, member: str, on: str, url: str, verb: str) -> Grant:
     return Grant(role=role, member=member, on=on, read=read, write=write)
 
 
-def _account(who: Who, cluster: Cluster) -> str:
+def _account(holder: Who, cluster: Cluster) -> str:
     names = {Who.HEAD: cluster.head_account, Who.WORKER: cluster.worker_account}
-    return names.get(who, cluster.deployment_account)
+    return names.get(holder, cluster.deployment_account)
 
 
 def _member(cluster: Cluster, account: str) -> str:

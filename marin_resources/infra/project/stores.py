@@ -1,4 +1,4 @@
-"""What the clusters read and write: a bucket in each region, the images, and the secret with the token."""
+"""The stores of the clusters: a bucket in each region, the images, and the secret with the token."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def stores(clusters: Sequence[Cluster]) -> Iterator[Resource]:
 
 def buckets(clusters: Sequence[Cluster]) -> list[tuple[str, str, tuple[str, ...]]]:
     """(bucket, region, keys of the prefixes in it), each bucket once."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    keys_of_bucket: dict[tuple[str, str], dict[str, None]] = {}
     for cluster in clusters:
         bucket, _, key = cluster.prefix.removeprefix("gs://").partition("/")
-        found.setdefault((bucket, cluster.region), {})[key] = None
-    return [(bucket, region, tuple(keys)) for (bucket, region), keys in found.items()]
+        keys_of_bucket.setdefault((bucket, cluster.region), {})[key] = None
+    return [(bucket, region, tuple(keys)) for (bucket, region), keys in keys_of_bucket.items()]
 
 
 def registries(clusters: Sequence[Cluster]) -> list[tuple[str, str]]:
     """(region, repository) of the images in Artifact Registry, each once; images elsewhere have none."""
-    found: dict[tuple[str, str], None] = {}
+    unique: dict[tuple[str, str], None] = {}
     for cluster in clusters:
         host, _, path = cluster.image_url.partition("/")
         parts = path.split("/")
         if host == f"{cluster.region}-docker.pkg.dev" and parts[0] == cluster.project and len(parts) > 2:
-            found[cluster.region, parts[1]] = None
-    return list(found)
+            unique[cluster.region, parts[1]] = None
+    return list(unique)
 
 
 def _bucket(project: str, name: str, region: str, keys: tuple[str, ...]) -> Resource:
@@ -67,7 +67,7 @@ def _bucket(project: str, name: str, region: str, keys: tuple[str, ...]) -> Reso
         body={
             "name": name,
             "location": region.upper(),
-            # no object is public, whatever its own rights say, and rights are the bucket's alone
+            # no object is public, whatever rights it has itself, and rights are the bucket's alone
             "iamConfiguration": {
                 "publicAccessPrevention": "enforced",
                 "uniformBucketLevelAccess": {"enabled": True},

@@ -1,4 +1,4 @@
-"""All that a project shall have, for the clusters of the catalogue, in the order in which it can be made."""
+"""All resources and rights that a project shall have, for the clusters of the catalogue, in the order of creation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ APIS = ("cloudresourcemanager", "iam", "compute", "tpu", "iap", "secretmanager",
 
 @dataclass(frozen=True, kw_only=True)
 class WantedProject:
-    """What one project shall have."""
+    """The services, resources and rights that one project shall have."""
 
     project: str
     apis: tuple[str, ...]
@@ -26,7 +26,7 @@ class WantedProject:
 
 
 def wanted_project(clusters: Sequence[Cluster], operators: Sequence[str] = ()) -> WantedProject:
-    """What the project of these clusters shall have. Raises CatalogueError for clusters of several projects."""
+    """The expected state of the project of these clusters. Raises CatalogueError for clusters of several projects."""
     return WantedProject(
         project=clusters[0].project,
         apis=tuple(f"{api}.googleapis.com" for api in APIS),

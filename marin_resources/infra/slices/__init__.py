@@ -1,4 +1,4 @@
-"""The slices of a cluster: those that are wanted, those that Google has, and what brings the second to the first.
+"""The slices of a cluster: the requested ones, the ones that Google has, and the controller that reconciles the two.
 
 A slice is a queued resource of Cloud TPU, which joins the cluster by its start-up script.
 """

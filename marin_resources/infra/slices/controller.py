@@ -1,4 +1,4 @@
-"""The controller of a cluster's slices: it looks, decides, stores what it decided, and does it; again and again.
+"""The controller of a cluster's slices: it reads the state, decides, stores the decision and carries it out, in a loop.
 
 It may be killed at any moment, and started again anywhere: it remembers nothing. Of several for one cluster, one works
 and the others stand by: the file of wanted slices names the one, and until when.
@@ -26,14 +26,14 @@ from marin_resources.storage.control.protocol import ConflictError
 log = logging.getLogger(__name__)
 
 OWNED_S = 300.0
-"""A controller that has not been heard of for so long is replaced by another one."""
+"""A controller that has not renewed its entry for this long is replaced by another one."""
 Joined = Callable[[], Mapping[str, int] | None]
 Bad = Callable[[Sequence[str]], Mapping[str, str]]
 Drain = Callable[[Sequence[str]], Collection[str] | None]
 
 
 class Pass(enum.Enum):
-    """How one pass ended."""
+    """The end of one pass."""
 
     DONE = "done"
     STANDBY = "another controller works"
@@ -42,7 +42,7 @@ class Pass(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What one pass has seen and done."""
+    """The observations and actions of one pass."""
 
     ended: Pass
     wanted: Wanted
@@ -52,9 +52,9 @@ class Report:
     refused: tuple[str, ...] = ()
     """A sentence for each action that Google refused."""
     drained: tuple[tuple[str, str], ...] = ()
-    """(a slice whose steps leave it from now on, why)"""
+    """(name of a slice whose steps leave it from now on, the reason)"""
     doubtful: str = ""
-    """Why reports of bad hosts are not believed: one sentence, when that is new."""
+    """The reason why reports of bad hosts are not believed: one sentence, when that is new."""
 
     @property
     def settled(self) -> bool:
@@ -69,10 +69,9 @@ class Controller:
     joined: Joined = lambda: None
     """Name of a slice -> its hosts that are nodes of the cluster; None if the cluster does not answer."""
     bad: Bad = lambda names: {}
-    """Of the slices of these names, those that are to be replaced -> why."""
+    """Name of each of these slices that is to be replaced -> the reason."""
     drain: Drain = lambda names: ()
-    """Lets steps leave the slices of these names; returns those that are in use, or None if the cluster does not
-    answer."""
+    """Drains the slices of these names; returns those that are in use, or None if the cluster does not answer."""
     now: Callable[[], float] = time.time
     id: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}")
     _doubtful: str = ""
@@ -81,33 +80,33 @@ class Controller:
     def step(self) -> Report:
         """One pass. Raises GoogleError if Google does not answer, WantedError and UnavailableError of the file."""
         path = path_of(self.cluster)
-        wanted, generation = load(path)
+        target, generation = load(path)
         if generation is None:
             self.begin()
-            wanted, generation = load(path)
-        if wanted.owner not in ("", self.id) and self.now() < wanted.owned_until:
-            return Report(ended=Pass.STANDBY, wanted=wanted)
+            target, generation = load(path)
+        if target.owner not in ("", self.id) and self.now() < target.owned_until:
+            return Report(ended=Pass.STANDBY, wanted=target)
         try:
-            # Ours from here on. What is there is looked at afterwards, so that no other controller changes it.
-            wanted = replace(wanted, owner=self.id, owned_until=self.now() + OWNED_S)
-            generation = store(path, wanted, generation)
-            there = tuple(self.slices.all())
-            bad, doubtful = self._bad([each.name for each in there if each.phase is Phase.UP])
+            # Ours from here on. The slices are listed afterwards, so that no other controller changes them.
+            target = replace(target, owner=self.id, owned_until=self.now() + OWNED_S)
+            generation = store(path, target, generation)
+            existing = tuple(self.slices.all())
+            bad, doubtful = self._bad([slice_.name for slice_ in existing if slice_.phase is Phase.UP])
             in_use = self.drain(tuple(bad)) if bad else ()
             if in_use is None:
                 bad, in_use = {}, ()
             joined = self.joined()
-            decision = decide(self.cluster, wanted, there, self.now(), joined=joined, bad=bad, in_use=in_use)
-            if decision.wanted != wanted:
+            decision = decide(self.cluster, target, existing, self.now(), joined=joined, bad=bad, in_use=in_use)
+            if decision.wanted != target:
                 # Before anything is done: a slice of an incarnation that no file has would be nobody's.
                 store(path, decision.wanted, generation)
         except ConflictError:
-            return Report(ended=Pass.CONFLICT, wanted=wanted)
-        drained = _newly_drained(self.cluster, wanted, decision.wanted, bad)
-        return replace(self._do(decision, there), drained=drained, doubtful=doubtful)
+            return Report(ended=Pass.CONFLICT, wanted=target)
+        drained = _newly_drained(self.cluster, target, decision.wanted, bad)
+        return replace(self._do(decision, existing), drained=drained, doubtful=doubtful)
 
     def _bad(self, up: Sequence[str]) -> tuple[Mapping[str, str], str]:
-        """The slices to replace for a bad host, and a sentence if there are too many to believe it.
+        """The slices to replace for a bad host, and a sentence if they are too many to be believed.
 
         An image or a driver that is broken fails on every slice: to replace them all would cure nothing.
         """
@@ -125,19 +124,19 @@ class Controller:
         """Create the file of wanted slices, unless it exists."""
         path = path_of(self.cluster)
         if load(path)[1] is None:
-            begin(path, self.cluster, [each.name for each in self.slices.all()])
+            begin(path, self.cluster, [slice_.name for slice_ in self.slices.all()])
 
     def release(self) -> None:
         """Let another controller work at once."""
         path = path_of(self.cluster)
-        wanted, generation = load(path)
-        if wanted.owner == self.id:
+        target, generation = load(path)
+        if target.owner == self.id:
             try:
-                store(path, replace(wanted, owner="", owned_until=0.0), generation)
+                store(path, replace(target, owner="", owned_until=0.0), generation)
             except ConflictError:
                 log.info("%s was changed by another process; it is released in %.0f s", path, OWNED_S)
 
-    def _do(self, decision: Decision, there: tuple[Queued, ...]) -> Report:
+    def _do(self, decision: Decision, existing: tuple[Queued, ...]) -> Report:
         done: list[Action] = []
         refused: dict[str, str] = {}
         owned_until = decision.wanted.owned_until
@@ -156,38 +155,38 @@ class Controller:
             else:
                 done.append(action)
                 log.info("%s %s%s", action.do.value, action.name, f": {action.why}" if action.why else "")
-        wanted = self._note_refusals(refused) if refused else decision.wanted
+        target = self._note_refusals(refused) if refused else decision.wanted
         return Report(
             ended=Pass.DONE,
-            wanted=wanted,
-            there=there,
+            wanted=target,
+            there=existing,
             done=tuple(done),
             replaced=decision.replaced,
-            refused=tuple(self._refusal(wanted, name, why) for name, why in refused.items()),
+            refused=tuple(self._refusal(target, name, why) for name, why in refused.items()),
         )
 
     def _create(self, action: Action, owned_until: float) -> None:
-        """Request a slice. One that came when its slot had another one already is taken back: this process may have
-        stood still inside the request, and another controller may have worked meanwhile."""
+        """Request a slice. Delete it again if its slot has another one by then: this process may have stood still
+        inside the request, and another controller may have worked meanwhile."""
         assert action.slot is not None
         request = request_of(self.cluster, action.slot)
         self.slices.create(action.name, request, may_send=lambda: self.now() < owned_until)
         if self.now() >= owned_until:
-            wanted, _ = load(path_of(self.cluster))
-            if all(slot.name(self.cluster) != action.name for slot in wanted.slots):
+            target, _ = load(path_of(self.cluster))
+            if all(slot.name(self.cluster) != action.name for slot in target.slots):
                 log.warning("%s was requested too late, and is deleted: its slot has another slice", action.name)
                 self.slices.delete(action.name)
 
     def _note_refusals(self, refused: Mapping[str, str]) -> Wanted:
-        """Store when each of the requests is sent again."""
+        """Store the time at which each of the requests is sent again."""
 
-        def noted(wanted: Wanted) -> Wanted:
-            return after_refusals(wanted, refused, self.now()) if wanted.owner == self.id else wanted
+        def noted(target: Wanted) -> Wanted:
+            return after_refusals(target, refused, self.now()) if target.owner == self.id else target
 
         return change(path_of(self.cluster), noted)
 
-    def _refusal(self, wanted: Wanted, name: str, why: str) -> str:
-        noted = wanted.refusal_of(name)
+    def _refusal(self, target: Wanted, name: str, why: str) -> str:
+        noted = target.refusal_of(name)
         if noted is None:
             return why
         times = "once" if noted.count == 1 else f"{noted.count} times"
@@ -197,6 +196,6 @@ class Controller:
 def _newly_drained(
     cluster: Cluster, before: Wanted, after: Wanted, bad: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    known = {slot.name(cluster) for slot in before.slots if slot.draining_since is not None}
+    drained_before = {slot.name(cluster) for slot in before.slots if slot.draining_since is not None}
     names = [slot.name(cluster) for slot in after.slots if slot.draining_since is not None]
-    return tuple((name, bad[name]) for name in names if name in bad and name not in known)
+    return tuple((name, bad[name]) for name in names if name in bad and name not in drained_before)

@@ -1,16 +1,16 @@
-"""What is to be done now, so that a cluster has the slices that it shall have. No request is made here.
+"""The next actions, by which a cluster gets the slices that it shall have. No request is made here.
 
-Everything may be repeated, and a process may die between any two actions: what is decided depends on what is wanted and
-on what is there, and on nothing that was remembered.
+Everything may be repeated, and a process may die between any two actions: a decision depends on the file of wanted
+slices and on the slices that exist, and on nothing that was remembered.
 
-    nothing is in a slot                     request its slice, unless it is too early
+    a slot has no slice                      request its slice, unless it is too early
     its slice waits, is created, or is up    leave it
-    its slice is spent or has failed, is     the slot goes on to its next incarnation; then the old slice is of an
-    not created or does not join in time,    earlier one
+    its slice is spent or has failed, is     the slot advances to its next incarnation; then the old slice is of
+    not created or does not join in time,    an earlier one
     or has a bad host and no step
     a slice of an earlier incarnation, or    delete it; the next one is requested when it is gone
     of a slot that is not wanted
-    what Google has refused                  send it again after a pause, which grows with each refusal in a row
+    a request that Google has refused        send it again after a pause, which grows with each refusal in a row
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ CREATE_TIMEOUT_S = 2 * 3600.0
 DRAIN_TIMEOUT_S = 3600.0
 """A slice with a bad host that steps still use after so long is replaced: they make no checkpoint."""
 FIRST_PAUSE_S = 60.0
-"""Before a slice is requested again that Google could not make, or that did not join, and before a request that was
-refused is sent again; doubled with each in a row."""
+"""Pause before a slice is requested again that Google could not create, or that did not join, and before a request that
+was refused is sent again; doubled with each in a row."""
 LONGEST_PAUSE_S = 1800.0
 MOST_DOUBLINGS = 10
 """No float holds two to the power of a thousand failures."""
@@ -49,51 +49,51 @@ class Action:
     do: Do
     name: str
     slot: Slot | None = None
-    """Of a slice to request."""
+    """The slot of a slice to request."""
     why: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
     wanted: Wanted
-    """With the incarnations that slots go on to, to be stored before anything is done."""
+    """The slots with their next incarnations, to be stored before anything is done."""
     actions: tuple[Action, ...]
     replaced: tuple[tuple[str, str], ...] = ()
-    """(the slice, why it is replaced)"""
+    """(name of a slice that is replaced, the reason)"""
 
 
 def decide(
     cluster: Cluster,
-    wanted: Wanted,
-    there: Iterable[Queued],
+    target: Wanted,
+    existing: Iterable[Queued],
     now: float,
     *,
     joined: Mapping[str, int] | None = None,
     bad: Mapping[str, str] | None = None,
     in_use: Collection[str] = (),
 ) -> Decision:
-    """What to do.
+    """Decide the actions of a pass.
 
     `joined`: name of a slice -> its hosts that are nodes of the cluster; None if the cluster does not answer, so that
-    nobody is replaced for not having joined. `bad`: name of a slice -> why it is to be replaced. `in_use`: those of the
-    bad ones that steps have not left yet.
+    no slice is replaced for not having joined. `bad`: name of a slice -> the reason to replace it. `in_use`: those of
+    the bad slices that steps have not left yet.
     """
     in_slots: dict[tuple[int, str], dict[int, Queued]] = {}
-    for each in there:
-        place = place_of(cluster, each.name)
+    for slice_ in existing:
+        place = place_of(cluster, slice_.name)
         if place is not None:
-            in_slots.setdefault((place.number, place.type), {})[place.incarnation] = each
+            in_slots.setdefault((place.number, place.type), {})[place.incarnation] = slice_
     actions: list[Action] = []
     replaced: list[tuple[str, str]] = []
-    after = wanted
-    for slot in wanted.slots:
-        found = in_slots.pop((slot.number, slot.type), {})
-        if found and max(found) > slot.incarnation:  # the file is an earlier one, restored: go on from what is there
-            after = after.replace_slot(replace(slot, incarnation=max(found)))
+    after = target
+    for slot in target.slots:
+        by_incarnation = in_slots.pop((slot.number, slot.type), {})
+        if by_incarnation and max(by_incarnation) > slot.incarnation:  # the file is an earlier one, restored
+            after = after.replace_slot(replace(slot, incarnation=max(by_incarnation)))
             continue
-        earlier = [each for incarnation, each in found.items() if incarnation < slot.incarnation]
-        actions += [_delete(each, slot.why or "replaced") for each in earlier if each.phase is not Phase.DELETING]
-        current = found.get(slot.incarnation)
+        earlier = [slice_ for incarnation, slice_ in by_incarnation.items() if incarnation < slot.incarnation]
+        actions += [_delete(slice_, slot.why or "replaced") for slice_ in earlier if slice_.phase is not Phase.DELETING]
+        current = by_incarnation.get(slot.incarnation)
         if current is None:
             if not earlier and slot.not_before <= now:
                 actions.append(Action(do=Do.CREATE, name=slot.name(cluster), slot=slot))
@@ -103,31 +103,31 @@ def decide(
         if changed.incarnation != slot.incarnation:
             replaced.append((current.name, changed.why))
         after = after.replace_slot(changed)
-    for found in in_slots.values():
-        for each in found.values():
-            if wanted.has_had(cluster, each.name) and each.phase is not Phase.DELETING:
-                actions.append(_delete(each, "not wanted"))
-    due, refused = _due(wanted, actions, now)
+    for by_incarnation in in_slots.values():
+        for slice_ in by_incarnation.values():
+            if target.has_had(cluster, slice_.name) and slice_.phase is not Phase.DELETING:
+                actions.append(_delete(slice_, "not wanted"))
+    due, refused = _due(target, actions, now)
     return Decision(wanted=replace(after, refused=refused), actions=due, replaced=tuple(replaced))
 
 
-def _due(wanted: Wanted, actions: Sequence[Action], now: float) -> tuple[tuple[Action, ...], tuple[Refused, ...]]:
-    """The actions whose pause after a refusal is over, and the refusals of all: one that is no longer to be done is
-    forgotten."""
-    refused = {each.name: each for each in wanted.refused}
-    due = tuple(each for each in actions if each.name not in refused or refused[each.name].not_before <= now)
-    return due, tuple(refused[each.name] for each in actions if each.name in refused)
+def _due(target: Wanted, actions: Sequence[Action], now: float) -> tuple[tuple[Action, ...], tuple[Refused, ...]]:
+    """The actions whose pause after a refusal is over, and the refusals of all actions. The refusal of an action that
+    is no longer to be done is dropped."""
+    refused = {refusal.name: refusal for refusal in target.refused}
+    due = tuple(action for action in actions if action.name not in refused or refused[action.name].not_before <= now)
+    return due, tuple(refused[action.name] for action in actions if action.name in refused)
 
 
-def after_refusals(wanted: Wanted, refused: Mapping[str, str], now: float) -> Wanted:
-    """What is wanted, with the refusals of a pass: name of a slice -> Google's sentence."""
-    kept = tuple(each for each in wanted.refused if each.name not in refused)
+def after_refusals(target: Wanted, refused: Mapping[str, str], now: float) -> Wanted:
+    """The target with the refusals of a pass. `refused`: name of a slice -> Google's sentence."""
+    kept = tuple(refusal for refusal in target.refused if refusal.name not in refused)
     new = []
     for name, why in refused.items():
-        before = wanted.refusal_of(name)
+        before = target.refusal_of(name)
         count = before.count + 1 if before is not None else 1
         new.append(Refused(name=name, count=count, not_before=now + _pause_s(count), why=why))
-    return replace(wanted, refused=(*kept, *new))
+    return replace(target, refused=(*kept, *new))
 
 
 def _pause_s(count: int) -> float:
@@ -178,15 +178,15 @@ def _while_drained(slot: Slot, now: float, bad: str, in_use: bool) -> Slot:
 
 
 def _after_a_look(slot: Slot, now: float, joined: int) -> Slot:
-    """The slot of a slice that is up, when the head knows so many of its hosts."""
+    """The slot of a slice that is up, when `joined` of its hosts are nodes of the cluster."""
     hosts = find_slice_type_or_raise(slot.type).hosts
     if joined >= hosts:
         return replace(slot, failures=0, missing_since=None)
     since = slot.missing_since if slot.missing_since is not None else now
     if now - since < JOIN_TIMEOUT_S:
         return replace(slot, missing_since=since)
-    who = f"only {joined} of {hosts} hosts" if joined else "no host"
-    return _next(slot, now, f"{who} joined the cluster within {JOIN_TIMEOUT_S / 60:.0f} minutes", failed=True)
+    joiners = f"only {joined} of {hosts} hosts" if joined else "no host"
+    return _next(slot, now, f"{joiners} joined the cluster within {JOIN_TIMEOUT_S / 60:.0f} minutes", failed=True)
 
 
 def _next(slot: Slot, now: float, why: str, *, failed: bool = False) -> Slot:

@@ -1,4 +1,4 @@
-"""Which slices have joined the cluster, and which are in use, as its head knows them."""
+"""The slices that have joined the cluster, and those in use, as its head reports them."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ log = logging.getLogger(__name__)
 
 
 def hosts_of_slices(cluster: Cluster) -> Mapping[str, int] | None:
-    """Name of a slice -> its hosts that are nodes of the cluster; None if the head does not answer, which is logged."""
-    return _ask(cluster, "which slices have joined", lambda api: api.hosts_of_slices())
+    """Name of a slice -> its hosts that are nodes of the cluster; None, and a line in the log, if no head answers."""
+    return _request(cluster, "which slices have joined", lambda api: api.hosts_of_slices())
 
 
 def drain(cluster: Cluster, names: Sequence[str]) -> Collection[str] | None:
-    """Let steps leave the slices, and let none begin there. Return those that are in use; None if the head does not
-    answer, which is logged."""
+    """Drain the slices: their steps leave, and none begins there. Return those in use; None, and a line in the log, if
+    the head does not answer."""
 
-    async def ask(api: JobsApi) -> Collection[str]:
+    async def request(api: JobsApi) -> Collection[str]:
         return (await drain_slices(api, names, DRAIN_TIMEOUT_S)).used & set(names)
 
-    return _ask(cluster, "to drain slices", ask)
+    return _request(cluster, "to drain slices", request)
 
 
-def _ask(cluster: Cluster, what: str, ask: Callable[[JobsApi], Awaitable[T]]) -> T | None:
+def _request(cluster: Cluster, purpose: str, request: Callable[[JobsApi], Awaitable[T]]) -> T | None:
     settings = ClusterSettings(address=cluster.dashboard, token_secret=cluster.token_resource)
 
     async def connected() -> T:
         async with connect(settings) as api:
-            return await ask(api)
+            return await request(api)
 
     try:
         return asyncio.run(connected())
     except (UnreachableError, RefusedError, ApiError, TokenError) as error:
-        log.warning("The head of %s cannot be asked %s: %s", cluster.name, what, error)
+        log.warning("The head of %s cannot be asked %s: %s", cluster.name, purpose, error)
         return None

@@ -15,13 +15,13 @@ from marin_resources.infra.google import Google, GoogleError
 
 API = "https://tpu.googleapis.com/v2"
 LABEL = "marin-cluster"
-"""Of the nodes of a cluster."""
+"""The label of the nodes of a cluster."""
 SPENT = ("SUSPENDING", "SUSPENDED")
 GONE_NODES = ("PREEMPTED", "TERMINATED", "STOPPED", "STOPPING", "DELETING", "HIDING", "HIDDEN")
 
 
 class Phase(enum.Enum):
-    """Where a slice is on its way; the text is what a person reads."""
+    """The phase of a slice; the text is shown to people."""
 
     WAITING = "waits for capacity"
     STARTING = "is created"
@@ -38,7 +38,7 @@ class Queued:
     name: str
     phase: Phase
     why: str = ""
-    """Of one that is gone or has failed."""
+    """The reason why it is gone or has failed."""
 
 
 class Slices:
@@ -51,13 +51,13 @@ class Slices:
 
     def all(self) -> list[Queued]:
         """All of the cluster. Raises GoogleError."""
-        # The resources first: a node that comes in between is then one of an unknown resource, which is left alone.
-        found = [each for each in self._all("queuedResources") if _label_of(each) == self._cluster.name]
+        # The resources first: a node that comes in between belongs to an unknown resource then, and is left alone.
+        queued = [resource for resource in self._all("queuedResources") if _label_of(resource) == self._cluster.name]
         nodes = {node["name"]: node for node in self._all("nodes")}
-        return [_queued(each, nodes) for each in found]
+        return [_queued(resource, nodes) for resource in queued]
 
     def create(self, name: str, body: dict[str, Any], may_send: Callable[[], bool] = lambda: True) -> None:
-        """Request a slice, unless one of that name is there. `may_send`: see `Google.call`. Raises GoogleError."""
+        """Request a slice, unless one of that name exists. `may_send`: see `Google.call`. Raises GoogleError."""
         url, query = f"{API}/{self._parent}/queuedResources", {"queuedResourceId": name}
         try:
             self._google.call("POST", url, query=query, body=body, may_send=may_send)
@@ -76,9 +76,11 @@ class Slices:
 
     def nodes_without_request(self) -> list[str]:
         """The nodes of the cluster that belong to no queued resource. Raises GoogleError."""
-        nodes = [each for each in self._all("nodes") if each.get("labels", {}).get(LABEL) == self._cluster.name]
-        there = {each["name"] for each in self._all("queuedResources")}  # after the nodes: none of theirs is new
-        return [node["name"].rpartition("/")[2] for node in nodes if node.get("queuedResource") not in there]
+        nodes = [node for node in self._all("nodes") if node.get("labels", {}).get(LABEL) == self._cluster.name]
+        resources = {
+            resource["name"] for resource in self._all("queuedResources")
+        }  # after the nodes: none of theirs is new
+        return [node["name"].rpartition("/")[2] for node in nodes if node.get("queuedResource") not in resources]
 
     def delete_node(self, name: str) -> None:
         """Delete a node, unless that is done already. Raises GoogleError."""
@@ -89,7 +91,7 @@ class Slices:
                 raise
 
     def _is_being_deleted(self, name: str) -> bool:
-        return not any(each.name == name and each.phase is not Phase.DELETING for each in self.all())
+        return not any(slice_.name == name and slice_.phase is not Phase.DELETING for slice_ in self.all())
 
     def _all(self, key: str) -> Iterator[dict[str, Any]]:
         return self._google.pages(f"{API}/{self._parent}/{key}", key)
@@ -100,15 +102,15 @@ def _label_of(queued: dict[str, Any]) -> str | None:
     return specs[0].get("node", {}).get("labels", {}).get(LABEL) if specs else None
 
 
-def _queued(found: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> Queued:
-    name = found["name"].rpartition("/")[2]
-    state = found.get("state", {}).get("state", "STATE_UNSPECIFIED")
-    spec = found["tpu"]["nodeSpec"][0]
+def _queued(resource: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> Queued:
+    name = resource["name"].rpartition("/")[2]
+    state = resource.get("state", {}).get("state", "STATE_UNSPECIFIED")
+    spec = resource["tpu"]["nodeSpec"][0]
     node = nodes.get(f"{spec.get('parent', '')}/nodes/{spec.get('nodeId', '')}")
     if state == "DELETING":
         return Queued(name=name, phase=Phase.DELETING)
     if state == "FAILED":
-        error = found["state"].get("failedData", {}).get("error", {})
+        error = resource["state"].get("failedData", {}).get("error", {})
         return Queued(name=name, phase=Phase.FAILED, why=error.get("message") or "Google gave no reason")
     if state in SPENT:
         return Queued(name=name, phase=Phase.SPENT, why="preempted, or deleted by hand")

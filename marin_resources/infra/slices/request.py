@@ -1,4 +1,4 @@
-"""The request for a slice: its type, who it is, and the script by which each of its hosts joins the cluster."""
+"""The request for a slice: its type, its identity, and the script by which each of its hosts joins the cluster."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def request_of(cluster: Cluster, slot: Slot, folder: Path | None = None) -> dict
 
 
 def startup_script(cluster: Cluster, folder: Path | None = None) -> str:
-    """What each host of a slice does as root whenever it boots. Raises CatalogueError."""
+    """The script that each host of a slice runs as root whenever it boots. Raises CatalogueError."""
     return fill(folder or templates(), SCRIPT, cluster=cluster)

@@ -1,4 +1,4 @@
-"""What a person wants to know of a cluster's slices."""
+"""The status of a cluster's slices, for people."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINE = (Phase.WAITING.value, Phase.STARTING.value, Phase.UP.value, Phase.DELETIN
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One slice that is wanted, or there."""
+    """One slice that is wanted, or exists."""
 
     name: str
     type: str
@@ -27,7 +27,7 @@ class Line:
     state: str
     hosts: int
     joined: int | None
-    """Its hosts that are nodes of the cluster; None if the head does not answer."""
+    """The number of its hosts that are nodes of the cluster; None if the head does not answer."""
     why: str
 
 
@@ -55,16 +55,16 @@ class Status:
 
 
 def status_of(
-    cluster: Cluster, there: Sequence[Queued], joined: Mapping[str, int] | None, now: float | None = None
+    cluster: Cluster, existing: Sequence[Queued], joined: Mapping[str, int] | None, now: float | None = None
 ) -> Status:
     """The status, by the file of wanted slices. Raises WantedError and UnavailableError."""
-    wanted, _ = load(path_of(cluster))
+    target, _ = load(path_of(cluster))
     now = time.time() if now is None else now
-    by_name = {each.name: each for each in there}
+    by_name = {queued.name: queued for queued in existing}
     lines = []
-    for slot in wanted.slots:
-        found = by_name.pop(slot.name(cluster), None)
-        state, why = _state(slot, found, wanted.refusal_of(slot.name(cluster)), now)
+    for slot in target.slots:
+        current = by_name.pop(slot.name(cluster), None)
+        state, why = _state(slot, current, target.refusal_of(slot.name(cluster)), now)
         lines.append(
             Line(
                 name=slot.name(cluster),
@@ -76,34 +76,34 @@ def status_of(
                 why=why,
             )
         )
-    lines += [_other(cluster, each, joined) for each in by_name.values()]
-    owner = wanted.owner if now < wanted.owned_until else ""
+    lines += [_other(cluster, queued, joined) for queued in by_name.values()]
+    owner = target.owner if now < target.owned_until else ""
     return Status(cluster=cluster, head_answers=joined is not None, owner=owner, lines=tuple(lines))
 
 
-def _state(slot: Slot, found: Queued | None, refused: Refused | None, now: float) -> tuple[str, str]:
+def _state(slot: Slot, current: Queued | None, refused: Refused | None, now: float) -> tuple[str, str]:
     """The state of a slot's slice, and the reason."""
-    if found is None and refused is not None:
+    if current is None and refused is not None:
         times = "once" if refused.count == 1 else f"{refused.count} times"
         return REFUSED, f"{times}, again in {max(refused.not_before - now, 0):.0f} s: {refused.why}"
-    if found is not None and slot.draining_since is not None:
-        return found.phase.value, f"steps leave it since {now - slot.draining_since:.0f} s, as it has a bad host"
-    if found is not None and slot.starting_since is not None:
-        return found.phase.value, found.why or f"since {now - slot.starting_since:.0f} s"
+    if current is not None and slot.draining_since is not None:
+        return current.phase.value, f"steps leave it since {now - slot.draining_since:.0f} s, as it has a bad host"
+    if current is not None and slot.starting_since is not None:
+        return current.phase.value, current.why or f"since {now - slot.starting_since:.0f} s"
     waits = f"again in {slot.not_before - now:.0f} s: {slot.why}" if slot.not_before > now else slot.why
-    return (TO_COME, waits) if found is None else (found.phase.value, found.why or waits)
+    return (TO_COME, waits) if current is None else (current.phase.value, current.why or waits)
 
 
-def _other(cluster: Cluster, found: Queued, joined: Mapping[str, int] | None) -> Line:
-    """A slice that is not wanted, or not yet gone."""
-    place = place_of(cluster, found.name)
+def _other(cluster: Cluster, queued: Queued, joined: Mapping[str, int] | None) -> Line:
+    """The line of a slice that is not wanted, or not yet gone."""
+    place = place_of(cluster, queued.name)
     kind = place.type if place is not None else "?"
     return Line(
-        name=found.name,
+        name=queued.name,
         type=kind,
         capacity="",
-        state=found.phase.value if found.phase is Phase.DELETING else NOT_WANTED,
+        state=queued.phase.value if queued.phase is Phase.DELETING else NOT_WANTED,
         hosts=find_slice_type_or_raise(kind).hosts if place is not None else 0,
-        joined=None if joined is None else joined.get(found.name, 0),
-        why=found.why,
+        joined=None if joined is None else joined.get(queued.name, 0),
+        why=queued.why,
     )
