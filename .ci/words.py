@@ -20,6 +20,7 @@ ROOMS = (
     "README.md",
     "infra",
     "marin_assets/documents",
+    "marin_assets/inference",
     "marin_resources/drift",
     "marin_resources/infra",
     "marin_resources/storage/collect",

@@ -24,7 +24,7 @@ from marin_assets.inference.jax_model import (
 from marin_assets.inference.tokenizer import ModelTokenizer
 
 FEW_ROWS = (1, 8)
-"""Padded numbers of rows, when there are that few."""
+"""Padded numbers of rows of a small batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Prompt:
     stops: tuple[str, ...] = ()
     """Texts that end the answer, and are not in it."""
     stop_ids: tuple[int, ...] = ()
-    """Tokens that do, beside those at which the model stops."""
+    """Tokens that end the answer, in addition to those at which the model stops."""
     temperature: float = 0.0
     """Divides the logits; at 0 the likeliest token is taken."""
     seed: int = 0
@@ -48,12 +48,12 @@ class Completion:
 
     text: str
     ids: tuple[int, ...]
-    """Its tokens, without the one that ended it."""
+    """Tokens of the text, without the one that ended it."""
     logprobs: tuple[float, ...]
-    """Of these tokens, in nats, at temperature 1."""
+    """Log-probabilities of these tokens, in nats, at temperature 1."""
     finish: Literal["stop", "length"]
     tokens: int
-    """How many were generated; a server may tell no more of them."""
+    """Number of generated tokens; a server may report nothing else about them."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class _Row:
 
 
 class Decoder:
-    """A batch of texts under way: `admit` one while there is room, and take those that have ended from `step`."""
+    """A batch of texts under way: `admit` one while it has room, and take those that have ended from `step`."""
 
     def __init__(self, model: Any, tokenizer: ModelTokenizer, *, rows: int = 32, max_length: int | None = None) -> None:
         """`max_length`: tokens of prompt and answer together; the model's own window if None."""
@@ -136,7 +136,7 @@ class Decoder:
     def run(self, prompts: Iterable[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Continue all prompts; yield each completion with the number of its prompt as it ends.
 
-        `prompts` is read as far as there is room. Raises ModelError as `check`.
+        `prompts` is read only as far as the batch has room. Raises ModelError as `check`.
         """
         numbered = enumerate(prompts)
         following = next(numbered, None)

@@ -1,4 +1,4 @@
-"""What computes a model's logits and text: our JAX model, Hugging Face's on torch, or vLLM.
+"""Engines, which compute a model's logits and text: our JAX model, Hugging Face's on torch, or vLLM.
 
 torch and vLLM have environments of their own, since they want another transformers than Levanter. A step finds their
 Python by a variable, else in a folder of the checkout:
@@ -23,27 +23,27 @@ from marin_resources.settings import checkout
 
 Kind = Literal["jax", "torch", "vllm"]
 MODULES = {"torch": ("torch", "transformers"), "vllm": ("vllm",)}
-"""What an environment of an engine has to have."""
+"""Packages that the environment of an engine must have."""
 IMPORT_TIMEOUT_S = 60.0
 
 
 class EngineError(MarinError):
-    """An engine cannot be had here, or has failed. The message says what to do."""
+    """An engine is not available here, or has failed. The message names the remedy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """How a model is run."""
+    """The program that runs a model, and its settings."""
 
     kind: Kind = versioned("vllm")
     dtype: str = versioned("float32")
-    """Of weights and activations."""
+    """Type of weights and activations."""
     max_length: int | None = versioned(None)
     """Tokens of context and answer together; the model's own window if None."""
     options: tuple[str, ...] = versioned(())
     """Further arguments of its server: ("--tensor-parallel-size", "4") is for vLLM."""
     ready_timeout_s: float = 900.0
-    """How long a server may take until it answers."""
+    """Time limit for the start of a server, until it answers."""
     concurrency: int = 32
     """Requests that are sent to it at once."""
 
@@ -52,17 +52,19 @@ JAX, TORCH, VLLM = (Engine(kind=versioned(kind)) for kind in ("jax", "torch", "v
 
 
 def check_engine(engine: Engine) -> None:
-    """Raise EngineError if this machine cannot have the engine: its Python is not there, or lacks its packages."""
+    """Raise EngineError if the engine is not available here: its Python does not exist, or lacks its packages."""
     python_of(engine)
 
 
 def require_engine(engine: Any) -> None:
-    """Raise EngineError for what is no Engine of a known kind, such as its name alone."""
-    found = unwrap_versioned_value(engine)
-    if not isinstance(found, Engine):
-        raise EngineError(f"The engine is {found!r}, expected None, TORCH, VLLM or another Engine. Pass one of them.")
-    if found.kind not in get_args(Kind):
-        raise EngineError(f"The engine is of the kind {found.kind!r}, expected one of {', '.join(get_args(Kind))}.")
+    """Raise EngineError unless `engine` is an Engine of a known kind; its name alone, for example, is not."""
+    unwrapped = unwrap_versioned_value(engine)
+    if not isinstance(unwrapped, Engine):
+        raise EngineError(
+            f"The engine is {unwrapped!r}, expected None, TORCH, VLLM or another Engine. Pass one of them."
+        )
+    if unwrapped.kind not in get_args(Kind):
+        raise EngineError(f"The engine is of the kind {unwrapped.kind!r}, expected one of {', '.join(get_args(Kind))}.")
 
 
 def python_of(engine: Engine) -> str:
@@ -94,11 +96,11 @@ def python_of(engine: Engine) -> str:
 
 
 def _lacking(python: str, modules: tuple[str, ...]) -> str:
-    """What that Python lacks of the modules; empty if it has all of them. They are not imported."""
+    """The modules that `python` lacks, as the end of a sentence; empty if it has all. They are not imported."""
     script = "import importlib.util as u, sys; print(*[m for m in sys.argv[1:] if u.find_spec(m) is None])"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
-        found = subprocess.run(
+        process = subprocess.run(
             [python, "-c", script, *modules],
             capture_output=True,
             text=True,
@@ -108,9 +110,9 @@ def _lacking(python: str, modules: tuple[str, ...]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"cannot be run ({error})"
-    if found.returncode:
-        return f"cannot be run ({found.stderr.strip()[-200:]})"
-    return f"lacks {', '.join(found.stdout.split())}" if found.stdout.split() else ""
+    if process.returncode:
+        return f"cannot be run ({process.stderr.strip()[-200:]})"
+    return f"lacks {', '.join(process.stdout.split())}" if process.stdout.split() else ""
 
 
 def executable(python: str) -> str:

@@ -27,11 +27,11 @@ class Generator(ABC):
     max_length: int
 
     @abstractmethod
-    def run(self, prompts: Iterable[Prompt], each: Callable[[int, Completion], None]) -> None:
-        """Call `each` with the number of a prompt and its completion, as they end.
+    def run(self, prompts: Iterable[Prompt], on_completion: Callable[[int, Completion], None]) -> None:
+        """Call `on_completion` with the number of a prompt and its completion, as they end.
 
-        `prompts` is read as far as there is room. Raises ModelError for a prompt that does not fit, EngineError for a
-        server that does not come back.
+        `prompts` is read only as far as the engine has room. Raises ModelError for a prompt that does not fit,
+        EngineError for a server that does not come back.
         """
 
 
@@ -42,9 +42,9 @@ class JaxGenerator(Generator):
         self._decoder = Decoder(model, tokenizer, rows=rows)
         self.tokenizer, self.max_length = tokenizer, self._decoder.max_length
 
-    def run(self, prompts: Iterable[Prompt], each: Callable[[int, Completion], None]) -> None:
+    def run(self, prompts: Iterable[Prompt], on_completion: Callable[[int, Completion], None]) -> None:
         for number, completion in self._decoder.run(prompts):
-            each(number, completion)
+            on_completion(number, completion)
 
 
 class ServedGenerator(Generator):
@@ -54,7 +54,7 @@ class ServedGenerator(Generator):
         self._server = server
         self.tokenizer, self.max_length = tokenizer, window
 
-    def run(self, prompts: Iterable[Prompt], each: Callable[[int, Completion], None]) -> None:
+    def run(self, prompts: Iterable[Prompt], on_completion: Callable[[int, Completion], None]) -> None:
         def take(number: int, answer: Mapping[str, Any]) -> None:
             choice = answer["choices"][0]
             completion = Completion(
@@ -64,7 +64,7 @@ class ServedGenerator(Generator):
                 finish="stop" if choice["finish_reason"] == "stop" else "length",
                 tokens=answer["usage"]["completion_tokens"],
             )
-            each(number, completion)
+            on_completion(number, completion)
 
         self._server.map("/v1/completions", map(body_of, prompts), take)
 
@@ -95,7 +95,7 @@ def body_of(prompt: Prompt) -> dict[str, Any]:
 
 
 def window_of(folder: str) -> int:
-    """The window of an exported model, in tokens. Raises ModelError for a config that does not say it."""
+    """The window of an exported model, in tokens. Raises ModelError for a config without it."""
     config = os.path.join(folder, "config.json")
     window = json.loads(Path(config).read_text()).get("max_position_embeddings")
     if not isinstance(window, int):

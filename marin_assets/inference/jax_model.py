@@ -42,12 +42,14 @@ def load_model(folder: str) -> tuple[Any, ModelTokenizer]:
             f"{folder!r} has a model of type {kind!r}, whose logits Levanter computes wrongly beyond the sliding "
             "window. Evaluate a model of another architecture."
         )
-    known = LmConfig.get_known_choices()
-    if LEVANTER_NAMES.get(kind, kind) not in known:
-        raise ModelError(f"{folder!r} has a model of type {kind!r}, expected one that Levanter has: {sorted(known)}.")
-    config_class = known[LEVANTER_NAMES.get(kind, kind)]
+    architectures = LmConfig.get_known_choices()
+    if LEVANTER_NAMES.get(kind, kind) not in architectures:
+        raise ModelError(
+            f"{folder!r} has a model of type {kind!r}, expected one that Levanter has: {sorted(architectures)}."
+        )
+    config_class = architectures[LEVANTER_NAMES.get(kind, kind)]
     tokenizer = ModelTokenizer(folder)
-    # the folder, since some architectures have no such fields and ask the hub without it
+    # the folder, since some architectures have no such fields and query the hub without it
     converter = config_class().hf_checkpoint_converter(folder).replaced(tokenizer=tokenizer.levanter)
     with local_cpu_mesh():
         model = converter.load_pretrained(config_class, ref=folder)
@@ -101,8 +103,9 @@ def hidden_of(model: Any, tokens: Any) -> Any:
     from levanter.layers.attention import AttentionMask
 
     batch, position = hax.Axis("batch", tokens.shape[0]), model.Pos.resize(tokens.shape[1])
-    found = model.activations(hax.named(tokens, (batch, position)), attn_mask=AttentionMask.causal())
-    hidden = found[0] if isinstance(found, tuple) else found  # mixtures of experts return an auxiliary loss too
+    activations = model.activations(hax.named(tokens, (batch, position)), attn_mask=AttentionMask.causal())
+    # mixtures of experts return an auxiliary loss too
+    hidden = activations[0] if isinstance(activations, tuple) else activations
     return hidden.rearrange((batch, position, model.Embed)).array
 
 

@@ -23,7 +23,7 @@ LOGITS_BYTES = 2**28
 
 @dataclass(frozen=True, kw_only=True)
 class TokenScores:
-    """Of a text's tokens from its second on."""
+    """Scores of a text's tokens, from the second on."""
 
     logprobs: tuple[float, ...]
     """In nats."""
@@ -54,15 +54,15 @@ class Scorer:
         """The scores of each text, in their order. Raises ModelError as `check`."""
         for ids in texts:
             self.check(ids)
-        found: list[TokenScores | None] = [None] * len(texts)
+        results: list[TokenScores | None] = [None] * len(texts)
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         while order:
             length = padded_length(len(texts[order[0]]), self.max_length)
             rows = self._rows_of(length)
             batch, order = order[:rows], order[rows:]
             for i, scores in zip(batch, self._batch([texts[i] for i in batch], rows, length), strict=True):
-                found[i] = scores
-        return [scores for scores in found if scores is not None]
+                results[i] = scores
+        return [scores for scores in results if scores is not None]
 
     def _batch(self, texts: Sequence[Sequence[int]], rows: int, length: int) -> list[TokenScores]:
         import jax
@@ -90,7 +90,7 @@ class Scorer:
 
 
 def _score(model: Any, tokens: Any) -> tuple[Any, Any, Any]:
-    """Of each token from the second on: its log-probability, the likeliest id there, and that one's log-probability.
+    """Return, for each token from the second on, its log-probability, and the likeliest id there with its own.
 
     `tokens` are ids (rows, length); all of the result are (rows, length - 1).
     """

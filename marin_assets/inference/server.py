@@ -29,11 +29,11 @@ from marin_resources.ray_tpu.worker.kept_process import KeptProcess
 
 POLL_S = 0.1
 TRIES = 3
-"""Of a request whose server dies under it, and of servers that die without one answer between."""
+"""Tries of a request whose server dies under it, and of servers that die without one answer between."""
 DEATH_S = 10.0
 """A failure of a server that lives this much longer was no crash."""
 CONNECTION_WAITS_S = (0.2, 1.0, 4.0)
-"""Before a request whose connection broke is sent again: a busy server may refuse one."""
+"""Waits before a request whose connection broke is sent again: a busy server may refuse one."""
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 30.0, 3600.0
 OUT_OF_MEMORY = re.compile(
     r"^(\S.*?\s)?(?<!except )(?<!raise )[\w.]*(OutOfMemoryError|MemoryError)(:|$)"
@@ -68,7 +68,7 @@ class ModelServer:
         self._python = executable(python_of(engine))
         self._process: KeptProcess | None = None
         self._deaths = 0
-        """Since the last answer."""
+        """Deaths of servers since the last answer."""
         self._changing = threading.Lock()
         self._closed = False
         self._sessions = threading.local()
@@ -101,13 +101,13 @@ class ModelServer:
         RequestError for a request that the server refuses, EngineError for a server that does not come back.
         """
         for tried in range(1, TRIES + 1):
-            with self._changing:  # while one is started, there is none to ask
+            with self._changing:  # while a server is started, none accepts requests
                 process, url = self.keeper, self.url
             answer, broken = self._send(f"{url}{path}", {"model": self.name, **body}, process)
             if answer is not None and answer.ok:
                 self._deaths = 0
-                found: dict[str, Any] = answer.json()
-                return found
+                content: dict[str, Any] = answer.json()
+                return content
             if answer is not None and answer.status_code < 500:
                 raise RequestError(f"The {self.engine.kind} server refused a request: {_message(answer)}")
             if self._closed:
@@ -135,8 +135,10 @@ class ModelServer:
                 break
         return None, broken
 
-    def map(self, path: str, bodies: Iterable[Mapping[str, Any]], each: Callable[[int, dict[str, Any]], None]) -> None:
-        """Post all bodies, `engine.concurrency` at once; call `each` with the number of a body and its answer.
+    def map(
+        self, path: str, bodies: Iterable[Mapping[str, Any]], on_answer: Callable[[int, dict[str, Any]], None]
+    ) -> None:
+        """Post all bodies, `engine.concurrency` at once; call `on_answer` with the number of a body and its answer.
 
         Answers come as they are ready. `bodies` is read as far as they are sent. Raises as `post`; then nothing more
         is sent.
@@ -152,7 +154,7 @@ class ModelServer:
                     return
                 done, _ = wait(pending, return_when=FIRST_COMPLETED)
                 for future in done:
-                    each(pending.pop(future), future.result())
+                    on_answer(pending.pop(future), future.result())
         finally:
             pool.shutdown(wait=False, cancel_futures=True)  # a step that is stopped does not wait for its answers
 
@@ -228,8 +230,8 @@ def command_of(engine: Engine, python: str, model_folder: str, name: str, port: 
 
 
 def environment_of(engine: Engine) -> dict[str, str]:
-    """Variables of a server, beside those of the step: it asks no hub, and reports to nobody. Ours finds this project
-    where the step does, also where a job's code is not installed; the others are not to find it."""
+    """Variables of a server, in addition to those of the step: it sends no requests to a hub, and no statistics. Ours
+    finds this project where the step does, also where a job's code is not installed; the others must not find it."""
     ours = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
     return {
         "HF_HUB_OFFLINE": "1",
@@ -241,16 +243,18 @@ def environment_of(engine: Engine) -> dict[str, str]:
 
 
 def why_ended(process: KeptProcess) -> str:
-    """Why a server has ended, after "it", with what helps and its last lines."""
+    """The end of a sentence "it …": the reason that a server has ended, the remedy, and its last lines."""
     text = "\n".join(process.last_lines)
     if OUT_OF_MEMORY.search(text):
-        said = "ran out of memory. Lower --max-model-len, --max-num-seqs or the memory for its cache (Engine.options)."
+        reason = (
+            "ran out of memory. Lower --max-model-len, --max-num-seqs or the memory for its cache (Engine.options)."
+        )
     elif process.exit_code == -9:
-        said = "was killed (signal 9), as the kernel does when memory is short."
+        reason = "was killed (signal 9), as the kernel does when memory is short."
     else:
         how = f"signal {-process.exit_code}" if (process.exit_code or 0) < 0 else f"exit code {process.exit_code}"  # type: ignore[operator]
-        said = f"ended with {how}."
-    return f"{said} {_last(process)}"
+        reason = f"ended with {how}."
+    return f"{reason} {_last(process)}"
 
 
 def _last(process: KeptProcess) -> str:
@@ -260,8 +264,8 @@ def _last(process: KeptProcess) -> str:
 
 def _message(answer: Any) -> str:
     try:
-        found = answer.json()
-        return str(found.get("error", {}).get("message") or found.get("message") or found)
+        content = answer.json()
+        return str(content.get("error", {}).get("message") or content.get("message") or content)
     except (ValueError, AttributeError):
         return str(answer.text[:500])
 

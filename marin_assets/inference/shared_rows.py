@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class SharedRow:
-    """A row: the inputs of its longest text, and whose targets are scored in it."""
+    """A row: the inputs of its longest text, and the texts whose targets are scored in it."""
 
     inputs: Sequence[int]
     members: list[int] = field(default_factory=list)
@@ -22,7 +22,7 @@ class SharedRow:
 
 
 def share_rows(texts: Sequence[Sequence[int]], counts: Sequence[int], room: Callable[[int], int]) -> list[SharedRow]:
-    """Give each text a row: that of a text that goes on from it, if there is one with room, else its own.
+    """Give each text a row: that of a text that continues it, if one has room, else its own.
 
     `texts` are ids, of whose last `counts` are targets; all but a text's last are its inputs. `room` returns how many
     targets may be scored in a row with that number of inputs.

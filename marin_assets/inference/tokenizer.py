@@ -34,7 +34,7 @@ class ModelTokenizer:
         added = self._texts.get_added_tokens_decoder()
         self._special = {token.content: id_ for id_, token in added.items() if token.special}
         longest_first = sorted(
-            (token for token in added.values() if token.special), key=lambda each: -len(each.content)
+            (token for token in added.values() if token.special), key=lambda token: -len(token.content)
         )
         self._written = re.compile("|".join(re.escape(token.content) for token in longest_first) or r"(?!)")
         self._of_template = re.compile("|".join(map(_with_its_spaces, longest_first)) or r"(?!)")
@@ -93,17 +93,17 @@ class ModelTokenizer:
         if isinstance(value, str):
             return self.mark(value)
         if isinstance(value, Mapping):
-            return {name: self._all_marked(each) for name, each in value.items()}
-        return [self._all_marked(each) for each in value] if isinstance(value, list | tuple) else value
+            return {name: self._all_marked(part) for name, part in value.items()}
+        return [self._all_marked(part) for part in value] if isinstance(value, list | tuple) else value
 
     def mark(self, text: str) -> str:
         """Mark the special tokens that are written in a text, so that `encode_rendered` reads them as text."""
         numbers = self._special
-        return self._written.sub(lambda found: f"{OPEN}{numbers[found[0]]}{CLOSE}", text)
+        return self._written.sub(lambda match: f"{OPEN}{numbers[match[0]]}{CLOSE}", text)
 
     def unmark(self, text: str) -> str:
         """Return a text as it was before `mark`."""
-        return MARK.sub(lambda found: str(self._texts.id_to_token(int(found[1]))), text)
+        return MARK.sub(lambda match: str(self._texts.id_to_token(int(match[1]))), text)
 
     def encode_rendered(self, text: str) -> list[int]:
         """Return the tokens of a rendered text: a special token is that token, unless it is marked."""
@@ -111,10 +111,10 @@ class ModelTokenizer:
             return list(self._templates.encode(text, add_special_tokens=False).ids)
         ids: list[int] = []
         end = 0
-        for found in self._of_template.finditer(text):
-            ids += self._encode_marked(text[end : found.start()])
-            ids.append(self._special[found[found.lastindex or 0]])
-            end = found.end()
+        for match in self._of_template.finditer(text):
+            ids += self._encode_marked(text[end : match.start()])
+            ids.append(self._special[match[match.lastindex or 0]])
+            end = match.end()
         return ids + self._encode_marked(text[end:])
 
     def _encode_marked(self, text: str) -> list[int]:
@@ -128,14 +128,14 @@ def stop_token_ids_of(folder: str) -> set[int | None]:
     """
     file = Path(folder, "generation_config.json")
     try:
-        found = json.loads(file.read_text())["eos_token_id"] if file.exists() else None
+        ids = json.loads(file.read_text())["eos_token_id"] if file.exists() else None
     except KeyError:
-        found = None
+        ids = None
     except (ValueError, TypeError) as error:
         raise TokenizerFileError(
             f"{str(file)!r} is damaged ({error}), expected a JSON object. Download it again, or remove it."
         ) from error
-    return set(found) if isinstance(found, list) else {found} - {None}
+    return set(ids) if isinstance(ids, list) else {ids} - {None}
 
 
 def _with_its_spaces(token: Any) -> str:

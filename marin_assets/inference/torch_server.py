@@ -25,7 +25,7 @@ log = logging.getLogger("torch_server")
 
 
 class Refused(MarinError, ValueError):
-    """A request that cannot be served: the message says why."""
+    """A request cannot be served. The message is the reason."""
 
 
 class Job:
@@ -66,7 +66,7 @@ class Model:
         threading.Thread(target=self._run, daemon=True).start()
 
     def check(self, job: Job) -> None:
-        if not job.ids or not all(isinstance(one, int) for one in job.ids):
+        if not job.ids or not all(isinstance(token, int) for token in job.ids):
             raise Refused("prompt: expected a list of tokens, or a list of such lists.")
         if len(job.ids) + job.max_tokens > self.max_length:
             raise Refused(
@@ -103,19 +103,20 @@ class Model:
                 names, own = names + [name_of(token) for token in ids], own + logprobs
                 top = top + [{name_of(token): lp} for token, lp in zip(ids, logprobs, strict=True)]
                 job.generated = len(ids)
-            found = {"tokens": names, "token_logprobs": own, "top_logprobs": top} if job.logprobs else None
-            job.choice = {"text": text, "finish_reason": finish, "logprobs": found}
+            tokens = {"tokens": names, "token_logprobs": own, "top_logprobs": top} if job.logprobs else None
+            job.choice = {"text": text, "finish_reason": finish, "logprobs": tokens}
             job.done.set()
 
     def _score(self, texts: Sequence[list[int]]) -> list[tuple[list[Any], list[Any]]]:
-        """Of each text: the log-probability of each token, and of the likeliest in its place; none of the first."""
+        """Return, for each text, the log-probability of each token and of the likeliest in its place; none of the
+        first."""
         torch = self.torch
         tokens = torch.zeros((len(texts), max(map(len, texts))), dtype=torch.long)
         for place, ids in enumerate(texts):
             tokens[place, : len(ids)] = torch.tensor(ids)
         logits = self.model(tokens.to(self.device)).logits.float().log_softmax(-1)  # padding is on the right
         best, likeliest = logits.max(-1)
-        found = []
+        scores = []
         for place, ids in enumerate(texts):
             own: list[Any] = [None]
             top: list[Any] = [None]
@@ -123,8 +124,8 @@ class Model:
                 logprob = float(logits[place, i, token])
                 own.append(logprob)
                 top.append({name_of(token): logprob, name_of(int(likeliest[place, i])): float(best[place, i])})
-            found.append((own, top))
-        return found
+            scores.append((own, top))
+        return scores
 
     def _generate(self, job: Job) -> tuple[list[int], list[float], str]:
         torch = self.torch

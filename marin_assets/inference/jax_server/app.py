@@ -16,7 +16,7 @@ from marin_assets.inference.jax_server.worker import Worker
 from marin_assets.inference.scorer import TokenScores
 
 DEFAULT_TOKENS = 16
-"""OpenAI's."""
+"""OpenAI's default."""
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
     "best_of": (1,),
@@ -51,7 +51,7 @@ async def _health(request: web.Request) -> web.Response:
 
 @web.middleware
 async def _errors(request: web.Request, handler: Any) -> web.StreamResponse:
-    """A request that cannot be served is told so in a sentence, with status 400."""
+    """Answer a request that cannot be served with status 400 and a sentence."""
     try:
         response: web.StreamResponse = await handler(request)
     except (ValueError, TypeError) as error:  # of its JSON, its values or their types; a ModelError is one
@@ -60,7 +60,7 @@ async def _errors(request: web.Request, handler: Any) -> web.StreamResponse:
 
 
 class _Endpoint:
-    """What all of them share: the model, its name, the checks of a request."""
+    """The common part of the endpoints: the model, its name, the checks of a request."""
 
     def __init__(self, worker: Worker, name: str) -> None:
         self.worker, self.name = worker, name
@@ -106,7 +106,9 @@ class _Models(_Endpoint):
 class _Completions(_Endpoint):
     async def post(self, request: web.Request) -> web.Response:
         body = await self.body(request)
-        prompts = [self.with_bos(one) if isinstance(one, str) else one for one in _prompts(body.get("prompt"))]
+        prompts = [
+            self.with_bos(prompt) if isinstance(prompt, str) else prompt for prompt in _prompts(body.get("prompt"))
+        ]
         max_tokens = int(_number(body, "max_tokens", DEFAULT_TOKENS))
         answers = await asyncio.gather(*(self._answer(ids, body, max_tokens, i) for i, ids in enumerate(prompts)))
         choices = [{"index": i, **answer} for i, (answer, _) in enumerate(answers)]
@@ -124,7 +126,7 @@ class _Completions(_Endpoint):
     async def _answer(
         self, ids: list[int], body: Mapping[str, Any], max_tokens: int, number: int
     ) -> tuple[dict[str, Any], int]:
-        """A choice, and how many tokens were generated for it."""
+        """A choice, and the number of tokens generated for it."""
         echo, logprobs = bool(body.get("echo")), body.get("logprobs")
         completion: Completion | None = None
         if max_tokens or not echo:
@@ -149,9 +151,9 @@ class _Chats(_Endpoint):
         if not tokenizer.chat_template:
             raise ModelError("The model's tokenizer has no chat template. Ask for /v1/completions.")
         ids = tokenizer.encode_chat(_messages(body.get("messages")))
-        left = self.worker.max_length - len(ids)
+        remaining = self.worker.max_length - len(ids)
         name = "max_completion_tokens" if body.get("max_completion_tokens") else "max_tokens"
-        max_tokens = int(_number(body, name, max(left, 1)))
+        max_tokens = int(_number(body, name, max(remaining, 1)))
         completion = await asyncio.wrap_future(self.worker.generate(self.prompt(ids, body, max_tokens, 0)))
         message = {"role": "assistant", "content": completion.text}
         return web.json_response(
@@ -171,33 +173,33 @@ def _prompts(given: Any) -> list[str | list[int]]:
     if isinstance(given, str):
         return [given]
     if isinstance(given, list) and given:
-        if all(isinstance(one, int) for one in given):
+        if all(isinstance(token, int) for token in given):
             return [given]
-        if all(isinstance(one, str) or (isinstance(one, list) and one) for one in given):
+        if all(isinstance(prompt, str) or (isinstance(prompt, list) and prompt) for prompt in given):
             return given
     raise ModelError(f"prompt is {str(given)[:80]!r}, expected a text, a list of texts, or lists of tokens.")
 
 
 def _messages(given: Any) -> list[dict[str, Any]]:
     """The messages of a conversation. Raises ModelError."""
-    if not isinstance(given, list) or not given or not all(isinstance(one, dict) for one in given):
+    if not isinstance(given, list) or not given or not all(isinstance(message, dict) for message in given):
         raise ModelError(f"messages is {str(given)[:80]!r}, expected a list of objects with 'role' and 'content'.")
     return given
 
 
 def _number(body: Mapping[str, Any], name: str, default: float) -> float:
     """A field of a request, or the default if it is absent or null. Raises ModelError for what is no number."""
-    found = body.get(name)
-    if found is None:
+    number = body.get(name)
+    if number is None:
         return default
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise ModelError(f"{name} is {found!r}, expected a number.")
-    return found
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise ModelError(f"{name} is {number!r}, expected a number.")
+    return number
 
 
 def _logprobs(ids: list[int], scores: TokenScores | None, completion: Completion | None) -> dict[str, Any]:
     """OpenAI's log-probabilities: of the prompt's tokens, if it is echoed, and of the answer's. Of a token's rivals
-    the likeliest is given. Tokens are named by their ids, "token_id:7", as vLLM does when it is asked to."""
+    the likeliest is given. Tokens are named by their ids, "token_id:7", as with vLLM's return_tokens_as_token_ids."""
     names = [_name(token) for token in ids]
     own: list[float | None] = [None, *scores.logprobs] if scores is not None else []
     top: list[dict[str, float] | None] = [None] if scores is not None else []

@@ -78,7 +78,7 @@ class Worker:
             os._exit(1)  # or the server would answer no request, and live on
 
     def _take_arrived(self) -> None:
-        """Compute all scores that are asked for, and queue the texts. Waits while there is nothing to do."""
+        """Compute all requested scores, and queue the texts. Blocks until a request arrives if none is under way."""
         arrived: list[Generation | Scoring] = []
         if self.decoder.is_idle and not self._waiting:
             arrived.append(self._arrived.get())
@@ -91,8 +91,8 @@ class Worker:
             else:
                 scorings.append((item, future))  # type: ignore[arg-type]
         if scorings:
-            found = self._scorer.score([ids for ids, _ in scorings])
-            for (_, scored), scores in zip(scorings, found, strict=True):
+            results = self._scorer.score([ids for ids, _ in scorings])
+            for (_, scored), scores in zip(scorings, results, strict=True):
                 scored.set_result(scores)
 
     def _admit(self, prompt: Prompt, future: Future[Completion]) -> None:
