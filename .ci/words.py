@@ -21,6 +21,7 @@ ROOMS = (
     "infra",
     "marin_assets/documents",
     "marin_assets/inference",
+    "marin_assets/step",
     "marin_resources/drift",
     "marin_resources/infra",
     "marin_resources/storage/collect",

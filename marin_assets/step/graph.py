@@ -52,12 +52,12 @@ class Node:
     @cached_property
     def inputs(self) -> Mapping[str, Output]:
         """The outputs that must be complete first, by label; of a node with partitions, those of its key."""
-        found = [
+        outputs = [
             source.output if key is None else source.output.at(key)
             for source, read in self.reads
             for key in read.keys(self.key)
         ]
-        return {output.label: output for output in found}
+        return {output.label: output for output in outputs}
 
     def at(self, key: str) -> Node:
         """One partition of this node, as a node of its own. Raises ConfigError for a key that its set cannot have."""
@@ -111,10 +111,10 @@ def build_graph(steps: Iterable[Step | InputName]) -> Graph:
     drift: list[str] = []
     for step in order:
         version = versions[step] = compute_version(step.name, inputs[step], versions)
-        if (known := by_version.get(version.text)) is not None:
-            _require_same_outputs(known.step, step)
-            drift.extend(_difference(known.step, step))
-            by_step[step] = known
+        if (equal := by_version.get(version.text)) is not None:
+            _require_same_outputs(equal.step, step)
+            drift.extend(_difference(equal.step, step))
+            by_step[step] = equal
             continue
         node = Node(
             step,
@@ -161,12 +161,13 @@ def _difference(first: Step, second: Step) -> Iterator[str]:
             f"Two steps named {first.name!r} have one version and run different functions, "
             f"{_name(first.fn)!r} and {_name(second.fn)!r}; the first is used. Give one of them another name."
         )
-    one, other = dict(plain_leaves(first.config)), dict(plain_leaves(second.config))
-    for field in sorted(one.keys() | other.keys()):
-        if one.get(field) != other.get(field):
+    values, other_values = dict(plain_leaves(first.config)), dict(plain_leaves(second.config))
+    for field in sorted(values.keys() | other_values.keys()):
+        if values.get(field) != other_values.get(field):
             yield (
                 f"Two steps named {first.name!r} have one version and differ in the unversioned field {field!r}, "
-                f"{one.get(field)!r} and {other.get(field)!r}; the first is used. Wrap it in versioned() if it matters."
+                f"{values.get(field)!r} and {other_values.get(field)!r}; the first is used. Wrap it in versioned() if "
+                "it matters."
             )
 
 
@@ -206,11 +207,10 @@ def _refuse_collisions(graph: Graph) -> None:
 
 def explain_difference(first: Node, second: Node) -> str:
     """The versioned fields or inputs in which two versions differ, as a phrase."""
-    one, other = first.version.as_dict(), second.version.as_dict()
-    differing = sorted(
-        k for k in one["config"].keys() | other["config"].keys() if one["config"].get(k) != other["config"].get(k)
-    )
-    phrases = [f"{key} ({one['config'].get(key)!r} and {other['config'].get(key)!r})" for key in differing]
-    if one["dependencies"] != other["dependencies"]:
+    identity, other_identity = first.version.as_dict(), second.version.as_dict()
+    fields, other_fields = identity["config"], other_identity["config"]
+    differing = sorted(key for key in fields.keys() | other_fields.keys() if fields.get(key) != other_fields.get(key))
+    phrases = [f"{key} ({fields.get(key)!r} and {other_fields.get(key)!r})" for key in differing]
+    if identity["dependencies"] != other_identity["dependencies"]:
         phrases.append("the versions of their inputs")
     return ", ".join(phrases) or "their inputs"

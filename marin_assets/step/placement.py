@@ -1,4 +1,4 @@
-"""Where the outputs of a graph are placed: each in a folder of its own, and none below another output."""
+"""Checks of the paths of a graph's outputs: each has a folder of its own, and none is below another output."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def resolve(
     folder_of: Callable[[Output], str] | None = None,
 ) -> Any:
     """The node's config with a value for each placeholder. `locate` returns the path of an output, `folder_of` the
-    folder of all partitions of one, which is where `locate` says if not given."""
+    folder of all partitions of one; without `folder_of`, `locate` returns that too."""
 
     def place(leaf: Any) -> Any:
         if isinstance(leaf, Step):

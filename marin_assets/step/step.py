@@ -50,7 +50,7 @@ class Step(StepMarker):
     partitions: Partitions | None = None
     """The keys of which each has an output of its own, such as static("en", "de"). None: the step has one output."""
     max_partitions_per_run: int | None = None
-    """How many partitions one run of a backfill makes. None: all of them; a run costs some seconds."""
+    """Limit on the partitions that one run of a backfill computes. None: all of them; a run costs some seconds."""
     description: str | None = None
     """Shown to people; None: the function's docstring."""
     resources: Resources = field(default_factory=cpu)
@@ -79,7 +79,7 @@ class Step(StepMarker):
     """Bounds on the result; each is an asset check."""
     owners: Sequence[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
-    """Of the asset, to filter by: {"team": "data"}, or a list, in which "team=data" is the same and "nano" has no
+    """Tags of the asset, to filter by: {"team": "data"}, or a list, in which "team=data" is the same and "nano" has no
     value."""
     kinds: Sequence[str] = ()
 
@@ -132,7 +132,7 @@ class Step(StepMarker):
         return InputName(self, None, block_on_step=False)
 
     def with_output_path(self, path: str) -> Step:
-        """The same step with its output at `path`, absolute or relative to the prefix."""
+        """Return a copy of this step with its output at `path`, absolute or relative to the prefix."""
         return dataclasses.replace(self, override_output_path=path)
 
     def __repr__(self) -> str:
@@ -154,8 +154,8 @@ def tags_of(given: Any, step: str) -> dict[str, str]:
     """The tags by name. Raises ConfigError for what Dagster would not take."""
     if isinstance(given, Mapping):
         pairs = list(given.items())
-    elif isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(one, str) for one in given):
-        pairs = [(name, value) for name, _, value in (one.partition("=") for one in given)]
+    elif isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(tag, str) for tag in given):
+        pairs = [(name, value) for name, _, value in (tag.partition("=") for tag in given)]
     else:
         raise ConfigError(f"Step {step!r} has tags={given!r}, expected a dict of texts, or a list of them.")
     for name, value in pairs:
@@ -174,10 +174,10 @@ def tags_of(given: Any, step: str) -> dict[str, str]:
 
 def _refuse_passwords(config: Any, packages: tuple[str, ...], step: str) -> None:
     """Raise ConfigError for a URL with a password in a step's config, or in a requirement such as "a @ https://…"."""
-    requirements = ((f"packages[{i}]", each.partition("@")[2]) for i, each in enumerate(packages))
+    requirements = ((f"packages[{i}]", requirement.partition("@")[2]) for i, requirement in enumerate(packages))
     for place, text in (*_texts(config, "config"), *requirements):
-        if found := _URL.match(text):
-            shown = text.replace(found["password"], "***")
+        if match := _URL.match(text):
+            shown = text.replace(match["password"], "***")
             raise ConfigError(
                 f"Step {step!r} has a password in {place}, {shown!r}, which would be stored beside its output and be "
                 "shown in Dagster. Remove it: https finds user and password of a host in ~/.netrc of the machine that "
@@ -187,9 +187,9 @@ def _refuse_passwords(config: Any, packages: tuple[str, ...], step: str) -> None
 
 def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
     """The texts of a value with their places. Takes no recursion, as the value may be nested too deeply."""
-    left = [(place, value)]
-    while left:
-        place, value = left.pop()
+    remaining = [(place, value)]
+    while remaining:
+        place, value = remaining.pop()
         if value is None or type(value) in (int, float, bool):  # most values
             continue
         if isinstance(value, str | PurePath):
@@ -197,12 +197,15 @@ def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
         elif isinstance(value, PartitionName):
             yield place, value.form
         elif isinstance(value, VersionedValue | MirroredValue):
-            left.append((place, value.value))
+            remaining.append((place, value.value))
         elif isinstance(value, Placeholder | StepMarker):
             continue
         elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-            left += [(f"{place}.{each.name}", getattr(value, each.name)) for each in dataclasses.fields(value)]
+            remaining += [
+                (f"{place}.{config_field.name}", getattr(value, config_field.name))
+                for config_field in dataclasses.fields(value)
+            ]
         elif isinstance(value, Mapping):
-            left += [(f"{place}[{key!r}]", item) for key, item in value.items()]
+            remaining += [(f"{place}[{key!r}]", item) for key, item in value.items()]
         elif isinstance(value, list | tuple):
-            left += [(f"{place}[{i}]", item) for i, item in enumerate(value)]
+            remaining += [(f"{place}[{i}]", item) for i, item in enumerate(value)]

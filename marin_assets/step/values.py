@@ -42,10 +42,12 @@ class ConfigError(InvalidInputError):
     """A config that cannot be versioned, resolved or sent: one sentence with the field and the fix."""
 
 
-def require_inside(path: Any, what: str) -> None:
+def require_inside(path: Any, owner: str) -> None:
     """Raise ConfigError for a path with a segment "..": it could leave the folder that it is meant to be below."""
     if isinstance(path, str) and ".." in path.replace("\\", "/").split("/"):
-        raise ConfigError(f"{what} has the path {path!r}, in which '..' leaves its folder. Give the path without '..'.")
+        raise ConfigError(
+            f"{owner} has the path {path!r}, in which '..' leaves its folder. Give the path without '..'."
+        )
 
 
 class StepMarker:
@@ -98,8 +100,8 @@ class InputName(Placeholder, _Path):
         return InputName(None, path)
 
     def __repr__(self) -> str:
-        what = self.step.name if self.step is not None else "hardcoded"
-        return f"InputName({what!r}, {self.name!r})"
+        source = self.step.name if self.step is not None else "hardcoded"
+        return f"InputName({source!r}, {self.name!r})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +204,8 @@ def output_path_of(step: StepMarker | InputName, name: str | None = None, *, par
     stands for the key of the reader: output_path_of(training, "exports/{partition}").
     """
     if isinstance(step, InputName):
-        found = step.cd(name) if name else step
-        return found if partition is None else dataclasses.replace(found, key=partition)
+        input_name = step.cd(name) if name else step
+        return input_name if partition is None else dataclasses.replace(input_name, key=partition)
     if not isinstance(step, StepMarker):
         raise ConfigError(f"output_path_of({step!r}) needs a Step. Pass the step itself, not its name or config.")
     return InputName(step, name, key=partition)
@@ -267,7 +269,7 @@ def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
-def require_shallow(value: Any, what: str) -> None:
+def require_shallow(value: Any, owner: str) -> None:
     """Raise ConfigError for a value that is nested deeper than a worker can receive it. Takes no recursion."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
@@ -275,7 +277,7 @@ def require_shallow(value: Any, what: str) -> None:
         if not level:
             return
     raise ConfigError(
-        f"{what} is nested more than {MAX_DEPTH} levels deep. Write deep values to a file, and give its path."
+        f"{owner} is nested more than {MAX_DEPTH} levels deep. Write deep values to a file, and give its path."
     )
 
 

@@ -236,4 +236,4 @@ def _refuse_mixed_keys(value: Mapping[Any, Any], where: str) -> None:
 
 def _is_jax_float_type(value: Any) -> bool:
     jnp = sys.modules.get("jax.numpy")
-    return jnp is not None and any(value is known for known in (jnp.float32, jnp.bfloat16))
+    return jnp is not None and any(value is float_type for float_type in (jnp.float32, jnp.bfloat16))

@@ -33,11 +33,11 @@ class ProductPartitions(Partitions):
         first, second = (dimension.fixed_keys for dimension in self.dimensions.values())
         if first is None or second is None:
             return None
-        return tuple(f"{one}{SEPARATOR}{other}" for one in first for other in second)
+        return tuple(f"{key}{SEPARATOR}{other_key}" for key in first for other_key in second)
 
     def keys_now(self, now: datetime, grown: Callable[[str], Sequence[str]]) -> Sequence[str]:
         first, second = (dimension.keys_now(now, grown) for dimension in self.dimensions.values())
-        return [f"{one}{SEPARATOR}{other}" for one in first for other in second]
+        return [f"{key}{SEPARATOR}{other_key}" for key in first for other_key in second]
 
     def require(self, key: str) -> None:
         for name, part in self.split(key).items():

@@ -1,4 +1,4 @@
-"""Which partitions of an input a step reads: fixed by the step's own key, or by keys that enter its version.
+"""The partitions of an input that a step reads: fixed by the step's own key, or by keys that enter its version.
 
     the input and the reader have one set       the reader's own key
     the reader's windows are longer             the windows within the reader's own: a list
@@ -6,7 +6,7 @@
       its dimensions
     partition="K", partitions_of(step, […])     the named keys
 
-So what a path was made from never changes. A step that would read "all" of a set that grows is refused.
+So the inputs of a path never change. A step that would read "all" of a set that grows is refused.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ WINDOW = "@*"
 
 @dataclass(frozen=True)
 class Read:
-    """How one reference in a config reads its input."""
+    """The partitions that one reference in a config reads of its input."""
 
     mark: str
-    """What follows "DEP[i]" in the version. Empty for an input without partitions, and for the reader's own key."""
+    """Suffix of "DEP[i]" in the version. Empty for an input without partitions, and for the reader's own key."""
     is_list: bool
     keys: Callable[[str | None], Keys]
     """Return the keys of the input for the reader's key; (None,) for an input without partitions."""
@@ -66,8 +66,8 @@ def partitions_of(step: StepMarker, keys: Sequence[str] | None = None, name: str
 def partitions_folder(step: StepMarker) -> str:
     """The folder of all partitions of `step`, for the function that takes a snapshot of it.
 
-    What is in it changes, so an output that is made from it must hold the list of what was read. Raises ConfigError for
-    a step without partitions.
+    Its content changes, so an output that is computed from it must hold the list of the partitions read. Raises
+    ConfigError for a step without partitions.
     """
     if not isinstance(step, StepMarker) or step.partitions is None:
         raise ConfigError(
@@ -77,7 +77,8 @@ def partitions_folder(step: StepMarker) -> str:
 
 
 def read_of(reader: Partitions | None, leaf: InputName | InputPartitions, where: str) -> Read:
-    """How a step with the partitions `reader` reads the input. Raises ConfigError, which begins with `where`."""
+    """Return the Read of an input for a step with the partitions `reader`. Raises ConfigError, which begins with
+    `where`."""
     step = leaf.step
     assert step is not None
     source: Partitions | None = step.partitions
@@ -92,10 +93,10 @@ def read_of(reader: Partitions | None, leaf: InputName | InputPartitions, where:
         raise ConfigError(f"{where} reads {step.name!r}, which has partitions, and has none itself. {_ways(step.name)}")
     if isinstance(reader, ProductPartitions) and not isinstance(source, ProductPartitions):
         return _of_dimension(reader, source, step.name, where)
-    found = _related(reader, source)
-    if isinstance(found, str):
-        raise ConfigError(f"{where} reads {step.name!r} {found} {_ways(step.name)}")
-    return found
+    related = _related(reader, source)
+    if isinstance(related, str):
+        raise ConfigError(f"{where} reads {step.name!r} {related} {_ways(step.name)}")
+    return related
 
 
 def _named(keys: tuple[str, ...], source: Partitions, is_list: bool, where: str) -> Read:
@@ -126,10 +127,11 @@ def _of_dimension(reader: ProductPartitions, source: Partitions, name: str, wher
 
 
 def _related(reader: Partitions, source: Partitions) -> Read | str:
-    """How partitions of one set read those of another; if they cannot, a phrase that follows the input's name."""
+    """Return the Read of partitions of `source` by those of `reader`, or, if none exists, a phrase that follows the
+    input's name."""
     if isinstance(reader, StaticPartitions) and isinstance(source, StaticPartitions):
-        there = frozenset(source.keys)
-        absent = [key for key in reader.keys if key not in there]
+        source_keys = frozenset(source.keys)
+        absent = [key for key in reader.keys if key not in source_keys]
         return f"at its own keys, and that lacks {listed(absent)}." if absent else SAME
     if isinstance(reader, DynamicPartitions) and reader == source:
         return SAME

@@ -33,7 +33,7 @@ class Partitions(ABC):
     @property
     @abstractmethod
     def mark(self) -> Any:
-        """What enters the version of a step with this set: its kind, as JSON. It holds no key."""
+        """The part of a step's version that this set contributes: its kind, as JSON. It holds no key."""
 
     @property
     @abstractmethod

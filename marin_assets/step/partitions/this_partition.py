@@ -13,10 +13,10 @@ from marin_resources.partition_key import revision_of, segment_of
 
 
 def mark_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> str:
-    """What the placeholder leaves in the version. Raises ConfigError, which begins with `where`, if it has no value."""
+    """The placeholder's text in the version. Raises ConfigError, which begins with `where`, if it has no value."""
     _set_of(leaf, partitions, where)
-    what = "PARTITION" if isinstance(leaf, PartitionName) else "WINDOW"
-    named = what if leaf.dimension is None else f"{what}[{leaf.dimension}]"
+    placeholder = "PARTITION" if isinstance(leaf, PartitionName) else "WINDOW"
+    named = placeholder if leaf.dimension is None else f"{placeholder}[{leaf.dimension}]"
     return f"{named} {leaf.form}" if isinstance(leaf, PartitionName) and leaf.form != KEY else named
 
 
@@ -35,14 +35,14 @@ def at_key(name: str | None, key: str | None) -> str | None:
 
 def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, key: str) -> Any:
     """The key, or the start and the end of its window in ISO 8601."""
-    found = _set_of(leaf, partitions, "The config")
+    own_set = _set_of(leaf, partitions, "The config")
     if leaf.dimension is not None:
         assert isinstance(partitions, ProductPartitions)
         key = partitions.split(key)[leaf.dimension]
     if isinstance(leaf, PartitionName):
         return _filled(leaf, key)
-    assert isinstance(found, TimePartitions)
-    start, end = found.window(key)
+    assert isinstance(own_set, TimePartitions)
+    start, end = own_set.window(key)
     return start.isoformat(), end.isoformat()
 
 
@@ -61,8 +61,8 @@ def _filled(leaf: PartitionName, key: str) -> str:
 
 def _set_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> Partitions:
     """The set that the placeholder is about."""
-    what = "this_partition" if isinstance(leaf, PartitionName) else "this_window"
-    call = f"{what}({leaf.dimension!r})" if leaf.dimension is not None else f"{what}()"
+    function = "this_partition" if isinstance(leaf, PartitionName) else "this_window"
+    call = f"{function}({leaf.dimension!r})" if leaf.dimension is not None else f"{function}()"
     if partitions is None:
         raise ConfigError(f"{where} is {call}, and the step has no partitions. Pass partitions= to the step.")
     if leaf.dimension is not None:

@@ -15,7 +15,7 @@ DAY = "%Y-%m-%d"
 
 
 class Cadence(enum.Enum):
-    """How long a window of time is. The value is the name of the function that makes such a set."""
+    """Length of a window of time. The value is the name of the function that creates such a set."""
 
     HOURLY = "hourly"
     DAILY = "daily"
