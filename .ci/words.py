@@ -20,6 +20,7 @@ ROOMS = (
     "README.md",
     "infra",
     "marin_assets/documents",
+    "marin_assets/experiments",
     "marin_assets/inference",
     "marin_assets/step",
     "marin_resources/drift",

@@ -55,7 +55,7 @@ QUESTIONS = (
     "What does collections.Counter.most_common do?",
     "What does functools.cache do?",
 )
-"""Of the held-out chats: no model has read the answers to them."""
+"""Questions of the held-out chats: no model has read the answers to them."""
 SOURCES = ("documents", "prose", "chats", "preferences")
 """The data of a scale above nano, each an fsspec URL, a glob or a folder."""
 
@@ -163,21 +163,21 @@ def data_steps(name: str, size: Scale, sources: Mapping[str, str] | None) -> dic
     rows: dict[str, Step | InputName]
     if sources is None:
         text = default_python_text("recipes", vocab_size=size.vocab_size, validation_fraction=size.validation_fraction)
-        asked, tokenizer = default_docstring_chats(f"{name}-questions"), text.tokenizer
+        docstrings, tokenizer = default_docstring_chats(f"{name}-questions"), text.tokenizer
         rows = {"documents": text.documents, "prose": text.prose}
-        rows |= {kind: output_path_of(asked, kind) for kind in ("chats", "preferences")}
+        rows |= {kind: output_path_of(docstrings, kind) for kind in ("chats", "preferences")}
     else:
         rows = {kind: default_download(f"{name}-{kind}", sources[kind]) for kind in SOURCES}
         tokenizer = default_tokenizer(
             name, rows["documents"], vocab_size=size.vocab_size, validation_fraction=size.validation_fraction
         )
-    found = {"tokenizer": tokenizer}
+    by_label = {"tokenizer": tokenizer}
     for kind in ("documents", "prose"):
-        found[kind] = default_tokenize(
+        by_label[kind] = default_tokenize(
             f"{name}-{kind}", rows[kind], tokenizer, validation_fraction=size.validation_fraction
         )
     for kind, tokenize in (("chats", default_tokenize_chats), ("preferences", default_tokenize_preferences)):
-        found[kind] = tokenize(
+        by_label[kind] = tokenize(
             f"{name}-{kind}",
             rows[kind],
             tokenizer,
@@ -186,11 +186,11 @@ def data_steps(name: str, size: Scale, sources: Mapping[str, str] | None) -> dic
             validation_fraction=0.1 if sources is None else 0.01,
             expectations=[expect("rows_unaccounted", at_least=0, at_most=0), expect("prompt_mismatches", at_most=0)],
         )
-    return found
+    return by_label
 
 
 def model_steps(name: str, data: Mapping[str, Step], size: Scale) -> dict[str, Step]:
-    """Return the four trainings, each of which goes on from the one before."""
+    """Return the four trainings, each of which starts from the model of the one before."""
     base = default_train(f"{name}-base", data["documents"], size.model, size.pretrain, resources=size.resources)
     annealed = default_anneal(
         f"{name}-annealed",
@@ -243,7 +243,7 @@ def post_training(tokenizer: Step, size: Scale, kind: type[Config], *, steps: in
 
 
 def answers_of(name: str, label: str, model: Step) -> Step:
-    """Return the step in which a model answers the questions, greedily, as the template "plain" asks them."""
+    """Return the step in which a model answers the questions, greedily, in the form of the template "plain"."""
     return Step(
         name=f"generated/{name}-{label}",
         fn=generate_text,

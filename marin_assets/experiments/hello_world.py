@@ -15,7 +15,7 @@ from marin_resources.storage.paths import join
 @dataclass(frozen=True, kw_only=True)
 class NumbersConfig:
     n: int = versioned(100)
-    """How many numbers to write."""
+    """The number of numbers to write."""
     output_path: str = THIS_OUTPUT_PATH
 
 

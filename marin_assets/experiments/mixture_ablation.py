@@ -94,18 +94,24 @@ def steps(
     size = SCALES[scale]
     name = "mixture-ablation" if scale == "nano" else f"mixture-ablation-{scale}"
     if sources is None and scale != "nano":
-        raise ValueError(f"The scale {scale!r} has no data of its own. Give {', '.join(f'--{one}' for one in SETS)}.")
+        raise ValueError(
+            f"The scale {scale!r} has no data of its own. Give {', '.join(f'--{set_name}' for set_name in SETS)}."
+        )
     if sources is None:
         text = default_python_text("recipes", vocab_size=size.vocab_size, validation_fraction=size.validation_fraction)
         documents, tokenizer = {"prose": text.prose, "listings": text.listings}, text.tokenizer
     else:
-        documents = {one: default_download(f"{name}-{one}", sources[one]).as_input_name() for one in SETS}
+        documents = {
+            set_name: default_download(f"{name}-{set_name}", sources[set_name]).as_input_name() for set_name in SETS
+        }
         tokenizer = default_tokenizer(
             name, documents["prose"], vocab_size=size.vocab_size, validation_fraction=size.validation_fraction
         )
     tokenized = {
-        one: default_tokenize(f"{name}-{one}", documents[one], tokenizer, validation_fraction=size.validation_fraction)
-        for one in SETS
+        set_name: default_tokenize(
+            f"{name}-{set_name}", documents[set_name], tokenizer, validation_fraction=size.validation_fraction
+        )
+        for set_name in SETS
     }
     trainings = {
         label: default_train(
@@ -118,7 +124,7 @@ def steps(
         for label, weights in MIXTURES.items()
     }
     comparison = default_comparison(
-        name, trainings, metric="eval/macro_loss", further=[f"eval/{one}/loss" for one in SETS]
+        name, trainings, metric="eval/macro_loss", further=[f"eval/{set_name}/loss" for set_name in SETS]
     )
     by_label = {**tokenized, **trainings, "comparison": comparison}
     return [default_report(name, by_label, title=f"{name}: four mixtures of two sets")]

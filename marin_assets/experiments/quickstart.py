@@ -205,7 +205,7 @@ def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> 
     )
     contamination = find_questions(name, "contamination", consolidated, held_out, ignore_more_than=versioned(10))
     clean = consolidation(f"decontaminated/{name}", consolidated, {"contamination": contamination}, tokenizer)
-    left = find_questions(
+    remaining = find_questions(
         name,
         "contamination_left",
         clean,
@@ -227,7 +227,7 @@ def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> 
         "held-out set": held_out,
         "contamination": contamination,
         "clean": clean,
-        "contamination left": left,
+        "contamination left": remaining,
     }
 
 
