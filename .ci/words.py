@@ -19,6 +19,7 @@ ROOMS = (
     ".ci",
     "README.md",
     "infra",
+    "marin_assets/defaults",
     "marin_assets/documents",
     "marin_assets/experiments",
     "marin_assets/inference",

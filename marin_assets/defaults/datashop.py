@@ -22,11 +22,12 @@ class Datashop:
     """The steps of a filter by a model's judgement, in their order."""
 
     sample: Step
-    """The documents that the model is asked about."""
+    """The documents that the model judges."""
     answers: Step
     labels: Step
     classifier: Step
-    """Its result has the agreement with the model on held-out documents: accuracy, accuracy_lower95, …_upper95."""
+    """The classifier; the result has its agreement with the model on held-out documents: accuracy, accuracy_lower95,
+    …_upper95."""
     judged: Step
     """Attributes of the whole corpus."""
     kept: Step
@@ -61,7 +62,7 @@ def default_datashop(
     """Return the steps that filter a corpus by a rubric: a model scores a sample of it, a classifier learns from that,
     and judges all of it.
 
-    `prompt` is a template with {text} that asks for a score between those of `scores`, which `pattern` finds in the
+    `prompt` is a template with {text} that requests a score between those of `scores`, which `pattern` finds in the
     answer. Documents with a score of at least `positive_from` are positive. Of the corpus, the documents with a
     probability of `at_least` are kept, or a share of `keep_fraction`: pass one of them. `agreement_at_least` is a check
     on the lower bound of the classifier's agreement with the model. `epochs` and `learning_rate` are the classifier's:
@@ -89,7 +90,7 @@ def default_datashop(
         ),
         resumable=True,
     )
-    wanted = [expect("accuracy_lower95", at_least=agreement_at_least)] if agreement_at_least is not None else []
+    expectations = [expect("accuracy_lower95", at_least=agreement_at_least)] if agreement_at_least is not None else []
     classifier = Step(
         name=f"classifiers/{name}",
         fn=train_fasttext,
@@ -101,7 +102,7 @@ def default_datashop(
         ),
         extras=("curate",),
         resumable=True,
-        expectations=wanted,
+        expectations=expectations,
     )
     judged = Step(
         name=f"attributes/{name}/datashop",

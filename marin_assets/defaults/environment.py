@@ -1,4 +1,4 @@
-"""The environments that steps ask for."""
+"""The environments that steps request."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class GridPoint:
 
     step: Step
     varied: Mapping[str, Any]
-    """What it was given, by the names in its label: {"learning_rate": 0.003, "width": "64"}."""
+    """The values of the combination, by the names in its label: {"learning_rate": 0.003, "width": "64"}."""
 
 
 def grid(base: Step, varied: Varied) -> dict[str, GridPoint]:

@@ -82,9 +82,9 @@ def default_anneal(
 ) -> Step:
     """Return the step "checkpoints/<name>": a cooldown of the training `of`, on another mixture.
 
-    It goes on from the checkpoint of step `at_step`, the last one if None, with the optimizer's state and the place in
+    It resumes from the checkpoint of step `at_step`, the last one if None, with the optimizer's state and the place in
     the data. `train_config.num_train_steps` are the steps of the cooldown. Its learning rate falls linearly from
-    `learning_rate` to 0, unless the config says otherwise. Its optimizer is of the same kind as that of `of`.
+    `learning_rate` to 0, unless the config has another schedule. Its optimizer is of the same kind as that of `of`.
     """
     if not isinstance(of, Step) or not isinstance(of.config, TrainLmConfig):
         raise ConfigError(f"default_anneal({name!r}) goes on from {of!r}, expected a step that default_train returns.")
@@ -256,11 +256,11 @@ def _sets(name: str, tokenized: Tokenized) -> Mapping[str, Any]:
         parts = (member if isinstance(member, Mapping) else {"": member} for member in tokenized.components.values())
         return {f"{number}/{key}": path for number, part in enumerate(parts) for key, path in part.items()}
     sets = tokenized if isinstance(tokenized, Mapping) else {"train": tokenized}
-    for label, one in sets.items():
-        if not isinstance(one, Step | InputName):
+    for label, source in sets.items():
+        if not isinstance(source, Step | InputName):
             raise ConfigError(
-                f"The training {name!r} reads {one!r} as {label!r}, expected a tokenized step, several by name, or a "
-                "Mixture. For a path under the prefix, pass InputName.hardcoded(path)."
+                f"The training {name!r} reads {source!r} as {label!r}, expected a tokenized step, several by name, or "
+                "a Mixture. For a path under the prefix, pass InputName.hardcoded(path)."
             )
     return sets
 
@@ -276,8 +276,8 @@ def _start_from(name: str, step: Step | InputName | str) -> FromHuggingFace:
 
 def _tokenizer_of(name: str, sets: Mapping[str, Step | InputName]) -> str:
     """The tokenizer that the sets were tokenized with."""
-    for found in sets.values():
-        step = found.step if isinstance(found, InputName) else found
+    for source in sets.values():
+        step = source.step if isinstance(source, InputName) else source
         path = getattr(getattr(step, "config", None), "tokenizer_path", None)
         if path is not None:
             return cast(str, path)
