@@ -33,7 +33,7 @@ class Applied:
     at_least: float | None = None
     """Keep by `value` instead of the stage's own `keep`: a lower value is rejected as "below_at_least"."""
     at_most: float | None = None
-    """Likewise: a higher value is rejected as "above_at_most"."""
+    """Keep by `value` instead of the stage's own `keep`: a higher value is rejected as "above_at_most"."""
 
     def __post_init__(self) -> None:
         if isinstance(self.path, str):  # on a worker, where values are plain

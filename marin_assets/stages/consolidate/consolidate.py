@@ -235,10 +235,10 @@ def _count(document: Document, decision: Decision, measure: Measure, counts: Cou
         return
     for name, text in decision.cuts:
         counts[f"documents_cut_{name}"] += 1
-        left = measure(text)
+        remaining = measure(text)
         for unit, size in sizes.items():
-            counts.update({f"{unit}_cut": size - left[unit], f"{unit}_cut_{name}": size - left[unit]})
-        sizes = left
+            counts.update({f"{unit}_cut": size - remaining[unit], f"{unit}_cut_{name}": size - remaining[unit]})
+        sizes = remaining
     if decision.cuts:
         counts.update(documents_cut=1, characters_cut=len(document.text) - len(decision.cuts[-1][1]))
     counts.update(kept=1)

@@ -24,21 +24,21 @@ def attribute_files(applied: Applied, documents: Sequence[StoredFile]) -> list[S
     Names must match; formats may differ. Raises ConsolidateError for a file without a counterpart on either side,
     FileNotFoundError if the attribute has no files.
     """
-    found = {output_name(file, ""): file for file in document_files(applied.path, allow_none=True).shards}
+    by_name = {output_name(file, ""): file for file in document_files(applied.path, allow_none=True).shards}
     names = [output_name(file, "") for file in documents]
-    lacking = [name for name in names if name not in found]
+    lacking = [name for name in names if name not in by_name]
     if lacking and (applied.missing == ERROR or len(lacking) == len(names)):
         raise ConsolidateError(
             f"Attribute {applied.name!r} has no file {join(applied.path, lacking[0] + SUFFIX)!r} for the documents "
             f"{documents[names.index(lacking[0])].path!r} ({len(lacking)} of {len(names)} shards lack theirs). Compute "
             "it from these documents."
         )
-    if extra := sorted(found.keys() - set(names)):
+    if extra := sorted(by_name.keys() - set(names)):
         raise ConsolidateError(
-            f"Attribute {applied.name!r} has {found[extra[0]].path!r}, which matches no shard of documents "
+            f"Attribute {applied.name!r} has {by_name[extra[0]].path!r}, which matches no shard of documents "
             f"({len(extra)} such files). Compute it from these documents."
         )
-    return [found.get(name) for name in names]
+    return [by_name.get(name) for name in names]
 
 
 class AttributeRows:

@@ -36,17 +36,19 @@ def clusters_of(counts: Mapping[str, int | float], attributes: Sequence[str]) ->
 
     Other attributes have values too. Warns of contradictions.
     """
-    found: dict[str, int | float] = {}
+    clusters: dict[str, int | float] = {}
     for name in attributes:
         if not counts.get(f"{JUDGED}{name}"):
             continue
-        found |= {key: n for prefix in (WITHOUT_COPY, CONTRADICTED) if (n := counts.get(key := f"{prefix}{name}", 0))}
-        if lost := found.get(f"{CONTRADICTED}{name}"):
+        clusters |= {
+            key: n for prefix in (WITHOUT_COPY, CONTRADICTED) if (n := counts.get(key := f"{prefix}{name}", 0))
+        }
+        if lost := clusters.get(f"{CONTRADICTED}{name}"):
             log.warning(
                 "%d clusters of the attribute %r have no copy left: another attribute rejects the copy that it keeps, "
                 "as a duplicate. Give both the same ranking of sources (sources= and source_ranking=).", lost, name,
             )  # fmt: skip
-    return found
+    return clusters
 
 
 def _is_duplicate(verdict: Verdict) -> bool:

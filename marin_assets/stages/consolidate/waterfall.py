@@ -27,7 +27,7 @@ def waterfall_of(counts: Mapping[str, int | float], attributes: Sequence[Applied
     """Return the waterfall of the summed counts of all shards."""
     units = units_of(counts)
     whole = {"documents": counts["documents"], **{unit: counts[f"{unit}_in"] for unit in units}}
-    left = dict(whole)
+    remaining = dict(whole)
     steps: list[dict[str, Any]] = []
     summaries: list[dict[str, Any]] = []
     for applied in attributes:
@@ -35,8 +35,8 @@ def waterfall_of(counts: Mapping[str, int | float], attributes: Sequence[Applied
         for step in _steps_of(applied.name, counts, units):
             for unit in removed:
                 removed[unit] += step[unit]
-                left[unit] -= step[unit]
-            steps.append({**step, **_left(left)})
+                remaining[unit] -= step[unit]
+            steps.append({**step, **_left(remaining)})
         summaries.append(
             {
                 "name": applied.name,
@@ -45,7 +45,7 @@ def waterfall_of(counts: Mapping[str, int | float], attributes: Sequence[Applied
                 "at_most": applied.at_most,
                 "documents_missing": counts.get(f"missing_{applied.name}", 0),
                 **removed,
-                **_left(left),
+                **_left(remaining),
             }
         )
     return {
@@ -62,8 +62,8 @@ def units_of(counts: Mapping[str, int | float]) -> list[str]:
     return ["bytes", *(["tokens"] if "tokens_in" in counts else [])]
 
 
-def _left(left: Mapping[str, int | float]) -> dict[str, int | float]:
-    return {f"{unit}_left": number for unit, number in left.items()}
+def _left(remaining: Mapping[str, int | float]) -> dict[str, int | float]:
+    return {f"{unit}_left": number for unit, number in remaining.items()}
 
 
 def _steps_of(attribute: str, counts: Mapping[str, int | float], units: Sequence[str]) -> Iterator[dict[str, Any]]:

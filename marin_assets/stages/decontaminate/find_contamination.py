@@ -105,7 +105,8 @@ def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
     write_json(join(config.output_path, REPORT), report)
     totals = {key: value for key, value in report.items() if isinstance(value, int | float) and key != "format_version"}
     by_evaluation = {
-        f"questions_contaminated_{name}": one["questions_contaminated"] for name, one in report["evaluations"].items()
+        f"questions_contaminated_{name}": summary["questions_contaminated"]
+        for name, summary in report["evaluations"].items()
     }
     log.info("%d of %d questions occur in documents", totals["questions_contaminated"], totals["questions"])
     return {"rejected_contaminated": 0, **counts, **totals, **by_evaluation, **documents.counts}
@@ -165,8 +166,8 @@ def _ignored(
         map_shards(count_shard, shards, output_path=config.output_path)
         counts = np.zeros(index.ngrams, np.int64)
         for path in (path for shard in shards for path in shard.outputs):
-            numbers, found = load_array(path)
-            counts[numbers] += found
+            numbers, documents_of_ngrams = load_array(path)
+            counts[numbers] += documents_of_ngrams
         ignored = np.flatnonzero(counts > config.ignore_more_than)
     save_array(join(config.output_path, IGNORED), np.sort(hashes[ignored]))
     return ignored
@@ -184,8 +185,8 @@ def count_shard(shard: FileShard) -> Mapping[str, int]:
             if _is_judged(document, shard.config):
                 counted += 1
                 counts[index.match(words_of(document.text)).ngrams] += 1
-        found = np.flatnonzero(counts)
-        save_array(target, np.stack([found, counts[found]]))
+        numbers = np.flatnonzero(counts)
+        save_array(target, np.stack([numbers, counts[numbers]]))
     return {"counted": counted}
 
 

@@ -49,7 +49,7 @@ def question_sizes(index: NgramIndex, counts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Rule:
-    """What documents are compared with. Never changed, so all files of a process share it."""
+    """The n-grams that documents are compared with. Never changed, so all files of a process share it."""
 
     index: NgramIndex
     counts: np.ndarray
@@ -96,9 +96,9 @@ class Finder:
         if not len(match.ngrams):
             return Verdict(keep=True, value=0.0)
         rows, holders = self.index.holders_of(match.ngrams)
-        questions, found = np.unique(holders, return_counts=True)
-        shares = found / self.sizes[questions]
-        bad = (found >= self.least[questions]) & (shares >= self.config.min_share)
+        questions, hits = np.unique(holders, return_counts=True)
+        shares = hits / self.sizes[questions]
+        bad = (hits >= self.least[questions]) & (shares >= self.config.min_share)
         value = round(float(shares.max()), 6)
         if not bad.any():
             return Verdict(keep=True, value=value)

@@ -134,19 +134,19 @@ def build_index(questions: Sequence[Question], ngram: int, min_ngram: int) -> Ng
     texts = [words_of(question.text) for question in questions]
     words = sorted({word for text in texts for word in text})
     hashes = dict(zip(words, _word_hashes(words), strict=True))
-    found: dict[int, list[tuple[np.ndarray, int]]] = {}
+    by_length: dict[int, list[tuple[np.ndarray, int]]] = {}
     sizes = np.zeros(len(questions), np.int64)
     for number, text in enumerate(texts):
         n = min(ngram, len(text))
         if n >= min_ngram:
             [grams] = map(np.unique, rolling(np.array([hashes[word] for word in text], np.uint64), [n]))
-            found.setdefault(n, []).append((grams, number))
+            by_length.setdefault(n, []).append((grams, number))
             sizes[number] = len(grams)
-    lengths = sorted(found)
+    lengths = sorted(by_length)
     keys, counts, holders = [], [np.zeros(1, np.int64)], [np.zeros(0, np.int32)]
     for n in lengths:
-        grams = np.concatenate([grams for grams, _ in found[n]])
-        numbers = np.repeat([number for _, number in found[n]], [len(grams) for grams, _ in found[n]])
+        grams = np.concatenate([grams for grams, _ in by_length[n]])
+        numbers = np.repeat([number for _, number in by_length[n]], [len(grams) for grams, _ in by_length[n]])
         order = np.lexsort((numbers, grams))
         unique, of_each = np.unique(grams, return_counts=True)
         keys.append(unique)

@@ -22,7 +22,7 @@ class Question:
     evaluation: str
     id: str
     text: str
-    """Of a multiple-choice question, its context and the true choice: the text that a model would have seen."""
+    """The text that a model would have seen; of a multiple-choice question, its context and the true choice."""
 
 
 def read_questions(evaluations: Mapping[str, str], fields: Mapping[str, Sequence[str]]) -> Iterator[Question]:

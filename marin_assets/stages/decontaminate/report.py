@@ -29,18 +29,18 @@ def make_report(
     counted, seen = np.ones(index.ngrams, bool), np.zeros(index.ngrams, bool)
     counted[ignored] = False
     sizes = question_sizes(index, counted)
-    found: dict[int, dict[str, Any]] = {}
+    contaminated: dict[int, dict[str, Any]] = {}
     for path in findings:
-        one = read_json(path)
-        seen[one["ngrams"]] = True
-        for number, new in one["questions"].items():
-            old = found.setdefault(int(number), {"documents": 0, "example": new["example"]})
+        finding = read_json(path)
+        seen[finding["ngrams"]] = True
+        for number, new in finding["questions"].items():
+            old = contaminated.setdefault(int(number), {"documents": 0, "example": new["example"]})
             old["documents"] += new["documents"]
             old["example"] = max(old["example"], new["example"], key=lambda example: example["share"])  # first of ties
     matched = question_sizes(index, seen)
-    totals = _totals(index, sizes, set(found), range(len(sizes)))
+    totals = _totals(index, sizes, set(contaminated), range(len(sizes)))
     evaluations = {
-        name: _totals(index, sizes, set(found), [i for i, (of, _) in enumerate(index.names) if of == name])
+        name: _totals(index, sizes, set(contaminated), [i for i, (of, _) in enumerate(index.names) if of == name])
         for name in dict.fromkeys(of for of, _ in index.names)
     }
     questions = [
@@ -49,9 +49,9 @@ def make_report(
             "id": index.names[number][1],
             "ngrams": int(sizes[number]),
             "ngrams_found": int(matched[number]),
-            **found[number],
+            **contaminated[number],
         }
-        for number in sorted(found)
+        for number in sorted(contaminated)
     ]
     return {
         "format_version": REPORT_VERSION,
@@ -65,8 +65,8 @@ def make_report(
     }
 
 
-def _totals(index: NgramIndex, sizes: np.ndarray, found: set[int], numbers: Sequence[int]) -> dict[str, int | float]:
-    contaminated = sum(number in found for number in numbers)
+def _totals(index: NgramIndex, sizes: np.ndarray, matched: set[int], numbers: Sequence[int]) -> dict[str, int | float]:
+    contaminated = sum(number in matched for number in numbers)
     return {
         "questions": len(numbers),
         "questions_contaminated": contaminated,

@@ -116,9 +116,9 @@ def _sections(file: StoredFile, bands: int, band: int) -> Iterator[tuple[int, in
         yield number * full + band * (HEADER_BYTES + RECORD_BYTES * documents), documents
 
 
-def _invalid(file: StoredFile, found: str) -> BandFileError:
+def _invalid(file: StoredFile, damage: str) -> BandFileError:
     return BandFileError(
-        f"{file.path!r} is not a band file of these settings: {found}. Remove it, and run the step again."
+        f"{file.path!r} is not a band file of these settings: {damage}. Remove it, and run the step again."
     )
 
 

@@ -85,11 +85,11 @@ def _unique(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers[first]
 
 
-def _indices(documents: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _indices(documents: NDArray[np.uint64], numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the index of each wanted number in `documents`. Looking them up in order is four times as fast."""
     import numpy as np
 
-    order = np.argsort(wanted)
-    indices = np.empty(len(wanted), np.int64)
-    indices[order] = np.searchsorted(documents, wanted[order])
+    order = np.argsort(numbers)
+    indices = np.empty(len(numbers), np.int64)
+    indices[order] = np.searchsorted(documents, numbers[order])
     return indices

@@ -142,15 +142,15 @@ class Copies:
 
     def of(self, shard: int, ordinal: int) -> tuple[int, bool]:
         """Return the number of copies of this unit in the corpus, and whether this one is kept."""
-        found = self._found.get(shard)
-        if found is None or ordinal >= len(found[0]):
+        own = self._found.get(shard)
+        if own is None or ordinal >= len(own[0]):
             return 1, True
-        return int(found[0][ordinal]), not found[1][ordinal]
+        return int(own[0][ordinal]), not own[1][ordinal]
 
     def rejected(self, shard: int, first: int, units: int) -> list[bool]:
         """Return whether each of `units` units from `first` on is rejected. The list is shorter if the rest is kept."""
-        found = self._found.get(shard)
-        return [] if found is None else found[1][first : first + units].tolist()
+        own = self._found.get(shard)
+        return [] if own is None else own[1][first : first + units].tolist()
 
     def _add(self, block: Array) -> None:
         import numpy as np

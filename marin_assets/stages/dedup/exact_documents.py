@@ -32,7 +32,7 @@ class ExactDuplicatesConfig:
     """Texts are equal if their characters are ("none"), or if they differ only in whitespace and case
     ("whitespace_and_case", with Unicode's case folding)."""
     source_ranking: tuple[str, ...] = versioned(())
-    """Of equal documents the one whose source comes first here is kept, and of one source the first in the documents'
+    """Order of sources: the copy whose source comes first is kept, and of one source the first in the documents'
     order (shard name, row). Sources without a rank come last. Empty: the first document is kept."""
 
 

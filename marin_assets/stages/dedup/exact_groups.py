@@ -86,17 +86,17 @@ class _Groups:
         """Return the records of the units of `block` that have an equal."""
         import numpy as np
 
-        found = np.full(len(block), -1)
+        groups_of_units = np.full(len(block), -1)
         at = np.searchsorted(self._high, block["high"])
         searching = np.flatnonzero(at < len(self._high))
         while len(searching):  # a second turn only where different hashes share their first 64 bits
             position = at[searching]
             same_high = self._high[position] == block["high"][searching]
             same = same_high & (self._low[position] == block["low"][searching])
-            found[searching[same]] = position[same]
+            groups_of_units[searching[same]] = position[same]
             searching = searching[same_high & ~same & (position + 1 < len(self._high))]
             at[searching] += 1
-        units, groups = block["place"][found >= 0], found[found >= 0]
+        units, groups = block["place"][groups_of_units >= 0], groups_of_units[groups_of_units >= 0]
         copies = np.empty(len(units), copy_record())
         copies["shard"], copies["ordinal"] = (units >> 32) & (MAX_SHARDS - 1), units & (MAX_ORDINAL - 1)
         copies["copies"], copies["kept"] = self._copies[groups], units == self._place[groups]

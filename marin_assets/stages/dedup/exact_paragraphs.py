@@ -104,11 +104,11 @@ def _verdicts(
 ) -> Iterator[tuple[str, Verdict]]:
     ordinal = 0
     for document in documents:
-        found = units(document.text, config)
-        rejected = copies.rejected(shard, ordinal, len(found))
-        repeated = [(start, end) for (start, end, _), cut in zip(found, rejected, strict=False) if cut]
-        ordinal += len(found)
-        counts["paragraphs"] += len(found)
+        paragraphs = units(document.text, config)
+        rejected = copies.rejected(shard, ordinal, len(paragraphs))
+        repeated = [(start, end) for (start, end, _), cut in zip(paragraphs, rejected, strict=False) if cut]
+        ordinal += len(paragraphs)
+        counts["paragraphs"] += len(paragraphs)
         counts["paragraphs_cut"] += len(repeated)
         counts["characters"] += len(document.text)
         yield document.id, verdict(document.text, repeated)
@@ -117,13 +117,13 @@ def _verdicts(
 def units(text: str, config: DuplicateParagraphsConfig) -> list[tuple[int, int, str]]:
     """Return (start, end, text) of each unit of at least `min_characters`. The span includes the separator after it."""
     shortest, start = config.min_characters, 0
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     separators = (match.span() for match in SEPARATORS[config.unit].finditer(text))
     for stop, end in (*separators, (len(text), len(text))):
         if stop - start >= shortest and len(stripped := text[start:stop].strip()) >= shortest:
-            found.append((start, end, stripped))
+            spans.append((start, end, stripped))
         start = end
-    return found
+    return spans
 
 
 def verdict(text: str, repeated: list[Span]) -> Verdict:
@@ -134,11 +134,11 @@ def verdict(text: str, repeated: list[Span]) -> Verdict:
         kept = text[: repeated[-1][0]].rstrip("\r\n")
         repeated = [*repeated[:-1], (max(len(kept), repeated[-2][1] if len(repeated) > 1 else 0), len(text))]
     cut = _joined(repeated)
-    left = "".join(
+    remaining = "".join(
         text[a:b] for a, b in zip([0, *(end for _, end in cut)], [*(s for s, _ in cut), len(text)], strict=True)
     )
-    share = round(1 - len(left) / len(text), 6)
-    if not left.strip():
+    share = round(1 - len(remaining) / len(text), 6)
+    if not remaining.strip():
         return Verdict(keep=False, reason="only_duplicate_paragraphs", value=share)
     return Verdict(keep=True, value=share, cut=tuple(cut))
 

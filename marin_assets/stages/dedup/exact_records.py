@@ -134,5 +134,5 @@ def _read(file: StoredFile, start: int, length: int) -> bytes:
     return data
 
 
-def _damaged(file: StoredFile, found: str) -> RecordsError:
-    return RecordsError(f"{file.path!r} is not a complete record file: {found}. Remove it and run the step again.")
+def _damaged(file: StoredFile, damage: str) -> RecordsError:
+    return RecordsError(f"{file.path!r} is not a complete record file: {damage}. Remove it and run the step again.")

@@ -88,10 +88,10 @@ def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | 
     _require_as_many_tables(config, ranking, judged)
     map_shards(write_candidates, ranking, output_path=config.output_path)
     kept = best(_candidates(output) for shard in ranking for output in shard.outputs)
-    found = write_by_shard(join(hidden, "kept.bin"), [len(shard.inputs) for shard in judged], kept, {})
+    kept_by_shard = write_by_shard(join(hidden, "kept.bin"), [len(shard.inputs) for shard in judged], kept, {})
     judged = [
         replace(shard, config=VerdictConfig(clusters_path=config.clusters_path, kept=own))
-        for shard, own in zip(judged, found, strict=True)
+        for shard, own in zip(judged, kept_by_shard, strict=True)
     ]
     counts = map_shards(judge_shard, judged, output_path=config.output_path)
     remove_folder(hidden)
@@ -175,5 +175,5 @@ def _candidates(path: str) -> NDArray[Any]:
     return np.frombuffer(read_bytes(path), record())
 
 
-def _mismatch(found: str) -> ClusterTableError:
-    return ClusterTableError(f"{found}: they belong to other documents. Pass the documents of the cluster table.")
+def _mismatch(difference: str) -> ClusterTableError:
+    return ClusterTableError(f"{difference}: they belong to other documents. Pass the documents of the cluster table.")

@@ -99,8 +99,8 @@ def in_chunks(records: Iterable[tuple[Any, ...]], size: int = 1 << 14) -> Iterat
     import numpy as np
 
     chunk: list[tuple[Any, ...]] = []
-    for one in records:
-        chunk.append(one)
+    for row in records:
+        chunk.append(row)
         if len(chunk) == size:
             yield np.array(chunk, record())
             chunk = []

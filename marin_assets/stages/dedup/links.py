@@ -91,8 +91,8 @@ def band_of(files: list[StoredFile], config: LinkConfig) -> tuple[NDArray[np.uin
 
     keys, documents = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
     for shard, file in enumerate(files):
-        for found, rows in read_band(file, config.minhash, config.band, range(config.first_slot, config.end_slot)):
-            keys.append(found)
+        for band_keys, rows in read_band(file, config.minhash, config.band, range(config.first_slot, config.end_slot)):
+            keys.append(band_keys)
             documents.append(rows + np.uint64(shard << 32))
     return np.concatenate(keys), np.concatenate(documents)
 

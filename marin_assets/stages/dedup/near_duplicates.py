@@ -91,11 +91,11 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
     table = table_shards(config.output_path, signed, members)
     counts |= map_shards(write_table, table, output_path=config.output_path)
     remove_folder(hidden)
-    found = int((clusters.documents == clusters.clusters).sum())
+    count = int((clusters.documents == clusters.clusters).sum())
     return {
         **counts,
-        "clusters": found,
-        "duplicates": len(clusters.documents) - found,
+        "clusters": count,
+        "duplicates": len(clusters.documents) - count,
         "largest_cluster": int(clusters.sizes.max(initial=0)),
         **documents.counts,
     }

@@ -27,7 +27,7 @@ class SignConfig:
 
     minhash: MinHash
     format_version: int = FORMAT_VERSION
-    """Of band files: files of another format are written again."""
+    """Format of band files: files of another format are written again."""
 
 
 def sign_shard(shard: FileShard) -> dict[str, int]:

@@ -3,7 +3,7 @@
 In:  the sources of the running Python's standard library. They are parsed, never imported.
 Out: `chats/rows.jsonl.zst`, of {id, messages}: "What does shutil.rmtree do?" and the first sentence of its docstring;
      `preferences/rows.jsonl.zst`, of {id, prompt, chosen, rejected}: that answer, and the same one which does not stop
-     but goes on with the answer to another question.
+     but continues with the answer to another question.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ ROWS = "rows.jsonl.zst"
 SENTENCE = re.compile(r".+?[a-z)'\"`]\.(?=\s|$)")
 ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "vs.", "cf.")
 FEWEST_WORDS, MOST_WORDS = 4, 24
-"""Of an answer. Two of the longest and their question fit into 128 tokens."""
+"""Limits on the words of an answer. Two of the longest and their question fit into 128 tokens."""
 
 log = logging.getLogger(__name__)
 
 
 class NoChatsError(MarinError, ValueError):
-    """The sources have no docstring to ask for. The message says where they were looked for."""
+    """The sources have no docstring that answers a question. The message names their folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,46 +67,46 @@ class Described:
 def docstring_chats(config: DocstringChatsConfig) -> dict[str, int]:
     """Write a chat and a preference for each function and class whose docstring begins with a sentence.
 
-    An answer that several have is left out: it says nothing of one. Returns chats, preferences, modules, and left_out
-    (docstrings without such a sentence, or with one that another has). Raises PythonVersionError, and NoChatsError for
-    an installation without sources.
+    An answer that several have is left out: it describes none of them. Returns chats, preferences, modules, and
+    left_out (docstrings without such a sentence, or with one that another has). Raises PythonVersionError, and
+    NoChatsError for an installation without sources.
     """
     check_python_version(config.python_version)
-    found = [one for name in module_names() for one in described_in(name)]
+    described = [entry for name in module_names() for entry in described_in(name)]
     times: dict[str, int] = {}
-    for one in found:
-        times[one.sentence] = times.get(one.sentence, 0) + 1
-    unique = [one for one in found if is_an_answer(one.sentence) and times[one.sentence] == 1]
+    for entry in described:
+        times[entry.sentence] = times.get(entry.sentence, 0) + 1
+    unique = [entry for entry in described if is_an_answer(entry.sentence) and times[entry.sentence] == 1]
     if len(unique) < 2:
         raise NoChatsError(
             f"The standard library in {sysconfig.get_path('stdlib')!r} has {len(unique)} docstrings to ask for, "
             "expected at least 2. Run with a Python that is installed with its sources."
         )
     chosen = choose_evenly(unique, config.max_chats)
-    others = sorted(chosen, key=lambda one: hashlib.sha256(one.name.encode()).digest())
-    after = {one.name: other.sentence for one, other in zip(others, [*others[1:], others[0]], strict=True)}
-    chats = [{"id": one.name, "messages": _messages(one.question, one.sentence)} for one in chosen]
+    others = sorted(chosen, key=lambda entry: hashlib.sha256(entry.name.encode()).digest())
+    after = {entry.name: other.sentence for entry, other in zip(others, [*others[1:], others[0]], strict=True)}
+    chats = [{"id": entry.name, "messages": _messages(entry.question, entry.sentence)} for entry in chosen]
     preferences = [
         {
-            "id": one.name,
-            "prompt": one.question,
-            "chosen": one.sentence,
-            "rejected": f"{one.sentence} {after[one.name]}",
+            "id": entry.name,
+            "prompt": entry.question,
+            "chosen": entry.sentence,
+            "rejected": f"{entry.sentence} {after[entry.name]}",
         }
-        for one in chosen
+        for entry in chosen
     ]
     for kind, rows in ((CHATS, chats), (PREFERENCES, preferences)):
         write_rows(join(config.output_path, kind, ROWS), rows)
     return {
         "chats": len(chats),
         "preferences": len(preferences),
-        "modules": len({one.name.partition(".")[0] for one in chosen}),
-        "left_out": len(found) - len(unique),
+        "modules": len({entry.name.partition(".")[0] for entry in chosen}),
+        "left_out": len(described) - len(unique),
     }
 
 
-def choose_evenly(found: list[Described], limit: int | None) -> list[Described]:
-    by_name = {one.name: one for one in found}
+def choose_evenly(described: list[Described], limit: int | None) -> list[Described]:
+    by_name = {entry.name: entry for entry in described}
     return [by_name[name] for name in choose(list(by_name), limit)]
 
 
@@ -134,7 +134,7 @@ def _described(scope: ast.AST, prefix: str) -> Iterator[Described]:
 
 
 def first_sentence(docstring: str) -> str:
-    """The first sentence of the first paragraph, on one line; "" if there is none."""
+    """The first sentence of the first paragraph, on one line; "" if none exists."""
     paragraph = " ".join(docstring.strip().split("\n\n")[0].split())
     match = SENTENCE.match(paragraph)
     return match[0] if match else ""

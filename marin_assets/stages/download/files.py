@@ -81,17 +81,17 @@ def download_files(config: DownloadFilesConfig) -> dict[str, int | float | str]:
     Returns files, bytes, and sha256, the digest of all names and checksums. Raises SourceError for a source that
     differs from its config or listing, FileNotFoundError for a source without files.
     """
-    found = list_source(config.source)
-    if CHECKSUMS in found:
+    infos = list_source(config.source)
+    if CHECKSUMS in infos:
         raise SourceError(f"{config.source!r} has a file {CHECKSUMS!r}, a name reserved for the output. Rename it.")
-    missing = sorted(set(config.expected_sha256) - set(found))
+    missing = sorted(set(config.expected_sha256) - set(infos))
     if missing:
         raise SourceError(f"expected_sha256 names {missing[0]!r}, which is not in {config.source!r}. Correct the name.")
-    files = [source_file(config, name, info) for name, info in sorted(found.items())]
+    files = [source_file(config, name, info) for name, info in sorted(infos.items())]
     counts = map_shards(copy_file, files, output_path=config.output_path)
     checksums = [
         {"name": name, **read_json(file.checksum_path)["checksum"]}
-        for name, file in zip(sorted(found), files, strict=True)
+        for name, file in zip(sorted(infos), files, strict=True)
     ]
     write_json(join(config.output_path, CHECKSUMS), {"format_version": 1, "files": checksums})
     listing = "".join(f"{row['sha256']}  {row['name']}\n" for row in checksums)  # as sha256sum prints it
@@ -116,7 +116,7 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
     else:
         refused = ", or its server refuses to answer without the user and password of ~/.netrc" if web else ""
         raise FileNotFoundError(f"{source!r} does not exist{refused}. Expected a file, a folder or a glob.")
-    found = {}
+    by_name = {}
     for path, info in infos.items():
         name = path.removeprefix(folder).lstrip("/").partition("?" if web else "\0")[0]
         if is_local(source) and info["type"] == "other":  # a link, of which a glob reports no more
@@ -126,10 +126,10 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
         if _stands_for_folder(source, path, name, info):
             continue
         if info["type"] == "file" and not any(part.startswith(".") for part in name.split("/")):
-            found[name] = info if info.get("size") is not None else fs.info(path)
-    if not found:
+            by_name[name] = info if info.get("size") is not None else fs.info(path)
+    if not by_name:
         raise FileNotFoundError(f"{source!r} has no files. Expected at least one whose name does not begin with a dot.")
-    return found
+    return by_name
 
 
 def _stands_for_folder(source: str, path: str, name: str, info: dict[str, Any]) -> bool:
@@ -164,8 +164,8 @@ def _below(fs: fsspec.AbstractFileSystem, source: str, root: str) -> dict[str, d
     """Return the information of each file below a folder; on a disk, below symlinks to folders too."""
     if is_local(source):
         return {path: fs.info(path) for path, _ in data_files(root)}
-    found: dict[str, dict[str, Any]] = fs.find(root, detail=True)
-    return found
+    infos: dict[str, dict[str, Any]] = fs.find(root, detail=True)
+    return infos
 
 
 def source_file(config: DownloadFilesConfig, name: str, info: dict[str, Any]) -> SourceFile:

@@ -119,10 +119,10 @@ def _with_line_ends(lines: list[list[Span]], text: str) -> list[Span]:
 def _stripped(spans: list[Span], text: str) -> list[Span]:
     """Return the spans without whitespace at the ends of their whole text, which a cut citation can leave."""
     whole = _text_of(text, spans)
-    left, right = len(whole) - len(whole.lstrip()), len(whole.rstrip())
+    leading, content_end = len(whole) - len(whole.lstrip()), len(whole.rstrip())
     stripped, at = [], 0
     for a, b in spans:
-        first, last = max(left, at), min(right, at + b - a)
+        first, last = max(leading, at), min(content_end, at + b - a)
         if first < last:
             stripped.append((a + first - at, a + last - at))
         at += b - a

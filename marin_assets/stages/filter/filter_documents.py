@@ -72,21 +72,21 @@ def judge_text(
         if not verdict.keep:
             return verdict
         if verdict.cut:
-            left = complement(list(verdict.cut), len(statistics.text))
-            statistics = statistics.of("".join([statistics.text[a:b] for a, b in left]))
-            kept = _within(kept, left)
+            remaining = complement(list(verdict.cut), len(statistics.text))
+            statistics = statistics.of("".join([statistics.text[a:b] for a, b in remaining]))
+            kept = _within(kept, remaining)
     return Verdict(keep=True, cut=tuple(complement(kept, length)))
 
 
-def _within(kept: list[tuple[int, int]], left: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _within(kept: list[tuple[int, int]], remaining: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return `left` as spans of the document, given as spans of the text that `kept` leaves of it."""
     spans: list[tuple[int, int]] = []
     at = i = 0
     for a, b in kept:
-        while i < len(left) and left[i][0] < at + b - a:
-            first, last = max(left[i][0], at), min(left[i][1], at + b - a)
+        while i < len(remaining) and remaining[i][0] < at + b - a:
+            first, last = max(remaining[i][0], at), min(remaining[i][1], at + b - a)
             spans.append((a + first - at, a + last - at))
-            if left[i][1] > last:
+            if remaining[i][1] > last:
                 break
             i += 1
         at += b - a

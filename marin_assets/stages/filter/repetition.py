@@ -61,8 +61,12 @@ class NGrams:
 
         if len(self._words) < n:
             return 0
-        known = [most for shorter, most in self._top_counts.items() if shorter < n]
-        counts = np.minimum(self._rarest_word_counts(n), min(known)) if known else self._rarest_word_counts(n)
+        shorter_counts = [most for shorter, most in self._top_counts.items() if shorter < n]
+        counts = (
+            np.minimum(self._rarest_word_counts(n), min(shorter_counts))
+            if shorter_counts
+            else self._rarest_word_counts(n)
+        )
         return int((counts * (self._starts[n:] - self._starts[:-n] + (n - 1))).max())
 
     def duplicate_characters(self, n: int) -> int:
@@ -201,10 +205,10 @@ class NGrams:
         return np.flatnonzero(repeated).tolist()
 
 
-def _first_of(wanted: Any, keys: Any) -> int:
+def _first_of(candidates: Any, keys: Any) -> int:
     """Return the position of the first key that is one of `wanted`."""
     import numpy as np
 
-    if len(wanted) > 4:
-        return int(np.isin(keys, wanted).argmax())
-    return min(int((keys == key).argmax()) for key in wanted)
+    if len(candidates) > 4:
+        return int(np.isin(keys, candidates).argmax())
+    return min(int((keys == key).argmax()) for key in candidates)

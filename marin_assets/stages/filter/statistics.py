@@ -16,11 +16,11 @@ from marin_assets.stages.filter.words.splitter import MAX_REMEMBERED, MAX_REMEMB
 
 def _characters(ranges: str) -> frozenset[str]:
     """Return the characters of ranges such as "21-2F 3A"."""
-    found: set[str] = set()
+    characters: set[str] = set()
     for part in ranges.split():
         first, _, last = part.partition("-")
-        found.update(map(chr, range(int(first, 16), int(last or first, 16) + 1)))
-    return frozenset(found)
+        characters.update(map(chr, range(int(first, 16), int(last or first, 16) + 1)))
+    return frozenset(characters)
 
 
 TERMINAL_MARKS = _characters(

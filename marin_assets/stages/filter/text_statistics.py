@@ -85,13 +85,13 @@ def measured_families() -> list[tuple[Sequence[Measure], Any]]:
 
 def measures(statistics: TextStatistics, families: Sequence[tuple[Sequence[Measure], Any]]) -> dict[str, int | float]:
     """Return the numbers that the thresholds bound, by the thresholds' names without min_ and max_."""
-    found: dict[str, int | float] = {"characters": len(statistics.text), "sentences": statistics.sentence_count}
+    by_name: dict[str, int | float] = {"characters": len(statistics.text), "sentences": statistics.sentence_count}
     for family_measures, thresholds in families:
         for measure in family_measures:
             name = measure.name.removeprefix("min_").removeprefix("max_")
-            if name not in found:
-                found[name] = measure.of(statistics, thresholds)
-    return found
+            if name not in by_name:
+                by_name[name] = measure.of(statistics, thresholds)
+    return by_name
 
 
 class Sample:

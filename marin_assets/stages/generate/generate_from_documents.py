@@ -6,8 +6,8 @@ Out: documents, shard for shard under the same names: one for each document, in 
      answer, whether the answer ended by itself ("stop") or at its limit ("length"), and whether the document was cut.
 
 A prompt is a template with the document's text in it, in a conversation if `chat` is set. A document that does not fit
-in the model's window is cut at its end, so that what the template says after it stays. It is resumable: finished shards
-stay, and of the others the answers that were there when it was last saved. Greedy answers do not depend on where it was
+in the model's window is cut at its end, so that the template's text after it stays. The stage is resumable: finished
+shards stay, and of the others the answers that were last saved. Greedy answers do not depend on where it was
 interrupted.
 """
 
@@ -55,7 +55,7 @@ class GenerateConfig:
     temperature: float = versioned(0.0)
     """Divides the logits; at 0 the likeliest token is taken."""
     seed: int = versioned(0)
-    """Of the first document of a shard; that of each further one is greater by 1."""
+    """Seed of the first document of a shard; that of each further one is greater by 1."""
     stop: tuple[str, ...] = versioned(())
     """Texts that end an answer, and are not in it."""
     chat: bool = versioned(False)
@@ -63,9 +63,9 @@ class GenerateConfig:
     system_prompt: str | None = versioned(None)
     """The system's turn before it."""
     engine: Engine | None = None
-    """What computes: our JAX model in this process if None."""
+    """Engine that computes the answers: our JAX model in this process if None."""
     save_every_s: float = 60.0
-    """How often the answers of unfinished shards are saved."""
+    """Interval between two saves of the answers of unfinished shards."""
 
 
 def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
@@ -80,15 +80,17 @@ def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
 
     template = _checked(config)
     documents = document_files(config.documents_path)
-    left = [file for file in documents.shards if not exists(_target(config, output_name(file, SUFFIX)))]
-    log.info("%d of %d shards to generate", len(left), len(documents.shards))
+    remaining = [file for file in documents.shards if not exists(_target(config, output_name(file, SUFFIX)))]
+    log.info("%d of %d shards to generate", len(remaining), len(documents.shards))
     rate = 0.0
-    if left:
+    if remaining:
         with (
             tempfile.TemporaryDirectory(prefix="generate-") as folder,
             open_generator(config.engine, copy_to_local(config.model_path, folder)) as generator,
         ):
-            rate = _Run(config, template, generator).generate({output_name(one, SUFFIX): one.path for one in left})
+            rate = _Run(config, template, generator).generate(
+                {output_name(shard, SUFFIX): shard.path for shard in remaining}
+            )
     with suppress(FileNotFoundError):
         remove_folder(join(config.output_path, JOURNALS))  # a kill may have left that of a finished shard
     return {**_counts(config, documents), "tokens_per_second": rate, **documents.counts}
@@ -218,7 +220,7 @@ class _Run:
         self._publish_if_finished(shard)
 
     def _publish_if_finished(self, shard: _Shard) -> None:
-        """Begin to write the shard, if all its answers are there."""
+        """Begin to write the shard, if it has all its answers."""
         if shard.is_read and not shard.waits_for and shard in self._under_way:
             for published in self._published:
                 if published.done():

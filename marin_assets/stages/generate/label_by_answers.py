@@ -31,7 +31,7 @@ SCORE = "score"
 
 
 class LabelError(MarinError, ValueError):
-    """The answers give no labels: the message says what is wrong with them."""
+    """The answers give no labels. The message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,10 @@ def label_by_answers(config: LabelByAnswersConfig) -> dict[str, Any]:
         positive_from=config.positive_from,
     )
     shards, negative = (document_shards(documents, join(config.output_path, label), shard_config) for label in LABELS)
-    both = [replace(one, outputs=one.outputs + other.outputs) for one, other in zip(shards, negative, strict=True)]
+    both = [
+        replace(shard, outputs=shard.outputs + negative_shard.outputs)
+        for shard, negative_shard in zip(shards, negative, strict=True)
+    ]
     counts = dict(map_shards(label_shard, both, output_path=config.output_path))
     scores = {score: counts.pop(f"score_{score}", 0) for score in range(config.lowest, config.highest + 1)}
     readable, unreadable = sum(scores.values()), int(counts["unreadable"])
@@ -97,8 +100,8 @@ def label_by_answers(config: LabelByAnswersConfig) -> dict[str, Any]:
                 "Choose another positive_from, or another prompt."
             )
     mean = sum(score * count for score, count in scores.items()) / readable
-    found = {"scores": {str(score): {"documents": count} for score, count in scores.items()}, "score_mean": mean}
-    return {**counts, "unreadable_share": share, **found, **documents.counts}
+    score_counts = {"scores": {str(score): {"documents": count} for score, count in scores.items()}, "score_mean": mean}
+    return {**counts, "unreadable_share": share, **score_counts, **documents.counts}
 
 
 def _check(config: LabelByAnswersConfig) -> None:
@@ -122,7 +125,9 @@ def label_shard(shard: FileShard) -> Counter[str]:
         answers_path = join(shard.config.answers_path, output_name(file, SUFFIX))
         labelled = list(_labelled(file.path, answers_path, shard.config, counts))
         for label, targets in zip(LABELS, (shard.outputs[:half], shard.outputs[half:]), strict=True):
-            write_documents(targets[i], (document for found, document in labelled if found == label), replace=False)
+            write_documents(
+                targets[i], (document for own_label, document in labelled if own_label == label), replace=False
+            )
     return counts
 
 
@@ -134,10 +139,10 @@ def _labelled(
     for document in read_documents(path):
         answer = next(answers, None)
         if answer is None or answer.id != document.id:
-            found = "ends before it" if answer is None else f"has {answer.id!r} there"
+            difference = "ends before it" if answer is None else f"has {answer.id!r} there"
             raise LabelError(
-                f"{answers_path!r} {found}, expected the answer about {document.id!r}. Generate answers about these "
-                "documents."
+                f"{answers_path!r} {difference}, expected the answer about {document.id!r}. Generate answers about "
+                "these documents."
             )
         counts["documents"] += 1
         match = pattern.search(answer.text)

@@ -18,9 +18,9 @@ NUMBERS = {
     "flops": "FLOPs",
     "loss_end": "validation loss, nats a token",
 }
-"""Of a training's result."""
+"""Key of a training's result -> its text in the card."""
 OF_THE_WEIGHTS = "validation loss of the weights that were averaged, nats a token"
-"""What `loss_end` is in the record of an earlier release, whose model is an average of the weights."""
+"""Text of `loss_end` in the record of an earlier release, whose model is an average of the weights."""
 
 
 def model_card(record: Record, *, license: str | None, description: str | None) -> str:
@@ -42,7 +42,7 @@ def model_card(record: Record, *, license: str | None, description: str | None) 
     made = [
         f"* step: `{record.name}`, output `{(record.identity or '')[:6]}`",
         *([f"* commit: `{git['commit']}`{' with changes' if git.get('dirty') else ''}"] if git.get("commit") else []),
-        *[f"* input: `{one}`" for one in record.dependencies],
+        *[f"* input: `{dependency}`" for dependency in record.dependencies],
     ]
     config = json.dumps(version.get("config") or {}, indent=2, sort_keys=True, ensure_ascii=False)
     return "\n".join(

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class UploadError(MarinError):
-    """The model cannot be uploaded. The message says why."""
+    """The model cannot be uploaded. The message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,15 +68,15 @@ def label_pydoc(config: LabelPydocConfig) -> dict[str, int | float]:
     shards = document_shards(documents, join(config.output_path, POSITIVE), config)
     negative = document_shards(documents, join(config.output_path, NEGATIVE), config)
     both = [
-        dataclasses.replace(one, outputs=one.outputs + other.outputs)
-        for one, other in zip(shards, negative, strict=True)
+        dataclasses.replace(shard, outputs=shard.outputs + negative_shard.outputs)
+        for shard, negative_shard in zip(shards, negative, strict=True)
     ]
     return {**map_shards(label_shard, both, output_path=config.output_path), **documents.counts}
 
 
 def label_shard(shard: FileShard) -> dict[str, int]:
     counts = Counter(
-        documents=0, lines=0, **{f"{what}_{label}": 0 for what in ("examples", "lines") for label in LABELS}
+        documents=0, lines=0, **{f"{unit}_{label}": 0 for unit in ("examples", "lines") for label in LABELS}
     )
     half = len(shard.inputs)
     for label, targets in zip(LABELS, (shard.outputs[:half], shard.outputs[half:]), strict=True):

@@ -61,7 +61,7 @@ class Smallest:
 
     def offer(self, rank: str, id: str, row: dict[str, Any]) -> None:
         if rank in self._rows:
-            self._rows[rank] = min(self._rows[rank], (id, row), key=lambda one: one[0])
+            self._rows[rank] = min(self._rows[rank], (id, row), key=lambda id_and_row: id_and_row[0])
         elif len(self._rows) < self._count or -int(rank, 16) > self._largest[0][0]:
             self._rows[rank] = (id, row)
             heapq.heappush(self._largest, (-int(rank, 16), rank))

@@ -224,8 +224,8 @@ def _trained(output_path: str) -> tuple[str, str]:
 
 
 def _by_label(name: str, examples: Sequence[Example], labels: Mapping[str, str]) -> dict[str, int]:
-    found = Counter(example.label for example in examples)
-    return {name: len(examples), **{f"{name}_{label}": found[label] for label in labels}}
+    by_label = Counter(example.label for example in examples)
+    return {name: len(examples), **{f"{name}_{label}": by_label[label] for label in labels}}
 
 
 def _best(classifier: Classifier, line: str) -> str:

@@ -55,13 +55,13 @@ def count_documents(config: CountDocumentsConfig) -> dict[str, int | float]:
     shards = document_shards(documents, config.output_path, counting, also_read=tokenizer)
     # The shards have no output files: their counts are in their notes.
     without_outputs = [dataclasses.replace(shard, outputs=()) for shard in shards]
-    found = map_shards(count_shard, without_outputs, output_path=config.output_path)
+    counted = map_shards(count_shard, without_outputs, output_path=config.output_path)
     by_source: dict[str, dict[str, int | float]] = {}
-    for key, number in found.items():
+    for key, number in counted.items():
         unit, separator, source = key.partition(SEPARATOR)
         if separator:
             by_source.setdefault(source, {})[unit] = number
-    total = {key: number for key, number in found.items() if SEPARATOR not in key}
+    total = {key: number for key, number in counted.items() if SEPARATOR not in key}
     counts = {"format_version": FORMAT_VERSION, "total": total, "by_source": dict(sorted(by_source.items()))}
     write_json(join(config.output_path, "counts.json"), counts)
     return {**total, "sources": len(by_source), "shards": len(documents.shards), **_rates(total), **documents.counts}

@@ -84,10 +84,10 @@ def sample_documents(config: SampleDocumentsConfig) -> Counts:
         return {**map_shards(sample_share, shards, output_path=config.output_path), **documents.counts}
     sampling = dataclasses.replace(sampling, count=config.count or 0)
     first = document_shards(documents, join(config.output_path, SMALLEST), sampling)
-    found = map_shards(find_smallest, first, output_path=config.output_path)
-    if found["documents"] < sampling.count:
+    counted = map_shards(find_smallest, first, output_path=config.output_path)
+    if counted["documents"] < sampling.count:
         raise SampleError(
-            f"{config.documents_path!r} has {found['documents']} documents, expected at least "
+            f"{config.documents_path!r} has {counted['documents']} documents, expected at least "
             f"count={sampling.count}. Lower the count."
         )
     second = _with_shares(document_shards(documents, config.output_path, sampling), first, sampling)
@@ -129,9 +129,9 @@ def _orders(path: str, sampling: Sampling, counted: Counter[str]) -> Iterator[Or
         yield sampling.position(document), position(document.id, f"sample/{sampling.seed}/"), row
 
 
-def _with_shares(shards: Sequence[FileShard], found: Sequence[FileShard], sampling: Sampling) -> list[FileShard]:
+def _with_shares(shards: Sequence[FileShard], first: Sequence[FileShard], sampling: Sampling) -> list[FileShard]:
     """Set how many of each file's smallest orders to take. They are sorted, so a number identifies them."""
-    paths = [path for shard in found for path in shard.outputs]
+    paths = [path for shard in first for path in shard.outputs]
     of_all = heapq.nsmallest(sampling.count, ((*order[:2], i) for i, path in enumerate(paths) for order in _read(path)))
     taken = Counter(i for *_, i in of_all)
     configured, start = [], 0

@@ -100,7 +100,7 @@ def split_shard(shard: FileShard) -> Counts:
     """Write each part of a shard. Each part reads the shard again, so one file is written at a time, in flat memory."""
     split: Split = shard.config
     names = [name for name, _ in split.parts]
-    totals = [f"{what}_{name}" for what in ("documents", "bytes") for name in names]
+    totals = [f"{unit}_{name}" for unit in ("documents", "bytes") for name in names]
     counts: Counter[str] = Counter(dict.fromkeys(["documents", "bytes", *totals], 0))
     outputs = iter(shard.outputs)
     for file in shard.inputs:

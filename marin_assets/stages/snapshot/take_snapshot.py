@@ -53,21 +53,21 @@ def take_snapshot(config: TakeSnapshotConfig) -> dict[str, Any]:
     keys = sorted(key for name in names_in(config.partitions_path) if (key := key_of(name)) is not None)
     with ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
         looked = list(pool.map(lambda key: _look(config.partitions_path, key), keys))
-    found = [each for each in looked if each is not None]
-    if not found:
+    complete = [partition for partition in looked if partition is not None]
+    if not complete:
         raise NothingCompleteError(
             f"No partition of {config.partitions_path!r} is complete, of {len(keys)} that were begun. Materialize some "
             "of them first."
         )
-    log.info("%d of %d partitions of %s are complete", len(found), len(keys), config.partitions_path)
-    newest = _newest_revisions(partition.key for partition, _ in found)
-    listed = [each for each in found if each[0].key in newest]
+    log.info("%d of %d partitions of %s are complete", len(complete), len(keys), config.partitions_path)
+    newest = _newest_revisions(partition.key for partition, _ in complete)
+    listed = [(partition, record) for partition, record in complete if partition.key in newest]
     write_snapshot(config.output_path, [partition for partition, _ in listed])
-    adopted = {name: each for partition, record in listed for name, each in _adopted(partition.key, record).items()}
+    adopted = {name: source for partition, record in listed for name, source in _adopted(partition.key, record).items()}
     return {
         "partitions": len(listed),
-        "incomplete": len(keys) - len(found),
-        "superseded": len(found) - len(listed),
+        "incomplete": len(keys) - len(complete),
+        "superseded": len(complete) - len(listed),
         "bytes": sum(record.manifest.bytes or 0 for _, record in listed),
         **({"adopted_inputs": adopted} if adopted else {}),
     }
@@ -81,11 +81,11 @@ def _newest_revisions(keys: Iterable[str]) -> set[str]:
 
 
 def _adopted(key: str, record: Record) -> dict[str, Any]:
-    """What a reader of the partition is made from that is adopted, as its record has it."""
-    found: dict[str, Any] = {name: each.to_dict() for name, each in record.adopted_inputs.items()}
+    """The adopted inputs of a reader of the partition, by name, as its record has them."""
+    sources: dict[str, Any] = {name: source.to_dict() for name, source in record.adopted_inputs.items()}
     if adopted := record.adopted:
-        found[f"{record.name}[{key}]"] = {"from": adopted.path, "why": adopted.why}
-    return found
+        sources[f"{record.name}[{key}]"] = {"from": adopted.path, "why": adopted.why}
+    return sources
 
 
 def _look(folder: str, key: str) -> tuple[SnapshotPartition, Record] | None:

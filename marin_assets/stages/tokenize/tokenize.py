@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 BATCH = 1024
 """Documents that are encoded together, on all cores of the process."""
 CHECKED_FIRST, CHECKED_EVERY = 8, 200
-"""Of each shard and split, the first 8 documents and one in 200 are read back and compared: 1 % of the work."""
+"""The first 8 documents and one in 200 of each shard and split are read back and compared: 1 % of the work."""
 
 log = logging.getLogger(__name__)
 
@@ -232,7 +232,7 @@ def _count_mismatches(path: str, sample: dict[int, str], tokenizer: Tokenizer, b
     stored = read_documents_of(path, list(sample))
     first = [] if bos is None else [bos]
     expected = ([*first, *tokenizer.encode(text, add_special_tokens=False).ids, eos] for text in sample.values())
-    return sum(found.tolist() != wanted for found, wanted in zip(stored, expected, strict=True))
+    return sum(stored_tokens.tolist() != tokens for stored_tokens, tokens in zip(stored, expected, strict=True))
 
 
 def load_tokenizer(path: str) -> tuple[Tokenizer, int | None, int]:

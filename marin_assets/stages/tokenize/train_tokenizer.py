@@ -51,7 +51,7 @@ HARD_TEXTS = (
     f"{BOS}special tokens written in a text{EOS}{PAD}",
     "\u0120\u010a looks like the byte alphabet",
 )
-"""Texts that some tokenizers change. All are valid Unicode, so there are no lone surrogates."""
+"""Texts that some tokenizers change. All are valid Unicode, so none has lone surrogates."""
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ INFO, INFO_END = "\ufdd6", "\ufdd7"
 BLOCK, BLOCK_END = "\ufdd8", "\ufdd9"
 """Around the number of a code block or a table, which is put in its place at the end."""
 DROPPED = "\ufdda"
-"""Where a mark of a layout table was."""
+"""The place of a removed mark of a layout table."""
 ALL = re.compile("[\ufdd0-\ufddf]")
 NUMBER = r"(\d{1,9})"
 CELL = re.compile(rf"{INFO}c{NUMBER},{NUMBER},([hdp]),{NUMBER},{NUMBER}{INFO_END}|{INFO}e{NUMBER}{INFO_END}")
@@ -75,7 +75,7 @@ class Marker:
         self.tables: list[OpenTable] = []
         self.table_count = 0
         self.start: int | None = None
-        """Of the `<ol start=…>` whose first item is still to come."""
+        """The start of the `<ol start=…>` whose first item is still to come."""
         self.inline: dict[str, str] = {}
         """Tag of an inline element -> the same with its mark. A page has few different ones."""
 
@@ -107,8 +107,8 @@ class Marker:
 
     def tag(self, match: re.Match[str]) -> str:
         """Return a tag with its mark."""
-        if known := self.inline.get(match[0]):
-            return known
+        if marked_tag := self.inline.get(match[0]):
+            return marked_tag
         tag, closes, name, attributes, end = match.group(0, 1, 2, 3, 4)
         name = name.lower()
         if end == "":

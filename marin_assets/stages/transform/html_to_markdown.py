@@ -60,7 +60,7 @@ class HtmlToMarkdownConfig:
     """Shards of documents whose text is HTML."""
     output_path: str = THIS_OUTPUT_PATH
     extractor: str = versioned("resiliparse-2")
-    """Its number grows when its text changes, so the steps of this stage get other versions."""
+    """Name of the extractor: its number grows when its text changes, so the steps of this stage get other versions."""
     min_characters: int = versioned(100)
     """A page with less text, such as a title without content, is rejected as too_short."""
     max_page_characters: int = versioned(10_000_000)

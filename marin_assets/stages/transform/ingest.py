@@ -78,7 +78,7 @@ def ingest(config: IngestConfig) -> dict[str, int | float]:
     """Convert rows to documents.
 
     Returns documents (rows), kept, rejected, each rejected_<reason>, bytes (of text), whitespace_runs_cut, and, if
-    there are any, rows_with_repeated_keys and ignored_files. Raises IngestError, and ShardError with file and line for
+    any exist, rows_with_repeated_keys and ignored_files. Raises IngestError, and ShardError with file and line for
     a bad row or a damaged file.
     """
     _check(config)

@@ -11,7 +11,7 @@ ANNOTATION = re.compile(
     re.IGNORECASE,
 )
 DISPLAY_STYLE = re.compile(r"\{\\(?:display|text)style\s?(.*)\}", re.DOTALL)
-"""What MediaWiki puts around each formula."""
+"""The command that MediaWiki puts around each formula."""
 TOKEN = re.compile(r"<(/?)(?:\w+:)?([\w-]+)[^<>]*?(/?)>|<[^<>]*>|([^<]+|<)")
 SCRIPTS = {"msup": "^", "mover": "^", "msub": "_", "munder": "_", "msubsup": "_^", "munderover": "_^"}
 HIDDEN = ("annotation", "annotation-xml")
@@ -20,13 +20,13 @@ ATOM = re.compile(r"\w*|.", re.DOTALL)
 
 def math_text(attributes: str, content: str) -> str:
     """Return a <math> element as text: `$…$` or `$$…$$` around TeX, without TeX a linear form."""
-    found = ANNOTATION.search(content)
+    annotation = ANNOTATION.search(content)
     alternative = ALTERNATIVE.search(attributes)
-    tex = found[1] if found else (alternative[1] or alternative[2] or "") if alternative else ""
+    tex = annotation[1] if annotation else (alternative[1] or alternative[2] or "") if alternative else ""
     tex = " ".join(html.unescape(tex).split())
     if whole := DISPLAY_STYLE.fullmatch(tex):
         tex = whole[1].strip()
-    if tex and (found or "\\" in tex):
+    if tex and (annotation or "\\" in tex):
         dollars = "$$" if re.search(r"""display\s*=\s*["']?block""", attributes, re.IGNORECASE) else "$"
         return f"{dollars}{tex}{dollars}"
     return " ".join((tex or linear(content)).split())

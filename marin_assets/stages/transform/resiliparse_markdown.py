@@ -30,7 +30,7 @@ RENDERED_TWICE = (
     ".mwe-math-fallback-image-inline",
     ".mwe-math-fallback-image-display",
 )
-"""What KaTeX, MathJax and MediaWiki put beside a formula's MathML."""
+"""Elements that KaTeX, MathJax and MediaWiki add to a formula's MathML."""
 TAGS = re.compile(r"<[^<>]*>")
 BLOCKS = re.compile(rf"{BLOCK}(\d{{1,9}}){BLOCK_END}")
 SPAN = re.compile(f"([{CODE}{SUP}{SUB}])([^{CODE}-{SUB_END}]*)([{CODE_END}{SUP_END}{SUB_END}])")

@@ -26,7 +26,7 @@ ONE_WORD = re.compile(r"""(["'(\[“‘]?)([^\W\d_]+)([.,;:!?)\]"'”’]?)""")
 the letters before it."""
 
 ENDS_IN_LETTERS = re.compile("[0-9'’°]")
-"""What is in every suffix that ends in a letter, or before it: units such as "5km", "'s", "°C"."""
+"""Characters of every suffix that ends in a letter, or before it: units such as "5km", "'s", "°C"."""
 
 
 class TooManyAffixes(Exception):
@@ -66,13 +66,13 @@ class ChunkSplitter:
         tokens = [token for chunk in chunks for token in chunk]
         if self._patterns.keys().isdisjoint(tokens):
             return tuple(tokens)
-        found = sorted(self._found(tokens), key=lambda span: (span[0] - span[1], span[0]))
-        if not found:
+        spans = sorted(self._found(tokens), key=lambda span: (span[0] - span[1], span[0]))
+        if not spans:
             return tuple(tokens)
         chunk_of = [i for i, chunk in enumerate(chunks) for _ in chunk]
         replaced: dict[int, tuple[int, Tokens]] = {}
         seen: set[int] = set()
-        for start, end in found:
+        for start, end in spans:
             if start not in seen and end - 1 not in seen and chunk_of[start] == chunk_of[end - 1]:
                 replaced[start] = end, self._cases["".join(tokens[start:end])]
             seen.update(range(start, end))

@@ -29,8 +29,8 @@ V = TypeVar("V")
 
 RUN = re.compile(r"\S+|\s+")
 Step = tuple[bool, int, bool, int]
-"""Of a piece of a text: mark seen at its end, and sentences that begin, without a mark before it; then the two with
-one."""
+"""Summary of a piece of a text: mark seen at its end, and sentences that begin, without a mark before it; then the two
+with one."""
 
 
 class SpacySplitter:
@@ -129,7 +129,7 @@ class SpacySplitter:
             return tuple(WORD.findall(chunk))
 
     def _forget(self) -> None:
-        """Forget long chunks, and all chunks if there are too many."""
+        """Forget long chunks, and all chunks if they are too many."""
         for chunk in self._tokens.forget():
             self._before.pop(chunk, None)
         self._has_mark.forget()
@@ -214,7 +214,7 @@ def _joined(chunks: list[str], borders: list[int], text: str) -> list[str]:
 class _Remembered(dict[str, V]):
     """Values by text, computed on their first access. Call `forget` between documents.
 
-    There are two generations: a full table becomes the older one, from which values that are accessed again come back.
+    The table has two generations: a full one becomes the older, from which values that are accessed again come back.
     So frequent texts are not computed again.
     """
 

@@ -44,14 +44,14 @@ class Adapter(Generic[Read]):
 
     def unread(self, row: Row) -> set[str]:
         """Return the keys with a value that `read` ignores: "source", or "messages.name" for one of a message."""
-        known = NAMES.union(self.keys, self.turns)
-        found = {key for key, value in row.items() if key not in known and value not in EMPTY}
-        return found.union(*(self._of_turns(name, row[name]) for name in self.turns))
+        read_keys = NAMES.union(self.keys, self.turns)
+        unread_keys = {key for key, value in row.items() if key not in read_keys and value not in EMPTY}
+        return unread_keys.union(*(self._of_turns(name, row[name]) for name in self.turns))
 
     def _of_turns(self, name: str, turns: list[Row]) -> Iterator[str]:
-        known = {self.role, self.content, WEIGHT, *CALLS}
+        read_keys = {self.role, self.content, WEIGHT, *CALLS}
         for turn in turns:
-            yield from (f"{name}.{key}" for key, value in turn.items() if key not in known and value not in EMPTY)
+            yield from (f"{name}.{key}" for key, value in turn.items() if key not in read_keys and value not in EMPTY)
             if not isinstance(content := turn[self.content], str):
                 yield from (
                     f"{name}.{self.content}.{key}"
@@ -85,6 +85,6 @@ ADAPTERS = {
     "openai": Adapter(read=_openai, turns=("messages",)),
     # {"conversations": [{"from": "human", "value": "…"}, …]}: ShareGPT; OpenHermes, SlimOrca.
     "sharegpt": Adapter(read=_sharegpt, turns=("conversations",), role="from", content="value"),
-    # {"instruction": "…", "context": "…", "response": "…"}: Dolly. The context, if there is one, follows.
+    # {"instruction": "…", "context": "…", "response": "…"}: Dolly. The context, if a row has one, follows.
     "dolly": Adapter(read=_dolly, keys=("instruction", "context", "response")),
 }

@@ -54,18 +54,18 @@ class ChatEncoder:
         rendered = [self._parts(messages) for messages in chats]
         texts = [text for parts in rendered if isinstance(parts, list) for text, _ in parts]
         encodings = iter(self._tokenizer.encode_batch_fast(texts, add_special_tokens=False))
-        found: list[Encoded | NotAChat] = []
+        results: list[Encoded | NotAChat] = []
         for parts in rendered:
             if isinstance(parts, NotAChat):
-                found.append(parts)
+                results.append(parts)
                 continue
             encoded = Encoded([], [])
             for _, learnt in parts:
                 ids = next(encodings).ids
                 encoded.ids.extend(ids)
                 encoded.mask.extend([int(learnt)] * len(ids))
-            found.append(encoded)
-        return found
+            results.append(encoded)
+        return results
 
     def prompt_matches(self, messages: Messages, encoded: Encoded) -> bool:
         """Whether the tokens before the last answer that is learnt are those that a prompt for that answer gets."""
@@ -88,19 +88,19 @@ class ChatEncoder:
 
     def _probe(self, tokenizer_path: str, bos: int | None, special: set[int]) -> int:
         """Render one chat. Returns the token that ends an answer; raises TemplateError if the template has a trap."""
-        [found] = self.encode([PROBE])
-        if isinstance(found, NotAChat):
+        [encoded] = self.encode([PROBE])
+        if isinstance(encoded, NotAChat):
             raise TemplateError(
-                f"The chat template cannot render {PROBE!r}: {found.__cause__}. Use messages, bos_token, eos_token and "
-                "add_generation_prompt alone."
+                f"The chat template cannot render {PROBE!r}: {encoded.__cause__}. Use messages, bos_token, eos_token "
+                "and add_generation_prompt alone."
             )
-        learnt = [token for token, is_learnt in zip(found.ids, found.mask, strict=True) if is_learnt]
+        learnt = [token for token, is_learnt in zip(encoded.ids, encoded.mask, strict=True) if is_learnt]
         if not learnt:
             raise TemplateError(
                 "The chat template has no answer within {% generation %}, so nothing would be learnt. Put the "
                 "assistant's content and its end between {% generation %} and {% endgeneration %}."
             )
-        if bos is not None and found.ids[0] != bos:
+        if bos is not None and encoded.ids[0] != bos:
             raise TemplateError(
                 f"The chat template does not begin with the bos_token of {tokenizer_path!r}, expected it before the "
                 "first message, as before every document. Begin the template with {{ bos_token }}."

@@ -12,7 +12,7 @@ SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
 ROLES = (SYSTEM, USER, ASSISTANT)
 WEIGHT = "weight"
 CALLS = ("tool_calls", "function_call")
-"""Keys of a message whose content is part of what the assistant says, and which no template here renders."""
+"""Keys of a message whose content is part of the assistant's answer, and which no template here renders."""
 TEXT_PARTS = ("text", "input_text", "output_text")
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -44,12 +44,12 @@ def messages_of(
     if not isinstance(turns, Sequence) or isinstance(turns, str | bytes) or not turns:
         raise NotAChat("no_messages")
     names = roles if roles is not None else {name: name for name in ROLES}
-    found = _after_system(system, [_message(turn, role, content, names) for turn in turns])
-    if not any(message["role"] == ASSISTANT for message in found):
+    messages = _after_system(system, [_message(turn, role, content, names) for turn in turns])
+    if not any(message["role"] == ASSISTANT for message in messages):
         raise NotAChat("no_assistant")
-    if not any(map(is_learnt, found)):
+    if not any(map(is_learnt, messages)):
         raise NotAChat("nothing_to_learn")
-    return found
+    return messages
 
 
 def is_learnt(message: Message) -> bool:

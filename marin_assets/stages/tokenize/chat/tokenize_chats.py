@@ -1,4 +1,4 @@
-"""Tokenize chats into Levanter's caches of chats: what the assistant says is learnt, the rest is read.
+"""Tokenize chats into Levanter's caches of chats: the assistant's messages are learnt, the rest is read.
 
 In:  rows of chats in files that stages read (`adapters.py` has their shapes), and a tokenizer folder.
 Out: `<output>/train/…` and `<output>/validation/…`, caches (`cache.py`) with the fields input_ids and assistant_masks,

@@ -39,12 +39,12 @@ BATCH = 512
 UNREAD_NAMES, UNREAD_CHARACTERS = 20, 60
 """Keys of rows that a shard counts by name, and the longest name."""
 CHECKED_FIRST, CHECKED_EVERY = 8, 200
-"""Of each shard and split, the first 8 rows and one in 200 are read back and compared."""
+"""The first 8 rows and one in 200 of each shard and split are read back and compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What rows are: one chat each, or a pair of chats."""
+    """A kind of rows: one chat each, or a pair of chats."""
 
     adapters: Mapping[str, Adapter[Any]]
     chats: Callable[[Any], tuple[Messages, ...]]
@@ -182,14 +182,14 @@ def _encoded(
             read.append((_name_of(row, chats), chats, adapter.unread(row)))
         except NotAChat as reason:
             counts[f"rejected_{reason.reason}"] += 1
-    found = iter(encoder.encode([chat for _, chats, _ in read for chat in chats]))
+    results = iter(encoder.encode([chat for _, chats, _ in read for chat in chats]))
     for name, chats, unread in read:
-        encoded = [next(found) for _ in chats]
-        refused = next((each for each in encoded if isinstance(each, NotAChat)), None)
+        encoded = [next(results) for _ in chats]
+        refused = next((result for result in encoded if isinstance(result, NotAChat)), None)
         if refused is not None:
             counts[f"rejected_{refused.reason}"] += 1
         else:
-            yield name, chats, unread, [each for each in encoded if isinstance(each, Encoded)]
+            yield name, chats, unread, [result for result in encoded if isinstance(result, Encoded)]
 
 
 def _count_unread(counts: Counter[str], unread: set[str]) -> None:
@@ -252,7 +252,7 @@ class _Side:
         stored = {name: read_documents_of(path, list(self.sample), name) for name in self.fields} if self.sample else {}
         mismatches = prompts = 0
         for i, chats in enumerate(self.sample.values()):
-            encoded = [each for chat in chats for each in encoder.encode([chat]) if isinstance(each, Encoded)]
+            encoded = [result for chat in chats for result in encoder.encode([chat]) if isinstance(result, Encoded)]
             row = kind.row(*encoded, max_seq_len)
             mismatches += any(stored[name][i].tolist() != row.fields[name] for name in self.fields)
             prompts += not all(map(encoder.prompt_matches, chats, encoded))
@@ -260,14 +260,14 @@ class _Side:
 
 
 def _metadata(encoder: ChatEncoder, kind: str, max_seq_len: int) -> dict[str, Any]:
-    """A cache's record of what its rows are, which training compares."""
+    """A cache's record of the form of its rows, which training compares."""
     return {**encoder.metadata, "format": kind, "max_seq_len": max_seq_len}
 
 
 def _check(kind: str, config: Any) -> None:
-    known = KINDS_OF_ROWS[kind].adapters
-    if config.adapter not in known:
-        raise TokenizeError(f"adapter is {config.adapter!r}, expected one of {', '.join(map(repr, known))}.")
+    adapters = KINDS_OF_ROWS[kind].adapters
+    if config.adapter not in adapters:
+        raise TokenizeError(f"adapter is {config.adapter!r}, expected one of {', '.join(map(repr, adapters))}.")
     if isinstance(config.max_seq_len, bool) or not isinstance(config.max_seq_len, int) or config.max_seq_len < 2:
         raise TokenizeError(
             f"max_seq_len is {config.max_seq_len!r}, expected a number of tokens of at least 2: that of the model."

@@ -1,4 +1,4 @@
-"""What of a chat fits into a training sequence of `max_seq_len` tokens, and the fields of its row in the cache.
+"""The part of a chat that fits into a training sequence of `max_seq_len` tokens, and the fields of its cached row.
 
 A chat is cut on the right; a preference is never cut, as an answer without its end is another answer.
 """
