@@ -127,7 +127,7 @@ class LogReader:
             with open(self._file, "rb") as file:
                 file.seek(start)
                 return file.read()
-        except (FileNotFoundError, NotADirectoryError):  # a file in the place of a folder is the worker's to say
+        except (FileNotFoundError, NotADirectoryError):  # the worker reports a file in the place of a folder
             return b"" if is_local(self.path) else self._from_bucket(start, wait)
 
     def _from_bucket(self, start: int, wait: bool) -> bytes:

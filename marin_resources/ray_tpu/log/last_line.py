@@ -1,4 +1,4 @@
-"""The last line of a growing log: what an attempt is at, without reading all that it has printed."""
+"""The last line of a growing log: the state of an attempt, without reading all of its output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TAIL_BYTES = 4096
 
 
 def last_line(path: str) -> str:
-    """The last line with a word in it; empty if there is none, or no log yet. Raises what the store raises."""
+    """The last line with a word in it; empty without such a line or a log. Raises what the store raises."""
     lines = [visible(line).strip() for line in _tail(path).split(b"\n")]
     return next((line for line in reversed(lines) if line), "")
 

@@ -43,7 +43,7 @@ class Lines:
         return self._show() if wait_s is not None and wait_s <= 0 else b""
 
     def due_in_s(self, now_s: float) -> float | None:
-        """Return the seconds until the unfinished line is due, None if there is none."""
+        """Return the seconds until the unfinished line is due, None without such a line."""
         return None if self._since_s is None else self._since_s + self._show_after_s - now_s
 
     def flush(self) -> bytes:

@@ -44,12 +44,12 @@ class Log:
         gap = (
             f"\n--- marin: {self._lost_bytes} bytes are missing here: {self._reason} ---\n" if self._lost_bytes else ""
         )
-        left = gap.encode() + lines
+        remaining = gap.encode() + lines
         try:
-            while left:
-                left = left[os.write(self._fd, left) :]
+            while remaining:
+                remaining = remaining[os.write(self._fd, remaining) :]
         except OSError as error:  # for example a full disk: the worker keeps running
-            self._lost_bytes += min(len(left), len(lines))
+            self._lost_bytes += min(len(remaining), len(lines))
             self._reason = error.strerror or str(error)
             return False
         self._lost_bytes = 0
@@ -105,10 +105,10 @@ def pump(log: Log, secrets: RedactedStream, stdout: Tee | None) -> None:
     """Copy printed output until the pipe is closed."""
     lines = Lines()
 
-    def write(some: bytes) -> bool:
+    def write(whole_lines: bytes) -> bool:
         """Write whole lines and return whether stdout has all of them too."""
-        if some and not log.append(some) and stdout is not None:
-            stdout.add(some)
+        if whole_lines and not log.append(whole_lines) and stdout is not None:
+            stdout.add(whole_lines)
         return stdout is None or stdout.catch_up()
 
     caught_up = True

@@ -38,9 +38,9 @@ def secrets_of(names: Iterable[str], environ: Mapping[str, str] = os.environ) ->
 
 def forms_of(values: Iterable[str]) -> list[str]:
     """Return every string to hide, so that no value can be read: each value, its lines, and both quoted."""
-    known = [value for value in values if len(value) >= MIN_CHARACTERS]
-    quoted = {form for value in known for part in _parts(value) for form in _quoted(part)}
-    return sorted(quoted | {form for value in known for form in _encoded(value)})
+    secrets = [value for value in values if len(value) >= MIN_CHARACTERS]
+    quoted = {form for value in secrets for part in _parts(value) for form in _quoted(part)}
+    return sorted(quoted | {form for value in secrets for form in _encoded(value)})
 
 
 def printed(form: str) -> bytes:
@@ -94,7 +94,7 @@ def _quoted(part: str) -> Iterator[str]:
     for safe in ("", "/"):
         yield quote(raw, safe=safe)
         yield quote_plus(raw, safe=safe)
-        yield _PERCENT.sub(lambda found: found[0].lower(), quote(raw, safe=safe))
+        yield _PERCENT.sub(lambda escape: escape[0].lower(), quote(raw, safe=safe))
     for quotes in (True, False):
         yield html.escape(part, quote=quotes)
         yield html.escape(part, quote=quotes).replace("&#x27;", "&#39;")

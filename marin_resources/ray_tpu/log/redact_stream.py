@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 HIDDEN = b"***"
 MIN_WRAPPED_BYTES = 16
-"""A shorter secret is not looked for across lines: the end of one line and the beginning of the next may be it by
+"""A shorter secret is not searched across lines: the end of one line and the beginning of the next may match by
 chance."""
 
 
@@ -25,7 +25,7 @@ class RedactedStream:
         self._long_forms = [form for form in self._forms if len(form) >= MIN_WRAPPED_BYTES and b"\n" not in form]
         self._rest = b""
         self._hidden_bytes = 0
-        """How many bytes of the rest belong to a secret that is hidden already."""
+        """Number of bytes of the rest that belong to a secret that is hidden already."""
 
     def feed(self, data: bytes) -> bytes:
         """Add a chunk and return the redacted bytes up to the possible beginning of a secret."""
@@ -51,13 +51,13 @@ class RedactedStream:
 
     def _secrets(self, data: bytes, end: int) -> list[tuple[int, int]]:
         """Return start and stop of each secret that starts before `end`."""
-        found = []
+        places = []
         for form in self._forms:
             start = data.find(form)
             while 0 <= start < end:
-                found.append((start, start + len(form)))
+                places.append((start, start + len(form)))
                 start = data.find(form, start + 1)
-        return sorted(found + self._wrapped_secrets(data, end))
+        return sorted(places + self._wrapped_secrets(data, end))
 
     def _wrapped_secrets(self, data: bytes, end: int) -> list[tuple[int, int]]:
         """Return start and stop of each long secret that is wrapped over several lines, as base64 often is."""
@@ -70,15 +70,15 @@ class RedactedStream:
             squeezed, at = squeezed + len(text), at + len(line)
             lines.append(text)
             ends.append((squeezed, at - len(line) + len(text)))
-        joined, found = b"".join(lines), []
+        joined, places = b"".join(lines), []
         for form in self._long_forms:
             start = joined.find(form)
             while start >= 0:
                 place = _place(ends, start), _place(ends, start + len(form) - 1) + 1
                 if place[0] < end and place[1] - place[0] > len(form):
-                    found.append(place)
+                    places.append(place)
                 start = joined.find(form, start + 1)
-        return found
+        return places
 
     def _possible_beginning(self, data: bytes) -> int:
         """Return the position from which the bytes may be the beginning of a secret."""

@@ -22,7 +22,7 @@ FIRST_UPLOAD_S = 5.0
 UPLOAD_BYTES_PER_S = 1_000_000
 """Average rate. Each upload sends the whole log, so a log of 100 MB is uploaded every 100 s."""
 RETENTION_S = 7 * 24 * 3600.0
-"""How long the spool of a killed worker is kept if no other process has uploaded it."""
+"""Retention of the spool of a killed worker if no other process has uploaded it."""
 
 log = logging.getLogger(__name__)
 
