@@ -1,11 +1,11 @@
 """`python -m marin_resources.ray_tpu.job.carrier MAILBOX`: run the steps that arrive in a mailbox, as Ray tasks.
 
 In:  notes of small steps (`cluster/carriers/mailbox.py`).
-Out: what the steps write, and an outcome or an end in each note. Each step is one Ray task with the step's resources,
-     in a pool of processes; one that would spoil its process gets a process of its own.
+Out: the outputs of the steps, and an outcome or an end in each note. Each step is one Ray task with the step's
+     resources, in a pool of processes; one that would spoil its process gets a process of its own.
 
-The carrier ends when its run has told it that no more steps come, or after two minutes without a message or a step. If
-it dies, Ray ends its tasks, and the runs that wait retry their steps. A SIGTERM stops all of its steps.
+The carrier ends when its run has announced the last step, or after two minutes without a message or a step. If it
+dies, Ray ends its tasks, and the runs that wait retry their steps. A SIGTERM stops all of its steps.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from marin_resources.versioned_json import ControlFileError
 DISK_POLL_S, BUCKET_POLL_S = 0.05, 1.0
 LIST_EVERY_S = 1.0
 IDLE_S = 120.0
-"""How long to wait for a message when no step runs. A run that is alive starts another carrier after that."""
+"""Time limit for a message when no step runs. A run that is alive starts another carrier after that."""
 STOP_TIMEOUT_S = 1.2
 """Time limit for a cancelled step to record its stop. Ray kills this process 3 s after SIGTERM."""
 KILL_TIMEOUT_S = 1.0
@@ -53,7 +53,7 @@ class _Running:
     result: Any
     """Ray's reference."""
     cancelled_s: float | None = None
-    """When it was told to stop, by the monotonic clock."""
+    """The time of its cancellation, by the monotonic clock."""
     killed: bool = False
 
 
@@ -72,7 +72,7 @@ class Carrier:
     _listed_s: float = float("-inf")
 
     def serve(self) -> None:
-        """Run the steps that arrive until there are no more. Blocks."""
+        """Run the steps that arrive until the last one has ended. Blocks."""
         active_s = time.monotonic()
         while True:
             # one by one: a store that fails at the second message must not lose the first
@@ -140,19 +140,19 @@ class Carrier:
         result = function.options(**options).remote(path)
         self._running[result] = _Running(note_path=path, note=note, result=result)
 
-    def _cancel(self, running: Iterable[_Running]) -> None:
-        for each in running:
-            if each.cancelled_s is None:
-                each.cancelled_s = time.monotonic()
-                self.ray.cancel(each.result, force=False)
+    def _cancel(self, steps: Iterable[_Running]) -> None:
+        for step in steps:
+            if step.cancelled_s is None:
+                step.cancelled_s = time.monotonic()
+                self.ray.cancel(step.result, force=False)
 
     def _kill_stubborn(self) -> None:
         """Kill the workers of steps that ignore their stop."""
-        for each in self._running.values():
-            if each.cancelled_s is None or each.killed or time.monotonic() - each.cancelled_s < STOP_TIMEOUT_S:
+        for step in self._running.values():
+            if step.cancelled_s is None or step.killed or time.monotonic() - step.cancelled_s < STOP_TIMEOUT_S:
                 continue
-            each.killed = True
-            self.ray.cancel(each.result, force=True)
+            step.killed = True
+            self.ray.cancel(step.result, force=True)
 
     def _collect(self, timeout_s: float) -> bool:
         """Wait for steps that end, and close their notes. Return whether one has ended."""
@@ -175,7 +175,7 @@ class Carrier:
             try:
                 if ended.cancelled_s is None:
                     retry_while_unavailable(lambda: add_outcome(ended.note_path, outcome))
-                else:  # the note says who stopped it
+                else:  # the note names the run that stopped it
                     retry_while_unavailable(lambda: add_ended(ended.note_path, "it was stopped"))
             except ControlFileError as second:
                 print(second, flush=True)

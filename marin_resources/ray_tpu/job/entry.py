@@ -1,9 +1,9 @@
 """The entry point of a job's process: run the step of its note and add the outcome to the note.
 
 In:  the path of a note (`storage/output/job_notes.py`).
-Out: what the step writes, the outcome in the note, and an exit code: 0 if the output is complete or another writer's,
+Out: the output of the step, the outcome in the note, and an exit code: 0 if the output is complete or another writer's,
      1 if the step failed, 143 (128 + SIGTERM) if the process was stopped. A stopped process adds no outcome: the
-     note already says who stopped it.
+     note already names the run that stopped it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.outcome import End, Outcome
 
 EXIT_TIMEOUT_S = 30.0
-"""How long threads that a step's function left running may delay the end of the process."""
+"""Time limit for threads that a step's function left running: they delay the end of the process."""
 EXIT_STOPPED = 128 + signal.SIGTERM
 """The exit code of a process that ended by SIGTERM, as a shell reports it."""
 

@@ -45,7 +45,7 @@ from marin_resources.wire.config_json import decode
 from marin_resources.wire.reference import load
 
 PEERS_HANG_S = 5.0
-"""How long a process that hangs waits for its end: its peers hang with it, and print their stacks in these seconds."""
+"""Delay of the end of a process that hangs: its peers hang with it, and print their stacks in these seconds."""
 
 
 def host_task(note: JobNote, place: Mapping[str, str], context: Mapping[str, Any], notes: str) -> Iterator[Any]:
@@ -59,8 +59,8 @@ def host_task(note: JobNote, place: Mapping[str, str], context: Mapping[str, Any
     address = f"{ray.util.get_node_ip_address()}:{_free_port()}"
     yield address
     coordinator = {hosts.COORDINATOR: address} if int(place[hosts.COUNT]) > 1 else {}
-    known = {**coordinator, **place}
-    os.environ.update({**known, **megascale(known), **_accelerator(note.task.resources)})
+    variables = {**coordinator, **place}
+    os.environ.update({**variables, **megascale(variables), **_accelerator(note.task.resources)})
     yield _run(note, context, ProgressOnHost(Notes(notes), hosts.host_index()))
 
 

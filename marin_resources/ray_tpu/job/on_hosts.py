@@ -4,7 +4,7 @@ In:  the job's note.   Out: the outcome.
 
 The job claims the output when it has its hosts, and publishes what host 0 returns. A host that dies ends a try, not the
 attempt: the job reserves others, and calls the function there. So the recovery waits for no lease, and a host that was
-cut off and goes on can publish nothing.
+cut off and keeps running can publish nothing.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ class _Job:
         self.first: tuple[Host, ...] | None = None
         """The hosts that were reserved before the claim."""
         self.waited_s = 0.0
-        """For them."""
+        """Seconds of waiting for the hosts."""
         self.release_first: Callable[[], None] = lambda: None
         self._tries: Tries | None = None
         self._earlier: list[dict[str, Any]] = []
 
     def facts(self) -> dict[str, Any]:
-        """What the record holds about the tries: those of earlier attempts at this output too."""
+        """The facts of the tries for the record, with the tries of earlier attempts at this output."""
         return facts_of(self._own(), self._earlier)
 
     def _own(self) -> list[dict[str, Any]]:
         """The tries of this attempt."""
-        return [each.to_dict() for each in self._tries.ledger] if self._tries else []
+        return [entry.to_dict() for entry in self._tries.ledger] if self._tries else []
 
     def call(self, attempt: ElsewhereHooks) -> Any:
         """The function's result, from host 0."""
@@ -130,7 +130,7 @@ class _Job:
             yield hosts
 
     def _starter(self, writer: Writer | None) -> Callable[[Sequence[Host], str], Start]:
-        """What starts the function on the hosts of a try, which write as `writer`; None: as this process does."""
+        """The function that starts a try on its hosts, which write as `writer`; None: as this process does."""
         context = worker_context() if writer is None else {**worker_context(), "writer": str(writer)}
         resources = self._task.resources
         options = {**task_options(resources), "runtime_env": task_environment(resources.cpus)}
@@ -155,7 +155,7 @@ def _print(line: str) -> None:
 
 def _report(host: Host, failure: Failure, step: str) -> None:
     """Let steps avoid the host for a while. Let the slice be replaced if its devices fail for other steps too: a step
-    that hangs, or has too short a time limit, says nothing of the devices."""
+    that hangs, or has too short a time limit, does not prove a fault of the devices."""
     report_bad_host(host_key(host.node_id, host.slice_name, host.bundle), failure.error, step)
     if host.slice_name is not None and failure.cause is Cause.BAD_HOST:
         report_bad_slice(host.slice_name, failure.error, step)

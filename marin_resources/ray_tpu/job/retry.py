@@ -1,4 +1,4 @@
-"""Retry what the process of a job does with its note while the store is unavailable."""
+"""Retry reads and writes of a job's note while the store is unavailable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 T = TypeVar("T")
 
 OUTAGE_TIMEOUT_S = 600.0
-"""How long an unavailable store is retried: the work is done, or a run waits for it."""
+"""Time limit for retries of an unavailable store: the work is done, or a run waits for it."""
 RETRY_PAUSE_S = 5.0
 
 

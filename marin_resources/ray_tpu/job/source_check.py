@@ -32,15 +32,15 @@ def check_source(recorded: Mapping[str, Any] | None, references: Sequence[str]) 
     if not recorded:
         return
     finder = _Finder(references)
-    found = {name: finder.find(name) for name in recorded["modules"]}
-    modules = [Module(name=name, file=file) for name, file in found.items() if file]
-    if len(modules) == len(found) and files_digest(modules) == recorded.get("files_digest"):
+    files = {name: finder.find(name) for name in recorded["modules"]}
+    modules = [Module(name=name, file=file) for name, file in files.items() if file]
+    if len(modules) == len(files) and files_digest(modules) == recorded.get("files_digest"):
         return
-    digests = {name: read_code(file).digest if file else None for name, file in found.items()}
+    digests = {name: read_code(file).digest if file else None for name, file in files.items()}
     differing = [name for name, digest in recorded["modules"].items() if digests[name] != digest]
     if differing:
         phrases = [
-            _phrase(name, recorded["modules"][name], digests[name], found[name]) for name in differing[:MAX_NAMED]
+            _phrase(name, recorded["modules"][name], digests[name], files[name]) for name in differing[:MAX_NAMED]
         ]
         more = f" and {len(differing) - MAX_NAMED} more" if len(differing) > MAX_NAMED else ""
         raise SourceMismatchError(
