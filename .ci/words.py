@@ -40,6 +40,7 @@ ROOMS = (
     "marin_resources/infra",
     "marin_resources/ray_tpu/job",
     "marin_resources/ray_tpu/log",
+    "marin_resources/ray_tpu/worker",
     "marin_resources/storage/collect",
     "marin_resources/storage/control",
     "marin_resources/storage/index",

@@ -23,7 +23,7 @@ BACKSTOP_S = 10.0
 """This much later the process ends even if none of its threads can run, because C code holds the interpreter's lock (a
 regular expression does while it searches)."""
 RENEW_BACKSTOP_S = 1.0
-"""A renewed limit sets its backstop anew at most so often: that starts a thread."""
+"""Shortest interval between two renewals of the backstop: each starts a thread."""
 
 
 @contextmanager
@@ -33,8 +33,8 @@ def deadline(
     """Kill this process if the block takes longer than `timeout_s`; None: no limit.
 
     Before that, call `on_expired` in another thread with a traceback of the block. From then on the block cannot end:
-    its thread waits for the end of the process. Yields a function that renews the limit: it begins anew. A process may
-    have one deadline with a `backstop` at a time.
+    its thread waits for the end of the process. Yields a function that restarts the limit. A process may have
+    one deadline with a `backstop` at a time.
     """
     if timeout_s is None:
         yield lambda: None

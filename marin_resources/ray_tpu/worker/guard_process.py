@@ -1,7 +1,7 @@
 """The process of a guard (`guard.py`): waits until the lease is lost, released, or past its deadline.
 
 In:  stdin, a JSON object per line: {"deadline_s": …} after each renewal, {"lost": reason} or {"released": true}.
-Out: if the lease is lost or past its deadline, its parent is dead, and the log and the mark of the attempt say why.
+Out: if the lease is lost or past its deadline, its parent is dead; the log and the mark of the attempt state why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compute a task's output in the process that asks, with its terminal, as under a debugger.
+"""Compute a task's output in the calling process, with its terminal, as under a debugger.
 
 The function's output goes to the terminal and not to the attempt's log, and its time limits do not count: a person may
 look at a frame for an hour. Lease, record and publication are those of every attempt.

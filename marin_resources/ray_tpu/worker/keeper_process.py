@@ -21,7 +21,7 @@ from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, kill_desc
 
 POLL_S = 0.2
 GRACE_S = 5.0
-"""How long the program has to end by SIGTERM: a server removes its shared memory then."""
+"""Time limit for the program to end by SIGTERM: a server removes its shared memory then."""
 
 
 def main(owner: str, output: str, command: str) -> None:

@@ -1,6 +1,6 @@
-"""A program that a step runs beside itself, such as a server of a model: it ends with the step, however that ends.
+"""A program that a step runs, such as a server of a model: it ends with the step, however that ends.
 
-A keeper (`keeper_process.py`) starts it and kills it with all its descendants: when the step says so, and when the
+A keeper (`keeper_process.py`) starts it and kills it with all its descendants: when the step stops it, and when the
 step's process is gone, even by `kill -9`.
 """
 
@@ -17,7 +17,7 @@ from typing import IO
 from marin_resources.ray_tpu.companion import start_companion
 
 LAST_LINES = 200
-"""Lines of output that are kept, to say why it ended."""
+"""Number of last lines of output that are kept, to report why it ended."""
 STOP_TIMEOUT_S = 30.0
 """The keeper gives the program 5 s, and kills it then."""
 
@@ -30,7 +30,7 @@ class KeptProcess:
         self.command = list(command)
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self.exit_code: int | None = None
-        """Of the program, negative for a signal; None while it runs."""
+        """The exit code of the program, negative for a signal; None while it runs."""
         self.ended = threading.Event()
         """It has ended, and so have its descendants."""
         self._on_line = on_line
@@ -66,8 +66,8 @@ class KeptProcess:
 
     def _wait(self) -> None:
         assert self._keeper.stdout is not None
-        said = self._keeper.stdout.read()
+        exit_code = self._keeper.stdout.read()
         self._keeper.wait()
-        self._pump.join(STOP_TIMEOUT_S)  # its last lines say why it ended
-        self.exit_code = int(said) if said else self._keeper.returncode
+        self._pump.join(STOP_TIMEOUT_S)  # its last lines report why it ended
+        self.exit_code = int(exit_code) if exit_code else self._keeper.returncode
         self.ended.set()

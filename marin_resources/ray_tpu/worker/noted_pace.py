@@ -72,7 +72,7 @@ class PaceNotes(Unheard):
 
 @contextmanager
 def noted_pace(output_path: str, attempt: int) -> Iterator[PaceNotes]:
-    """What listens to the function of an attempt while the block runs."""
+    """The listener to the function of an attempt, while the block runs."""
     notes = PaceNotes(lambda pace: write_pace(output_path, attempt, pace))
     try:
         yield notes

@@ -20,7 +20,7 @@ import psutil
 from marin_resources.ray_tpu.companion import companion_pids
 
 PR_SET_CHILD_SUBREAPER = 36
-"""Of prctl(2), Linux 3.4."""
+"""Option of prctl(2), Linux 3.4."""
 KILL_TIMEOUT_S = 2.0
 """A process that does not end after this long cannot: it waits for a device or a network file."""
 TASKS = Path("/proc/self/task")
@@ -52,24 +52,24 @@ def kill_descendants(but: Collection[int] = ()) -> None:
         for pid in pids:  # before the slow look below them: a process that forks and ends is another by then
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
-        found = _below(pids)
-        for each in found:
+        processes = _below(pids)
+        for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
-                each.send_signal(signal.SIGSTOP)
-        for each in found:
+                process.send_signal(signal.SIGSTOP)
+        for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
-        psutil.wait_procs(found, timeout=max(0.0, end_s - time.monotonic()))
+                process.kill()
+        psutil.wait_procs(processes, timeout=max(0.0, end_s - time.monotonic()))
 
 
 def _below(pids: Iterable[int]) -> list[psutil.Process]:
     """These processes and their descendants."""
-    found: list[psutil.Process] = []
+    processes: list[psutil.Process] = []
     for pid in pids:
         with contextlib.suppress(psutil.NoSuchProcess):
             child = psutil.Process(pid)
-            found += [child, *child.children(recursive=True)]
-    return found
+            processes += [child, *child.children(recursive=True)]
+    return processes
 
 
 def _kept() -> set[int]:

@@ -1,7 +1,7 @@
 """The result of a step's function, as the record of its output holds it: JSON, and small.
 
 A function that has returned has done its work, and nothing that it returns fails the step. Numbers of numpy and of JAX
-are numbers, NaN is null, and what has no JSON form is left out with a warning.
+are numbers, NaN is null, and values without a JSON form are left out with a warning.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import Any
 from marin_resources.wire.number import number_of
 
 MAX_RESULT_BYTES = 1_000_000
-"""Of a function's result as JSON. Each reuse of the output copies it into Dagster's history."""
+"""Limit of a function's result as JSON. Each reuse of the output copies it into Dagster's history."""
 MAX_DEPTH = 100
 """Levels of nesting, as in a config."""
 MAX_INTEGER = 10**4300
 """Python writes no longer whole numbers."""
 MAX_ITEMS = 100_000
-"""Of an array that is written as a list."""
+"""Limit of an array that is written as a list."""
 SHOWN = 5
 
 log = logging.getLogger(__name__)
 
 
 def jsonable(result: Any) -> dict[str, Any]:
-    """Return a function's result as the record holds it. What is left out is logged as a warning."""
+    """Return a function's result as the record holds it. Omitted values are logged as a warning."""
     if result is None:
         return {}
     is_object = dataclasses.is_dataclass(result) and not isinstance(result, type)
@@ -46,29 +46,29 @@ def jsonable(result: Any) -> dict[str, Any]:
             reprlib.repr(result),
         )
         return {}
-    found, reading = {}, _Reading()
+    entries, reading = {}, _Reading()
     for key, value in fields.items():
         name = reading.key(key, "result")
         where = f"result[{name!r}]"
         try:
-            known = _LEFT_OUT if name is None else reading.json(value, where, MAX_DEPTH - 1)
+            entry = _LEFT_OUT if name is None else reading.json(value, where, MAX_DEPTH - 1)
         except _TooDeepError:
-            known = reading.leave_out(f"{where} is nested more than {MAX_DEPTH} levels deep")
-        if name is not None and known is not _LEFT_OUT:
-            found[name] = known
+            entry = reading.leave_out(f"{where} is nested more than {MAX_DEPTH} levels deep")
+        if name is not None and entry is not _LEFT_OUT:
+            entries[name] = entry
     reading.warn()
-    return found
+    return entries
 
 
 def keep_small(result: dict[str, Any]) -> dict[str, Any]:
     """Return the result without its largest entries, if it is too large for a record, which every reuse reads. They are
     named in a warning."""
     sizes = {name: len(json.dumps({name: value}).encode()) for name, value in result.items()}
-    left = dict(result)
+    kept = dict(result)
     for name in sorted(sizes, key=lambda name: -sizes[name]):
-        if sum(sizes[each] for each in left) <= MAX_RESULT_BYTES:
+        if sum(sizes[key] for key in kept) <= MAX_RESULT_BYTES:
             break
-        del left[name]
+        del kept[name]
         log.warning(
             "result[%r] has %.1f MB, and a result has at most %g MB: it is left out of the record. Write it into a "
             "file below the output path, and return the few numbers that describe it.",
@@ -76,7 +76,7 @@ def keep_small(result: dict[str, Any]) -> dict[str, Any]:
             sizes[name] / 1e6,
             MAX_RESULT_BYTES / 1e6,
         )
-    return left
+    return kept
 
 
 _LEFT_OUT = object()
@@ -121,9 +121,9 @@ class _Reading:
 
     def key(self, key: Any, where: str) -> str | None:
         """The key as a text, as JSON has it; None for one that is left out."""
-        known = number_of(key.name if isinstance(key, enum.Enum) else key)
-        if isinstance(known, str | bool | int | float):
-            return str(known)
+        plain = number_of(key.name if isinstance(key, enum.Enum) else key)
+        if isinstance(plain, str | bool | int | float):
+            return str(plain)
         self.leave_out(f"{where} has the key {reprlib.repr(key)} of type {type(key).__name__}")
         return None
 
@@ -143,8 +143,8 @@ class _Reading:
 
     def _entries(self, value: Mapping[Any, Any], where: str, levels: int) -> dict[str, Any]:
         named = ((self.key(key, where), item) for key, item in value.items())
-        found = {name: self.json(item, f"{where}[{name!r}]", levels - 1) for name, item in named if name is not None}
-        return {name: item for name, item in found.items() if item is not _LEFT_OUT}
+        entries = {name: self.json(item, f"{where}[{name!r}]", levels - 1) for name, item in named if name is not None}
+        return {name: item for name, item in entries.items() if item is not _LEFT_OUT}
 
 
 def _is_small_array(value: Any) -> bool:
@@ -153,4 +153,4 @@ def _is_small_array(value: Any) -> bool:
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    return {each.name: getattr(value, each.name) for each in dataclasses.fields(value) if each.init}
+    return {member.name: getattr(value, member.name) for member in dataclasses.fields(value) if member.init}

@@ -1,4 +1,4 @@
-"""What the worker does: claim the output, call the step's function, publish. Steps 5 to 7 of a materialization.
+"""The work of a worker: claim the output, call the step's function, publish. Steps 5 to 7 of a materialization.
 
 In:  a task and its placement: a process of the run's own Ray, or a job's process.   Out: an outcome.
 Raises only what ends the process (Stopped, KeyboardInterrupt), after recording it beside the output.
@@ -63,7 +63,7 @@ SIGNAL_ARRIVAL_S = 0.2
 
 
 class ElsewhereHooks(Protocol):
-    """What calls the function in other processes tells the attempt."""
+    """Callbacks of the attempt, for code that calls the function in other processes."""
 
     def began(self) -> None:
         """The function is called now, for the first time."""
@@ -74,14 +74,14 @@ class ElsewhereHooks(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where a task runs, and how its process reports."""
+    """The place of a task: its process, and how that reports."""
 
     started_at_s: float = field(default_factory=time.time)
     """When its process started, or the task if the process ran others before; seconds since 1970."""
     job: Mapping[str, Any] | None = None
-    """What the record holds about the job: its id, the cluster's dashboard, the code. None if the task is not a job."""
+    """Facts of the job for the record: its id, the cluster's dashboard, the code. None if the task is not a job."""
     allocation: JobAllocation | None = None
-    """What the job reserves for its shards. None if the task is not a job."""
+    """The reservation of the job for its shards. None if the task is not a job."""
     in_terminal: bool = False
     """Whether the function's output goes where the process's own goes, and not to the attempt's log."""
     tee: bool = False
@@ -89,7 +89,7 @@ class Placement:
     report: Callable[[Outcome], object] = lambda outcome: None
     """Called with the outcome if the process ends with it, so that `run` does not return."""
     stop_reason: Callable[[], str] = lambda: "stopped from outside"
-    """Returns why the process was told to stop. Called after the stop."""
+    """Returns the reason of the stop. Called after the stop."""
     call: Callable[[ElsewhereHooks], Any] | None = None
     """Calls the function in other processes, and returns its result. Raises ReportedError."""
     facts: Callable[[], Mapping[str, Any]] = dict
@@ -160,7 +160,7 @@ class _Attempt:
     called_at_s: float | None = None
     """When the function was called, seconds since 1970."""
     call_started_s: float = 0.0
-    """The same by the monotonic clock."""
+    """When the function was called, by the monotonic clock."""
     compute_s: float | None = None
     cpu_before_s: float = field(default_factory=lambda: cpu_seconds() + cpu_elsewhere_s())
     """CPU seconds of this process and its shards before the attempt: it may have run other tasks."""
@@ -224,7 +224,7 @@ class _Attempt:
                     kill_descendants(but=before)  # before the manifest is taken: they may write
 
     def _function(self) -> Callable[[], Any]:
-        """What calls the step's function, in this process or in others."""
+        """A callable that calls the step's function, in this process or in others."""
         if self.placement.call is not None:
             return partial(self.placement.call, self)
         function, config = load(self.task.fn), decode(self.task.config)
@@ -336,7 +336,7 @@ class _Attempt:
         return {**facts, "timing": self._timing(), "spent": self._spent(facts.get("ledger"))}
 
     def _spent(self, ledger: Mapping[str, Any] | None) -> dict[str, Any]:
-        """What the attempts at the output have spent. Of one on slices, the ledger knows when it held devices."""
+        """The resources spent by all attempts at the output. For one on slices, the ledger has the device hours."""
         elsewhere = self.placement.call is not None  # whose hosts report no CPU time
         cpu_s = None if elsewhere else cpu_seconds() + cpu_elsewhere_s() - self.cpu_before_s
         wall_s = (datetime.now(UTC) - self.claim.began).total_seconds()

@@ -21,7 +21,7 @@ ACKNOWLEDGE_TIMEOUT_S = 1.0
 
 
 class Stopped(BaseException):
-    """This process was told to stop. Not an Exception, as a step's function might catch that and keep running."""
+    """This process has to stop. Not an Exception, as a step's function might catch that and keep running."""
 
 
 class _StopState:
@@ -89,7 +89,7 @@ def acknowledge() -> None:
 
 
 def received(timeout_s: float = 0.0) -> bool:
-    """Whether this process was told to stop, or is within `timeout_s`."""
+    """Whether this process received SIGTERM, or does within `timeout_s`."""
     return _state.installed and _state.received.wait(timeout_s)
 
 
