@@ -38,6 +38,7 @@ ROOMS = (
     "marin_assets/step",
     "marin_resources/drift",
     "marin_resources/infra",
+    "marin_resources/ray_tpu/environment",
     "marin_resources/ray_tpu/job",
     "marin_resources/ray_tpu/log",
     "marin_resources/ray_tpu/worker",

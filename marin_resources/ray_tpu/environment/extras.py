@@ -54,26 +54,30 @@ def met_here(required: Requirements, cpus: int | None = None) -> bool:
 
 
 def environment_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
-    """Return for each step that lacks an extra or a variable here what that is."""
-    found: dict[str, Lack] = {}
+    """Return the missing extra or variable of each step that lacks one here."""
+    lacks: dict[str, Lack] = {}
     incomplete = []
-    for one in required:
-        lack = unknown_extra(one.extras) or _clash_within(one.extras)
-        if lack is None and missing_packages(one.extras):
-            incomplete.append(one)
-        elif lack := lack or _unset_variable(one.env):
-            found[one.step] = lack
-    together = _fit_together({extra for one in incomplete for extra in one.extras}) if incomplete else set()
-    for one in incomplete:
-        missing = missing_packages(one.extras)
+    for requirements in required:
+        lack = unknown_extra(requirements.extras) or _clash_within(requirements.extras)
+        if lack is None and missing_packages(requirements.extras):
+            incomplete.append(requirements)
+        elif lack := lack or _unset_variable(requirements.env):
+            lacks[requirements.step] = lack
+    together = (
+        _fit_together({extra for requirements in incomplete for extra in requirements.extras}) if incomplete else set()
+    )
+    for requirements in incomplete:
+        missing = missing_packages(requirements.extras)
         verb = "is" if len(missing) == 1 else "are"
-        remedy = _how_to_install(one.extras, together)
-        found[one.step] = Lack(verb="needs", what=f"{', '.join(missing)}, which {verb} not installed", remedy=remedy)
-    return found
+        remedy = _how_to_install(requirements.extras, together)
+        lacks[requirements.step] = Lack(
+            verb="needs", what=f"{', '.join(missing)}, which {verb} not installed", remedy=remedy
+        )
+    return lacks
 
 
 def unknown_extra(extras: Iterable[str]) -> Lack | None:
-    """Return the first extra that there is not, with those that there are."""
+    """Return the first extra that does not exist, with those that do."""
     for extra in extras:
         if extra not in known_extras():
             return Lack(
@@ -124,7 +128,7 @@ def _names(line: str, extra: str) -> list[str]:
 
 
 def _of_its_extras(requirement: Requirement) -> list[str]:
-    """The packages of "jax[cuda12]" beside jax, if that is installed: CUDA is missing where jax alone is there."""
+    """The packages of "jax[cuda12]" beside jax, if that is installed: CUDA is missing where jax alone is installed."""
     from packaging.requirements import Requirement  # late, for its weight
 
     if not requirement.extras or not _installed(requirement.name):
@@ -174,11 +178,11 @@ def _unset_variable(names: Iterable[str]) -> Lack | None:
 
 def _fit_together(extras: Collection[str]) -> set[str]:
     """The installed extras, and those of `extras` that fit beside them, the first of pyproject.toml first."""
-    found = installed_extras()
+    fitting = installed_extras()
     for extra in known_extras():
-        if extra in extras and not clashing([extra], found):
-            found.add(extra)
-    return found
+        if extra in extras and not clashing([extra], fitting):
+            fitting.add(extra)
+    return fitting
 
 
 def _how_to_install(extras: Sequence[str], together: Collection[str]) -> str:
@@ -205,7 +209,7 @@ def _installed(name: str) -> bool:
 def install_command(extras: Sequence[str], *, into: str | None = None) -> str:
     """Return the command that adds `extras` to this environment; with `into`, one that makes that environment.
 
-    uv and the lock of the checkout if there is one, else pip.
+    With uv and the lock of the checkout if it exists, else with pip.
     """
     root = checkout()
     if root is None:
@@ -217,15 +221,15 @@ def install_command(extras: Sequence[str], *, into: str | None = None) -> str:
     return f"{variable}{_uv()} sync {project}{'' if into else '--inexact '}{flags}"
 
 
-def _of_package(wanted: str, into: str | None) -> str:
-    """The same for an installed package. A new environment gets it from where this one got it."""
+def _of_package(requirement: str, into: str | None) -> str:
+    """The command for an installed package. A new environment gets it from the source of this one."""
     if into is not None:
-        told = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
-        source = f" @ {json.loads(told)['url']}" if told else ""
-        return f"{_shown(sys.executable)} -m venv {into} && {into}/bin/pip install {shlex.quote(wanted + source)}"
+        origin = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        source = f" @ {json.loads(origin)['url']}" if origin else ""
+        return f"{_shown(sys.executable)} -m venv {into} && {into}/bin/pip install {shlex.quote(requirement + source)}"
     pip = f"{_shown(sys.executable)} -m pip" if find_spec("pip") else f"{_uv()} pip"
     python = "" if find_spec("pip") else f" --python {_shown(sys.executable)}"
-    return f"{pip} install{python} {shlex.quote(wanted)}"
+    return f"{pip} install{python} {shlex.quote(requirement)}"
 
 
 def _uv() -> str:

@@ -46,11 +46,11 @@ def install_packages(requirements: Sequence[str]) -> None:
 
 
 def ensure_installed(requirements: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> str | None:
-    """Return the folder with the packages, None if there are no requirements. Raises PackagesError."""
+    """Return the folder with the packages, None without requirements. Raises PackagesError."""
     if not requirements:
         return None
-    wanted, installed = sorted(set(requirements)), _installed()
-    folder = _folder(wanted, installed)
+    unique, installed = sorted(set(requirements)), _installed()
+    folder = _folder(unique, installed)
     cache = folder.parent
     if not folder.exists():
         end_s = time.monotonic() + timeout_s
@@ -58,35 +58,39 @@ def ensure_installed(requirements: Sequence[str], *, timeout_s: float = TIMEOUT_
             cache.mkdir(parents=True, exist_ok=True)
             with _locked(folder.with_suffix(".lock"), end_s):
                 if not folder.exists():  # another process may have built it meanwhile
-                    _build(folder, wanted, installed, end_s)
+                    _build(folder, unique, installed, end_s)
         except (TimeoutError, subprocess.TimeoutExpired):
-            raise _too_slow("installed", wanted, timeout_s) from None
+            raise _too_slow("installed", unique, timeout_s) from None
         except OSError as error:
             raise PackagesError(
-                f"The packages {_named(wanted)} cannot be put into {str(cache)!r} ({error.strerror}). "
+                f"The packages {_named(unique)} cannot be put into {str(cache)!r} ({error.strerror}). "
                 "Set MARIN_PACKAGES_DIR to a folder with free space that this user may write."
             ) from None
     return str(folder)
 
 
 def package_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
-    """Return for each step whose packages cannot be installed here why. What is not installed yet is looked up with uv,
-    at most 60 s for each list of packages."""
-    found: dict[tuple[str, ...], Lack | None] = {}
-    for one in required:
-        if one.packages not in found:
-            found[one.packages] = _find_lack(one.packages)
-    return {one.step: lack for one in required if (lack := found[one.packages]) is not None}
+    """Return the reason for each step whose packages cannot be installed here. Packages that are not installed yet are
+    looked up with uv, at most 60 s for each list of packages."""
+    lack_of_packages: dict[tuple[str, ...], Lack | None] = {}
+    for requirements in required:
+        if requirements.packages not in lack_of_packages:
+            lack_of_packages[requirements.packages] = _find_lack(requirements.packages)
+    return {
+        requirements.step: lack
+        for requirements in required
+        if (lack := lack_of_packages[requirements.packages]) is not None
+    }
 
 
 def _find_lack(requirements: Sequence[str]) -> Lack | None:
-    wanted, installed = sorted(set(requirements)), _installed()
-    if not wanted or _folder(wanted, installed).exists():
+    unique, installed = sorted(set(requirements)), _installed()
+    if not unique or _folder(unique, installed).exists():
         return None
     try:
-        _missing(wanted, installed, time.monotonic() + RESOLVE_TIMEOUT_S)
+        _missing(unique, installed, time.monotonic() + RESOLVE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        reason = str(_too_slow("found", wanted, RESOLVE_TIMEOUT_S))
+        reason = str(_too_slow("found", unique, RESOLVE_TIMEOUT_S))
     except PackagesError as error:
         reason = str(error)
     else:
@@ -95,7 +99,7 @@ def _find_lack(requirements: Sequence[str]) -> Lack | None:
 
 
 def invalid_packages(required: Requirements) -> Lack | None:
-    """Return the first requirement that is none, without a look at any index."""
+    """Return the first invalid requirement, without a request to an index."""
     from packaging.requirements import InvalidRequirement, Requirement  # late, for its weight
 
     for text in required.packages:
@@ -108,35 +112,35 @@ def invalid_packages(required: Requirements) -> Lack | None:
     return None
 
 
-def _folder(wanted: list[str], installed: list[str]) -> Path:
+def _folder(packages: list[str], installed: list[str]) -> Path:
     cache = Path(os.environ.get("MARIN_PACKAGES_DIR") or Path.home() / ".cache" / "marin" / "packages")
-    return cache / _digest(wanted, installed)
+    return cache / _digest(packages, installed)
 
 
-def _too_slow(done: str, wanted: list[str], timeout_s: float) -> PackagesError:
+def _too_slow(done: str, packages: list[str], timeout_s: float) -> PackagesError:
     return PackagesError(
-        f"The packages {_named(wanted)} were not {done} within {timeout_s:g} s. "
+        f"The packages {_named(packages)} were not {done} within {timeout_s:g} s. "
         "Check that this machine reaches the package index, or put them into its image."
     )
 
 
-def _build(folder: Path, wanted: list[str], installed: list[str], end_s: float) -> None:
+def _build(folder: Path, packages: list[str], installed: list[str], end_s: float) -> None:
     """Build a temporary folder, then rename it to `folder`."""
     for leftover in folder.parent.glob(f"{folder.name}.*.tmp"):  # of a killed process
         shutil.rmtree(leftover)
     temporary = folder.with_suffix(f".{uuid.uuid4().hex[:8]}.tmp")
     temporary.mkdir()
     try:
-        missing = _missing(wanted, installed, end_s)
+        missing = _missing(packages, installed, end_s)
         if missing:
             options = ["--no-deps", "--target", str(temporary)]
-            _uv(wanted, [*options, "--requirements", "-"], "\n".join(missing), end_s)
+            _uv(packages, [*options, "--requirements", "-"], "\n".join(missing), end_s)
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _missing(wanted: list[str], installed: list[str], end_s: float) -> list[str]:
+def _missing(packages: list[str], installed: list[str], end_s: float) -> list[str]:
     """Return the requirements that the environment lacks, each with its version or URL.
 
     uv prints them in lines such as " + lxml==6.0.0" and " + lxml @ https://…". --break-system-packages permits an
@@ -146,11 +150,11 @@ def _missing(wanted: list[str], installed: list[str], end_s: float) -> list[str]
         constraints.write("\n".join(installed))
         constraints.flush()
         options = ["--dry-run", "--break-system-packages", "--constraints", constraints.name]
-        printed = _uv(wanted, [*options, "--requirements", "-"], "\n".join(wanted), end_s)
+        printed = _uv(packages, [*options, "--requirements", "-"], "\n".join(packages), end_s)
     return [line.removeprefix(" + ").strip() for line in printed.splitlines() if line.startswith(" + ")]
 
 
-def _uv(wanted: list[str], options: list[str], requirements: str, end_s: float) -> str:
+def _uv(packages: list[str], options: list[str], requirements: str, end_s: float) -> str:
     """Run `uv pip install` and return its stderr. Raises PackagesError with uv's reason."""
     done = subprocess.run(
         [_find_uv(), "pip", "install", "--python", sys.executable, *options],
@@ -163,7 +167,7 @@ def _uv(wanted: list[str], options: list[str], requirements: str, end_s: float) 
     )
     if done.returncode != 0:
         raise PackagesError(
-            f"The packages {_named(wanted)} cannot be installed: {_reason(done.stderr)} "
+            f"The packages {_named(packages)} cannot be installed: {_reason(done.stderr)} "
             "Fix the step's packages, or put them into its environment."
         )
     return done.stderr
@@ -175,13 +179,13 @@ def _find_uv() -> str:
         import uv  # late: not every environment has it
 
         return uv.find_uv_bin()
-    found = shutil.which("uv")
-    if found is None:
+    path = shutil.which("uv")
+    if path is None:
         raise PackagesError(
             "Packages beyond a step's extras are installed with uv, which this machine lacks. Install uv in the "
             "environment or the image, or put the packages there."
         )
-    return found
+    return path
 
 
 def _reason(printed: str) -> str:
@@ -196,18 +200,18 @@ def _installed() -> list[str]:
 
     They come from the names of the folders: reading the metadata of hundreds takes longer than everything else here.
     """
-    found: set[tuple[str, str]] = set()
+    distributions: set[tuple[str, str]] = set()
     for folder in filter(os.path.isdir, sys.path):
         for name in os.listdir(folder):
             if name.endswith(".dist-info"):
                 project, _, version = name.removesuffix(".dist-info").rpartition("-")
-                found.add((project, version))
-    return sorted(f"{name}=={version}" for name, version in found if name and version)
+                distributions.add((project, version))
+    return sorted(f"{name}=={version}" for name, version in distributions if name and version)
 
 
-def _digest(wanted: list[str], installed: list[str]) -> str:
+def _digest(packages: list[str], installed: list[str]) -> str:
     platform = [sys.implementation.cache_tag, sysconfig.get_platform()]
-    return hashlib.sha256("\n".join([*wanted, "", *platform, "", *installed]).encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join([*packages, "", *platform, "", *installed]).encode()).hexdigest()[:32]
 
 
 @contextlib.contextmanager
