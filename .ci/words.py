@@ -39,6 +39,7 @@ ROOMS = (
     "marin_resources/drift",
     "marin_resources/infra",
     "marin_resources/ray_tpu/environment",
+    "marin_resources/ray_tpu/fleet",
     "marin_resources/ray_tpu/job",
     "marin_resources/ray_tpu/log",
     "marin_resources/ray_tpu/worker",

@@ -35,7 +35,7 @@ def backend_at(
     if fleet is not None:
         return FleetBackend(fleet, backend_of)
     settings = settings_from_env(cluster)
-    assert settings is not None  # the caller has asked `is_on_cluster`
+    assert settings is not None  # the caller has called `is_on_cluster`
     return backend_of(settings)
 
 
@@ -60,15 +60,21 @@ class FleetBackend:
         return self._first.meets(required)
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
-        """A step lacks what all clusters lack that could hold it."""
-        found = {one.step: lack_of(one.resources, self.fleet) for one in required if not self._able(one)}
-        missing: dict[str, list[Lack | None]] = {one.step: [] for one in required if one.step not in found}
+        """A step lacks a requirement if all clusters that could hold it lack it."""
+        unplaceable = {
+            requirements.step: lack_of(requirements.resources, self.fleet)
+            for requirements in required
+            if not self._able(requirements)
+        }
+        missing: dict[str, list[Lack | None]] = {
+            requirements.step: [] for requirements in required if requirements.step not in unplaceable
+        }
         for member in self.fleet.members:
-            asked = [one for one in required if member.name in self._able(one)]
-            lacks = self._backends[member.name].lacks(asked) if asked else {}
-            for one in asked:
-                missing[one.step].append(lacks.get(one.step))
-        return {**found, **{step: lacks[0] for step, lacks in missing.items() if lacks[0] and all(lacks)}}
+            able = [requirements for requirements in required if member.name in self._able(requirements)]
+            lacks = self._backends[member.name].lacks(able) if able else {}
+            for requirements in able:
+                missing[requirements.step].append(lacks.get(requirements.step))
+        return {**unplaceable, **{step: lacks[0] for step, lacks in missing.items() if lacks[0] and all(lacks)}}
 
     def check(self, task: Task) -> None:
         self._of(task).check(task)

@@ -59,11 +59,11 @@ def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
 def _near_readers(needs: Needs, sites: Sequence[Site], able: Sequence[Member]) -> list[Site]:
     """Those of the sites where the readers can run, as many of them as can in one place, the nearest readers first."""
     clusters = {member.name: member.cluster for member in able}
-    left = [site for site in sites if site.bytes <= needs.budget_bytes]
+    remaining = [site for site in sites if site.bytes <= needs.budget_bytes]
     for reader in needs.readers:
-        there = [site for site in left if _can_read(reader, clusters[site.cluster])]
-        left = there or left
-    return left
+        readable = [site for site in remaining if _can_read(reader, clusters[site.cluster])]
+        remaining = readable or remaining
+    return remaining
 
 
 def _can_read(reader: ReaderNeeds, cluster: Cluster) -> bool:
@@ -83,21 +83,21 @@ def lack_of(resources: Resources, fleet: Fleet) -> Lack:
 
 def may_hold(resources: Resources, cluster: Cluster) -> bool:
     """Whether the cluster has, by the catalogue, what is requested. Slices of its generation that the catalogue does
-    not list may have been added by hand: the cluster's nodes tell."""
+    not list may have been added by hand: the cluster's nodes show it."""
     if resources.gpu is not None:
         return False
     if resources.tpu is not None:
-        wanted = slice_type(resources.tpu.kind)
-        listed = sum(each.count for each in cluster.slices if each.slice_type.kind == wanted.kind)
+        requested = slice_type(resources.tpu.kind)
+        listed = sum(group.count for group in cluster.slices if group.slice_type.kind == requested.kind)
         if listed:
             return listed >= resources.slices
-        return find_generation(cluster.generation) == wanted.generation and cluster.zone in wanted.zones
+        return find_generation(cluster.generation) == requested.generation and cluster.zone in requested.zones
     return resources.cpus <= cluster.worker_cpus and (resources.memory_bytes or 0) <= cluster.worker_memory_bytes
 
 
 def _slices(cluster: Cluster) -> str:
     cpus = f"{cluster.worker_cpus} CPUs a worker"
-    return ", ".join([*(f"{each.count} of {each.type}" for each in cluster.slices), cpus])
+    return ", ".join([*(f"{group.count} of {group.type}" for group in cluster.slices), cpus])
 
 
 def _in_region_of(needs: Needs, able: Sequence[Member], fleet: Fleet) -> list[Member]:
@@ -110,7 +110,7 @@ def _in_region_of(needs: Needs, able: Sequence[Member], fleet: Fleet) -> list[Me
     if near:
         return near
     first = able[0]
-    among = f" or {' or '.join(each.name for each in able[1:NAMED])}" if len(able) > 1 else ""
+    among = f" or {' or '.join(member.name for member in able[1:NAMED])}" if len(able) > 1 else ""
     raise NoSiteError(refusal(needs.step, f"{first.name} in {first.cluster.region}{among}", foreign[first.name]))
 
 
@@ -121,29 +121,29 @@ def _site(needs: Needs, fleet: Fleet, member: Member) -> Site:
 
 def _moves(needs: Needs, fleet: Fleet, region: str) -> list[Move]:
     regions = fleet.regions(region)
-    found = []
+    moves = []
     for label, path in needs.places.items():
         held = regions.holding(path)
         if held is None or held[0] == regions.local:
             continue
-        known = needs.size_of(label)
-        dollars = regions.dollars(held[0], known or 0)
+        size_bytes = needs.size_of(label)
+        dollars = regions.dollars(held[0], size_bytes or 0)
         is_output = label not in needs.external
-        found.append(
+        moves.append(
             Move(
                 what=label,
                 relative=held[1],
                 source=held[0].name,
-                bytes=known,
+                bytes=size_bytes,
                 dollars=dollars,
                 is_output=is_output,
             )
         )
-    return found
+    return moves
 
 
 def _dollars(resources: Resources, cluster: Cluster) -> float:
-    """What an hour of the step's devices, or CPUs, costs there; infinite if that is not known."""
+    """Dollars for an hour of the step's devices, or CPUs, on the cluster; infinite without a price."""
     if resources.tpu is None:
         return math.inf if cluster.cpu_dollars is None else cluster.cpu_dollars * resources.cpus
     chip = cluster.chip_dollars
@@ -178,8 +178,8 @@ def _require_budget(needs: Needs, best: Site, sites: Sequence[Site]) -> None:
         f"{move.what!r} ({readable_bytes(move.bytes or 0)}, in {move.source})" for move in largest[:NAMED]
     )
     more = f" and {len(largest) - NAMED} more" if len(largest) > NAMED else ""
-    there = sorted({site.region for site in sites if site.bytes <= needs.budget_bytes})
-    elsewhere = f", or run it in {' or '.join(there)}" if there else ""
+    regions = sorted({site.region for site in sites if site.bytes <= needs.budget_bytes})
+    elsewhere = f", or run it in {' or '.join(regions)}" if regions else ""
     raise NoSiteError(
         f"Step {needs.step!r} would go to {best.cluster} in {best.region} and needs {listed}{more}: "
         f"{readable_bytes(best.bytes)} (${best.dollars:,.2f}), and its mirror budget is "

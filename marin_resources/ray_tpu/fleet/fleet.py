@@ -62,7 +62,7 @@ class Fleet:
         return None if held is None else held[0].name
 
     def prefixes(self) -> list[str]:
-        """Of all regions, the home first."""
+        """The prefixes of all regions, the home first."""
         declared = self.regions(self.members[0].cluster.region).all
         return list(dict.fromkeys([self.home, *(region.prefix for region in declared)]))
 
@@ -79,13 +79,13 @@ def fleet_from_env(cluster: str | None, prefix: str) -> Fleet | None:
     clusters = [named_cluster(name, cluster) for name in names]
     home = _home(normalize_prefix(prefix), clusters)
     declaration = _declaration(clusters, home)
-    fleet = Fleet(tuple(_member(each, declaration) for each in clusters), home, declaration)
+    fleet = Fleet(tuple(_member(entry, declaration) for entry in clusters), home, declaration)
     fleet.regions(clusters[0].region)  # its sentence about a wrong declaration comes now
     return fleet
 
 
 def store_at(prefix: str, cluster: str | None = None) -> Store:
-    """The store of a prefix; of a fleet's home, what is complete in its regions counts. Raises SettingError."""
+    """The store of a prefix; at a fleet's home, outputs that are complete in its regions count. Raises SettingError."""
     fleet = fleet_from_env(cluster, prefix)
     return Store(prefix, fleet.prefixes() if fleet is not None else ())
 
@@ -107,18 +107,18 @@ def _home(prefix: str, clusters: Sequence[Cluster]) -> str:
     if prefix.startswith("gs://"):
         return prefix
     raise SettingError(
-        f"MARIN_CLUSTER is {','.join(each.name for each in clusters)!r}, and MARIN_PREFIX {prefix!r}, which those "
-        f"machines do not see. Set it to the home prefix, such as {clusters[0].prefix!r}."
+        f"MARIN_CLUSTER is {','.join(cluster.name for cluster in clusters)!r}, and MARIN_PREFIX {prefix!r}, which "
+        f"those machines do not see. Set it to the home prefix, such as {clusters[0].prefix!r}."
     )
 
 
 def _declaration(clusters: Sequence[Cluster], home: str) -> str:
     """The regions of the clusters, those of MARIN_MIRROR_PREFIXES, and the home."""
-    regions = {each.region: Region(name=each.region, prefix=each.prefix) for each in clusters}
+    regions = {cluster.region: Region(name=cluster.region, prefix=cluster.prefix) for cluster in clusters}
     for item in filter(None, os.environ.get(PREFIXES, "").split(",")):
         name, _, prefix = (part.strip() for part in item.partition("="))
-        known = {region.prefix for region in regions.values()}
-        if name not in regions and prefix.rstrip("/") not in known:
+        prefixes = {region.prefix for region in regions.values()}
+        if name not in regions and prefix.rstrip("/") not in prefixes:
             regions[name] = Region(name=name, prefix=prefix)
     if home not in [region.prefix for region in regions.values()]:
         regions[HOME] = Region(name=HOME, prefix=home)
