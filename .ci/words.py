@@ -42,6 +42,7 @@ ROOMS = (
     "marin_resources/ray_tpu/fleet",
     "marin_resources/ray_tpu/job",
     "marin_resources/ray_tpu/log",
+    "marin_resources/ray_tpu/shards",
     "marin_resources/ray_tpu/worker",
     "marin_resources/storage/collect",
     "marin_resources/storage/control",

@@ -30,7 +30,7 @@ NAMESPACE = "marin"
 
 
 def connect() -> Any:
-    """Return the module `ray`, connected. Raises ConnectionError if there is no cluster."""
+    """Return the module `ray`, connected. Raises ConnectionError without a cluster."""
     import ray  # late, for its weight: a job whose shards run in its own process never needs it
 
     if not ray.is_initialized():

@@ -35,9 +35,9 @@ class FileShard:
     outputs: tuple[str, ...]
     """Paths, one for each input."""
     config: Any
-    """How to process the files, a frozen dataclass. Another config is another shard."""
+    """The processing of the files, a frozen dataclass. Another config is another shard."""
     also_read: tuple[StoredFile, ...] = ()
-    """What the function reads beside the inputs: a tokenizer, a model, attributes. Its state is the shard's too."""
+    """Files that the function also reads: a tokenizer, a model, attributes. Their state is the shard's too."""
 
 
 def file_shards(

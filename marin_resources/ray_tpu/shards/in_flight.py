@@ -31,7 +31,7 @@ class _ShardTask:
 
 
 class InFlight:
-    """The submitted shards. True while there are any."""
+    """The submitted shards. True while any is in flight."""
 
     def __init__(
         self, ray: Any, run: Callable[..., Any], resources: Resources, allocation: JobAllocation | None
@@ -53,7 +53,7 @@ class InFlight:
     def submit(
         self, waiting: deque[int], arguments: Callable[[int], tuple[Any, ...]], discard: Callable[[int], None]
     ) -> None:
-        """Submit waiting shards while there is room. Call `discard` for a shard before it is submitted again."""
+        """Submit waiting shards while room is left. Call `discard` for a shard before it is submitted again."""
         while (waiting and self._has_room(in_slot=True)) or self._recall(waiting, discard):
             self._submit_one(waiting.popleft(), arguments, in_slot=True)
         while waiting and self._has_room(in_slot=False):

@@ -1,4 +1,4 @@
-"""What the process of a step reserves for the shards that the step maps, and what these shards require.
+"""The reservation of a step's process for the shards that it maps, and the requirements of these shards.
 
 The supervisor of a job, a Ray actor, reserves CPUs and memory for the job's process, so Ray gives them to no other
 task while the process waits for its shards. The shards use them (`in_flight.py`): otherwise jobs that reserve all CPUs
@@ -46,7 +46,7 @@ class JobAllocation:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardRequirements:
-    """What the process of a shard requires, as the step's own does."""
+    """The requirements of the process of a shard, which are the step's own."""
 
     env: tuple[str, ...] = ()
     """Names of variables; their values are looked up where a shard runs."""

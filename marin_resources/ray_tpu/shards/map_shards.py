@@ -55,7 +55,7 @@ def map_shards(
     the first shard that fails, also because one of its inputs changed since it was listed; InputChangedError for a
     folder that changed; TypeError for a shard that does not declare its inputs.
     """
-    # Late, for their weight: who only reads a stage's config, as a dry run does, runs no shard.
+    # Late, for their weight: a process that only reads a stage's config, as a dry run does, runs no shard.
     from marin_resources.ray_tpu.shards.tasks import run_here, run_on_ray
 
     reference = reference_to(fn)
@@ -67,9 +67,9 @@ def map_shards(
     done = notes.finished()
     progress = Progress(reference.rpartition(":")[2], sizes, list(done))
     largest_first = sorted((i for i in range(len(encoded)) if i not in done), key=lambda i: -sizes[i])
-    to_do, each = {i: encoded[i] for i in largest_first}, resources or cpu()
-    run = run_on_ray if _on_ray(len(to_do), each) else run_here
-    for index, counts, seconds in run(reference, to_do, each, notes.discard):
+    to_do, requested = {i: encoded[i] for i in largest_first}, resources or cpu()
+    run = run_on_ray if _on_ray(len(to_do), requested) else run_here
+    for index, counts, seconds in run(reference, to_do, requested, notes.discard):
         fault_points.reach("shard written")
         notes.write(index, counts, seconds)
         fault_points.reach("shard noted")
@@ -92,8 +92,8 @@ def _require_inputs(reference: str, shard: Any) -> None:
 
 def _sum(counts: Any) -> Counts:
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for shard_counts in counts:
+        total.update(shard_counts)
     return dict(total)
 
 

@@ -124,11 +124,11 @@ class ShardNotes:
         return note
 
     def _remove_leftovers(self, existing: Mapping[str, StoredFile]) -> None:
-        wanted, current = {name for names in self._outputs for name in names}, set(self._notes)
+        declared, current = {name for names in self._outputs for name in names}, set(self._notes)
         notes = (name for name in existing if name.startswith(f"{self._folder}/") and name.endswith(".json"))
         stale = [name for name in notes if name not in current]
-        left = {data for note in stale for data in (self._read(note) or {"outputs": {}})["outputs"]} - wanted
-        for name in [*(data for data in sorted(left) if data in existing), *stale]:
+        leftovers = {data for note in stale for data in (self._read(note) or {"outputs": {}})["outputs"]} - declared
+        for name in [*(data for data in sorted(leftovers) if data in existing), *stale]:
             _remove(existing[name], "it belongs to a shard that is not in this run")
         _remove_temporaries(existing)
 
@@ -148,9 +148,9 @@ def _remove(file: StoredFile, reason: str) -> None:
         delete(file.path, expected=file.stamp)
 
 
-def _is_whole(noted: Mapping[str, int], wanted: Sequence[str], existing: Mapping[str, StoredFile]) -> bool:
+def _is_whole(noted: Mapping[str, int], declared: Sequence[str], existing: Mapping[str, StoredFile]) -> bool:
     whole = (name in existing and existing[name].size_bytes == size for name, size in noted.items())
-    return set(noted) == set(wanted) and all(whole)
+    return set(noted) == set(declared) and all(whole)
 
 
 def _is_temporary(name: str) -> bool:

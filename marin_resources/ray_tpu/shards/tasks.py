@@ -136,5 +136,5 @@ def _require_conserved(counts: Mapping[str, int | float]) -> None:
 
 
 def _shard_error(reference: str, index: int, shard: str, error: BaseException) -> ShardError:
-    what = f"{type(error).__name__}: {str(error).rstrip(chr(46))}"
-    return ShardError(f"Shard {index} of {reference!r} failed: {what}. It was given {shard[:300]}")
+    reason = f"{type(error).__name__}: {str(error).rstrip(chr(46))}"
+    return ShardError(f"Shard {index} of {reference!r} failed: {reason}. It was given {shard[:300]}")

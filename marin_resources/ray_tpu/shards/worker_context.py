@@ -61,7 +61,7 @@ def prints_through_ray(context: Mapping[str, Any]) -> bool:
 
 
 class AwaitRemoteOutput:
-    """At the end of the block, wait 3 s for the last output of remote shards, unless the process was told to stop."""
+    """At the end of the block, wait 3 s for the last output of remote shards, unless the process has to stop."""
 
     def __init__(self, nodes: int) -> None:
         self.expected = False
