@@ -43,6 +43,7 @@ ROOMS = (
     "marin_resources/ray_tpu/job",
     "marin_resources/ray_tpu/log",
     "marin_resources/ray_tpu/shards",
+    "marin_resources/ray_tpu/slices",
     "marin_resources/ray_tpu/worker",
     "marin_resources/storage/collect",
     "marin_resources/storage/control",

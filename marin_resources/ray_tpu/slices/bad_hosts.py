@@ -39,17 +39,17 @@ def key_of_node(node: Mapping[str, Any]) -> str:
 
 def bad_hosts() -> dict[str, str]:
     """Name of the host -> why it is avoided now."""
-    found = {}
+    reasons = {}
     for key in kv_keys(PREFIX, NAMESPACE):
         data = kv_get(key, NAMESPACE)
         entry: dict[str, Any] = json.loads(data) if data else {"at_s": 0.0}
         if time.time() - entry["at_s"] < AVOIDED_S:
-            found[key[len(PREFIX) :].decode()] = entry["why"]
-    return found
+            reasons[key[len(PREFIX) :].decode()] = entry["why"]
+    return reasons
 
 
 def avoidable(resources: Resources, nodes: Sequence[Mapping[str, Any]], bad: Collection[str]) -> frozenset[str]:
-    """Those of the bad nodes that the step can do without: if no other host or whole slice is there, it takes them.
+    """Those of the bad nodes that the step can do without: if no other host or whole slice is up, it takes them.
 
     `nodes` as `ray.nodes()` returns them.
     """
@@ -57,8 +57,8 @@ def avoidable(resources: Resources, nodes: Sequence[Mapping[str, Any]], bad: Col
     bad_here = frozenset(bad) & {node["NodeID"] for node in alive}
     good = [node for node in alive if node["NodeID"] not in bad_here]
     if resources.tpu is None:
-        wanted = resources.gpu.count if resources.gpu else 0
-        return bad_here if any(node["Resources"].get("GPU", 0) >= wanted for node in good) else frozenset()
+        gpus = resources.gpu.count if resources.gpu else 0
+        return bad_here if any(node["Resources"].get("GPU", 0) >= gpus for node in good) else frozenset()
     kind = slice_type(resources.tpu.kind)
     hosts: dict[str, int] = {}
     for node in good:

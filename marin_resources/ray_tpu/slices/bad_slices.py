@@ -24,7 +24,7 @@ VARIABLE = "MARIN_BAD_SLICES"
 AGAIN_S = 600.0
 """Two reports so far apart are not of one process that ends slowly."""
 WITHIN_S = 6 * 3600.0
-"""An older report says nothing of the slice now."""
+"""An older report does not count: the slice may be another one now."""
 MOST_REPORTS = 20
 """A file has the last ones."""
 FORMAT = 1
@@ -40,12 +40,12 @@ def report_bad_slice(name: str, why: str, step: str, now: float | None = None) -
     path = join(folder, f"{name}.json")
     now = time.time() if now is None else now
     try:
-        found = read(path)
-        before = _parse(path, found.data) if found is not None else {}
+        file = read(path)
+        before = _parse(path, file.data) if file is not None else {}
         first = before.get("first", now)
         reports = [*_reports(before), {"at": now, "step": step, "why": why}][-MOST_REPORTS:]
         body = json.dumps({"format": FORMAT, "first": first, "last": now, "why": why, "reports": reports}).encode()
-        write(path, body, expected=found.generation if found is not None else None)
+        write(path, body, expected=file.generation if file is not None else None)
     except ConflictError:
         return  # another step has reported it at the same moment
     except UnavailableError as error:
@@ -59,15 +59,15 @@ def bad_slices(folder: str, names: Iterable[str], now: float | None = None) -> d
     bad = {}
     for name in names:
         path = join(folder, f"{name}.json")
-        found = read(path)
-        if found is not None and (why := _why_bad(_reports(_parse(path, found.data)), now)):
+        file = read(path)
+        if file is not None and (why := _why_bad(_reports(_parse(path, file.data)), now)):
             bad[name] = f"bad host: {why}"
     return bad
 
 
 def _why_bad(reports: Sequence[Mapping[str, Any]], now: float) -> str | None:
     """The reason in the last report, if the reports mean that the slice is bad."""
-    recent = [each for each in reports if now - each["at"] <= WITHIN_S]
+    recent = [report for report in reports if now - report["at"] <= WITHIN_S]
     for index, later in enumerate(recent):
         for earlier in recent[:index]:
             if earlier["step"] != later["step"] and later["at"] - earlier["at"] >= AGAIN_S:
@@ -78,16 +78,16 @@ def _why_bad(reports: Sequence[Mapping[str, Any]], now: float) -> str | None:
 def _parse(path: str, data: bytes) -> dict[str, Any]:
     """The fields of a file; none of one that is damaged, as its slice is not to be replaced for that."""
     try:
-        found = json.loads(data)
-        if isinstance(found, dict):
-            return found
+        fields = json.loads(data)
+        if isinstance(fields, dict):
+            return fields
     except ValueError as error:
         log.warning("The reports in %r are damaged, and are ignored: %s", path, error)
     return {}
 
 
-def _reports(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The reports of a file. One of an earlier version has none: it does not say whose they are."""
-    listed = found.get("reports")
-    fields = ("at", "step", "why")
-    return [each for each in listed if all(name in each for name in fields)] if isinstance(listed, list) else []
+def _reports(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The reports of a file. A file of an earlier version has none: it does not name their steps."""
+    listed = entry.get("reports")
+    required = ("at", "step", "why")
+    return [report for report in listed if all(name in report for name in required)] if isinstance(listed, list) else []

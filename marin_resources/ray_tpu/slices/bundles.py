@@ -1,4 +1,4 @@
-"""What each host of a step gives to it, as bundles of a Ray placement group.
+"""The share of each host of a step, as bundles of a Ray placement group.
 
 A slice is one group: Ray places all of its bundles or none, on different nodes with one slice name, bundle i on the
 node with TPU worker id i. So a slice is taken whole, and no lock is needed for it.
@@ -15,7 +15,7 @@ from marin_resources.hardware import Resources, slice_type
 NODE, SLICE, WORKER, POD = "ray.io/node-id", "ray.io/tpu-slice-name", "ray.io/tpu-worker-id", "ray.io/tpu-pod-type"
 """Labels of Ray's nodes."""
 ANY_OF_MODEL = 0.001
-"""Of the resource that names a model of GPU: Ray's own way to request one."""
+"""Amount of the resource that names a model of GPU: Ray's own way to request one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def group_of(resources: Resources, avoid: Collection[str] = ()) -> Group:
 
 
 def host_bundle(resources: Resources) -> dict[str, float]:
-    """What one host gives: CPUs, memory, and all chips of a TPU host or the GPUs."""
+    """The bundle of one host: CPUs, memory, and all chips of a TPU host or the GPUs."""
     bundle: dict[str, float] = {"CPU": resources.cpus}
     if resources.memory_bytes:
         bundle["memory"] = resources.memory_bytes
@@ -62,7 +62,7 @@ def host_bundle(resources: Resources) -> dict[str, float]:
 
 
 def task_options(resources: Resources) -> dict[str, Any]:
-    """The same as options of the Ray task that takes the bundle."""
+    """The bundle of one host as options of the Ray task that takes it."""
     bundle = host_bundle(resources)
     options: dict[str, Any] = {"num_cpus": bundle.pop("CPU")}
     if "memory" in bundle:

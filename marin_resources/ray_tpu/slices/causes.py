@@ -5,7 +5,7 @@ preempted      a node of the slice died, or is being drained
 lost worker    a process was killed, and its node lives
 bad host       jax, torch or libtpu could not use the devices of a host
 hang           a host reported no step for too long
-out of memory  Ray or the error of the function said so
+out of memory  Ray or the error of the function reported it
 error          the function raised, for reasons of its own
 """
 
@@ -48,7 +48,7 @@ OF_FAULT = {HostFault.DEVICES: Cause.BAD_HOST, HostFault.MEMORY: Cause.OUT_OF_ME
 
 
 def failure_of(ends: Sequence[End], is_alive: Callable[[str], bool]) -> Failure | None:
-    """Why the try failed; None if the function has returned on all hosts. `is_alive` tells that of a node's id.
+    """The failure of the try; None if the function has returned on all hosts. `is_alive` takes the id of a node.
 
     The ends are in the order in which they came: of hosts that raised, the first one's error counts.
 
@@ -67,12 +67,14 @@ def failure_of(ends: Sequence[End], is_alive: Callable[[str], bool]) -> Failure 
     for gone in lost:
         return Failure(cause=Cause.LOST_WORKER, host=gone.host, error=f"its process died ({first_line(gone.error)})")
     for fault, cause in OF_FAULT.items():
-        for one in raised:
-            if one.fault is fault:
-                avoid = (one.host,) if cause is Cause.BAD_HOST else ()
-                return Failure(cause=cause, host=one.host, error=one.error, traceback=one.traceback, avoid=avoid)
-    for one in raised:
-        return Failure(cause=Cause.ERROR, host=one.host, error=one.error, traceback=one.traceback)
+        for report in raised:
+            if report.fault is fault:
+                avoid = (report.host,) if cause is Cause.BAD_HOST else ()
+                return Failure(
+                    cause=cause, host=report.host, error=report.error, traceback=report.traceback, avoid=avoid
+                )
+    for report in raised:
+        return Failure(cause=Cause.ERROR, host=report.host, error=report.error, traceback=report.traceback)
     return None
 
 

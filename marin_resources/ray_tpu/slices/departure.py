@@ -1,4 +1,4 @@
-"""Leave the hosts of a try at a checkpoint: as they are about to be taken away, or as there are more of them now.
+"""Leave the hosts of a try at a checkpoint: as they are about to be taken away, or as more of them are free now.
 
 The notice is Ray's: a node is being drained. A host that learns of its preemption from its cloud drains its node. A
 function that makes no checkpoint works until its hosts are gone, and on the slices that it has.
@@ -26,9 +26,9 @@ class Departure:
         self._ray, self._hosts, self._notes, self._growth = ray, hosts, notes, growth
         self._looked_s = time.monotonic()
         self._before: HostProgress | None = None
-        """What was noted when the checkpoint was requested."""
+        """The progress that was noted when the checkpoint was requested."""
         self.why: Failure | None = None
-        """Why the try ends when the hosts are left; None while there is no reason to."""
+        """The reason of the try's end when the hosts are left; None while no reason exists."""
 
     def is_due(self) -> bool:
         """Whether the hosts are to be left now. Looks once a second."""
@@ -51,7 +51,7 @@ class Departure:
             return
         draining = draining_nodes()
         leaving = next((host for host in self._hosts if host.node_id in draining), None)
-        # only for a function that makes checkpoints: another one would begin anew
+        # only for a function that makes checkpoints: another one would begin again
         more = self._growth.found() if leaving is None and noted.saved_step is not None else None
         if leaving is not None:
             self.why = Failure(cause=Cause.PREEMPTED, host=leaving, error="its node is being drained")

@@ -1,4 +1,4 @@
-"""How the function ended on one host."""
+"""The end of the function on one host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Raised:
     """One sentence."""
     traceback: str
     fault: HostFault | None = None
-    """What the error says of the host."""
+    """The fault of the host that the error shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,17 +77,17 @@ class SilentHostError(RuntimeError):
 
 
 def report_of_result(result: Any) -> dict[str, Any]:
-    """What a host reports when the function has returned."""
+    """The report of a host when the function has returned."""
     return {"result": result}
 
 
 def report_of_error(error: str, traceback: str, fault: HostFault | None = None) -> dict[str, Any]:
-    """What a host reports when the function has raised."""
+    """The report of a host when the function has raised."""
     return {"error": error, "traceback": traceback, "fault": fault.value if fault else None}
 
 
 def report_of_missing_code(error: str) -> dict[str, Any]:
-    """What a host reports when the function has raised as its code was removed."""
+    """The report of a host when the function has raised as its code was removed."""
     return {"missing_code": error}
 
 

@@ -1,6 +1,6 @@
-"""What the error of a function says of its host: its devices cannot be used, or its memory is full.
+"""The fault of a host that the error of a function shows: its devices cannot be used, or its memory is full.
 
-It is judged on the host, by the type of the error and by its raiser. A text alone says neither: a comment in a
+It is judged on the host, by the type of the error and by its raiser. A text alone shows neither: a comment in a
 traceback, the quota of a bucket, and a file that user code has locked use the same words.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 ACCELERATOR_PACKAGES = frozenset({"jax", "jaxlib", "torch"})
 OWN_SENTENCES = ("Unable to initialize backend '", "CUDA error: ")
-"""Of jax and torch, which raise them as plain RuntimeError; jax removes its own frames from the traceback."""
+"""Sentences of jax and torch, which raise them as plain RuntimeError; jax removes its own frames from the traceback."""
 DEVICES = re.compile(
     r"Device or resource busy"  # another process holds the chip, as one that was killed and is not gone
     r"|TPU is already in use by process"  # libtpu's lock file
@@ -38,12 +38,12 @@ class HostFault(enum.StrEnum):
 
 
 def host_fault(error: BaseException) -> HostFault | None:
-    """What this error, or one that it was raised from, says of its host; None for an error of the function's own."""
-    for each in _chain(error):
-        if isinstance(each, MemoryError) or (isinstance(each, OSError) and each.errno == errno.ENOMEM):
+    """The fault of the host, by this error or one that it was raised from; None for an error of the function's own."""
+    for cause in _chain(error):
+        if isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno == errno.ENOMEM):
             return HostFault.MEMORY
-        text = str(each)
-        if not _is_of_accelerator(each, text):
+        text = str(cause)
+        if not _is_of_accelerator(cause, text):
             continue
         if MEMORY.search(text):
             return HostFault.MEMORY
@@ -55,17 +55,17 @@ def host_fault(error: BaseException) -> HostFault | None:
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """The error, what it was explicitly raised from, and the members of groups. Not what was being handled: that was
     caught."""
-    seen, left = set[int](), [error]
-    while left:
-        each = left.pop()
-        if id(each) in seen:
+    seen, pending = set[int](), [error]
+    while pending:
+        current = pending.pop()
+        if id(current) in seen:
             continue
-        seen.add(id(each))
-        yield each
-        if isinstance(each, BaseExceptionGroup):
-            left += each.exceptions
-        if each.__cause__ is not None:
-            left.append(each.__cause__)
+        seen.add(id(current))
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            pending += current.exceptions
+        if current.__cause__ is not None:
+            pending.append(current.__cause__)
 
 
 def _is_of_accelerator(error: BaseException, text: str) -> bool:

@@ -30,10 +30,10 @@ class HostProgress:
     step: int | None = None
     """The last step that was reported when this was noted."""
     began_s: float | None = None
-    """When it began, or went on from a checkpoint."""
+    """The time of its beginning, or of its resumption from a checkpoint."""
     resumed_from: int | None = None
     saved_step: int | None = None
-    """Of the newest complete checkpoint."""
+    """The step of the newest complete checkpoint."""
     saved_s: float | None = None
     """When that step was done."""
     hangs: str | None = None
@@ -43,7 +43,7 @@ class HostProgress:
 class Notes:
     """The notes of one try. `name`: the task and the number of the try.
 
-    A head that does not answer is logged: the work goes on without it. What it has not is the beginning, or nothing.
+    A head that does not answer is logged: the work continues without it. A missing note is the beginning, or nothing.
     """
 
     def __init__(self, name: str) -> None:
@@ -54,7 +54,7 @@ class Notes:
         self._put(str(host), json.dumps(dataclasses.asdict(progress)))
 
     def get(self, host: int) -> HostProgress:
-        """What the host noted last; of a host that noted nothing, the beginning."""
+        """The last note of the host; for a host that noted nothing, the beginning."""
         data = self._get(str(host))
         return HostProgress(**json.loads(data)) if data else HostProgress()
 
@@ -65,20 +65,20 @@ class Notes:
         return self._get("checkpoint") is not None
 
     def remove(self) -> None:
-        self._ask(lambda: kv_delete(self._prefix.encode(), NAMESPACE, by_prefix=True))
+        self._call_head(lambda: kv_delete(self._prefix.encode(), NAMESPACE, by_prefix=True))
 
     def _put(self, key: str, value: str) -> None:
-        self._ask(lambda: kv_put(f"{self._prefix}{key}".encode(), value.encode(), NAMESPACE))
+        self._call_head(lambda: kv_put(f"{self._prefix}{key}".encode(), value.encode(), NAMESPACE))
 
     def _get(self, key: str) -> bytes | None:
-        value: bytes | None = self._ask(lambda: kv_get(f"{self._prefix}{key}".encode(), NAMESPACE))
+        value: bytes | None = self._call_head(lambda: kv_get(f"{self._prefix}{key}".encode(), NAMESPACE))
         return value
 
-    def _ask(self, what: Callable[[], Any]) -> Any:
+    def _call_head(self, request: Callable[[], Any]) -> Any:
         from ray.exceptions import RayError  # late, for its weight
 
         try:
-            return what()
+            return request()
         except RayError as error:
             log.warning("the progress of %s is not noted or read, as Ray's head does not answer: %s", self.name, error)
             return None
@@ -118,7 +118,7 @@ class ProgressOnHost:
             self._note(saved_step=step, saved_s=done_s)
 
     def save_requested(self) -> bool:
-        """Asks the head once a second, until it says so."""
+        """Whether a checkpoint is requested. Reads it from the head once a second, until it is."""
         if not self._requested and time.monotonic() - self._looked_s >= LOOK_EVERY_S:
             self._requested = self._notes.checkpoint_requested()
             self._looked_s = time.monotonic()

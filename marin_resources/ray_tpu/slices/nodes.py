@@ -1,4 +1,4 @@
-"""What Ray's head knows of the nodes of the cluster."""
+"""The nodes of the cluster, by Ray's head."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def dead_nodes(ray: Any) -> frozenset[str]:
 
 
 def draining_nodes() -> frozenset[str]:
-    """The ids of the nodes that Ray was told to drain; none if its head does not answer, which is logged."""
+    """The ids of the nodes that Ray drains; none, and a line in the log, if its head does not answer."""
     from ray.exceptions import RayError  # late, for its weight
 
     try:

@@ -1,4 +1,4 @@
-"""The variables that tell a host's process its place: ours for any function (`marin_resources.hosts`), and libtpu's.
+"""The variables with the place of a host's process: ours for any function (`marin_resources.hosts`), and libtpu's.
 
 MEGASCALE_*   libtpu joins several slices by them, over the network of the data center. They are Google's names; Ray's
               `ray.util.tpu.get_tpu_coordinator_env_vars` sets the same four. The coordinator is host 0 of slice 0.
@@ -17,13 +17,13 @@ MEGASCALE_PORT = "8081"
 
 def place_of(host: Host, count: int, slices: int, coordinator: str | None) -> dict[str, str]:
     """The variables of a host. `coordinator`: address and port of host 0's process; host 0 knows its own."""
-    known = {} if coordinator is None else {hosts.COORDINATOR: coordinator}
+    coordinator_variable = {} if coordinator is None else {hosts.COORDINATOR: coordinator}
     return {
         hosts.INDEX: str(host.index),
         hosts.COUNT: str(count),
         hosts.SLICE_INDEX: str(host.slice_index),
         hosts.SLICE_COUNT: str(slices),
-        **known,
+        **coordinator_variable,
     }
 
 

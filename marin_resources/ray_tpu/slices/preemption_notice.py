@@ -20,7 +20,7 @@ from marin_resources.ray_tpu.ray_internals import drain_node
 NOTICE_S = 30.0
 """From the notice to the end of the machine."""
 ANSWER_S = 60.0
-"""How long one request waits for a change."""
+"""Time limit of one request, which waits for a change."""
 PAUSE_S = 10.0
 """After a request that failed."""
 HOST_VARIABLE, DEFAULT_HOST = "GCE_METADATA_HOST", "metadata.google.internal"
@@ -40,23 +40,23 @@ def watched(on_notice: Callable[[], None]) -> Iterator[None]:
 
 
 def drain_this_node() -> None:
-    """Tell Ray that this node is gone in half a minute: it places nothing here any more, and the job is told."""
+    """Drain this node, which is gone in half a minute: Ray places nothing here any more, and notifies the job."""
     import ray  # late, for its weight
 
     drain_node(ray.get_runtime_context().get_node_id(), NOTICE_S, "the machine is about to be preempted")
 
 
 def _watch(on_notice: Callable[[], None], over: threading.Event) -> None:
-    told = False
+    logged = False
     while not over.is_set():
         try:
             if _is_preempted():
                 on_notice()
                 return
         except (OSError, ValueError) as error:
-            if not told:
+            if not logged:
                 log.warning("the metadata server cannot be asked for a notice of preemption: %s", error)
-            told = True
+            logged = True
             over.wait(PAUSE_S)
 
 

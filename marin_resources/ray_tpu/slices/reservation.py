@@ -24,14 +24,14 @@ NAME_END = "/"
 POLL_S = 0.5
 """Signals are handled between two polls."""
 HOLD_S = (10.0, 20.0)
-"""How long some of several slices are held while the others are waited for; drawn, so that two steps that wait for each
-other's slices do not meet again."""
+"""Time limit for holding some of several slices while the others are awaited; drawn, so that two steps that wait for
+each other's slices do not meet again."""
 FREE_S = 2.0
-"""Ray places a group in milliseconds if its hosts are free. What is not there after this time is taken."""
+"""Ray places a group in milliseconds if its hosts are free. A host that is not reserved after this time is taken."""
 PAUSE_S = (1.0, 10.0)
-"""How long they are then left to others."""
+"""Seconds for which they are then left to others."""
 AVOID_EVERY_S = 10.0
-"""How often a waiting step updates the hosts that it avoids: a bad host is taken after half an hour, or if it is the
+"""Interval of updates of the hosts that a waiting step avoids: a bad host is taken after half an hour, or if it is the
 last."""
 
 
@@ -53,7 +53,7 @@ class Host:
     group: Any
     """Ray's placement group."""
     bundle: int
-    """Its bundle in the group."""
+    """Index of the host's bundle in the group."""
 
     def scheduling(self) -> Any:
         """Ray's strategy that places a task on the host."""
@@ -94,7 +94,7 @@ def reserve(
 
 
 def _acquire(resources: Resources, avoid: Avoid, on_wait: Callable[[], None], groups: list[Any], name: str) -> None:
-    """Request a group for each slice until all are there at once. `groups` always holds what is requested."""
+    """Request a group for each slice until all are placed at once. `groups` always holds the requested ones."""
     for count in sorted(resources.more_slices, reverse=True):
         groups.extend(request(group_of(resources, avoid()), count, name))
         if _all_there(groups, FREE_S):
@@ -107,21 +107,21 @@ def _acquire(resources: Resources, avoid: Avoid, on_wait: Callable[[], None], gr
 def _acquire_fewest(
     resources: Resources, avoid: Avoid, on_wait: Callable[[], None], groups: list[Any], name: str
 ) -> bool:
-    """Request the fewest slices. Return True when all are there; False if they are to be requested again, as only some
-    of them were there for long, or as other hosts are to be avoided now."""
+    """Request the fewest slices. Return True when all are placed; False if they are to be requested again, as only some
+    of them were placed for long, or as other hosts are to be avoided now."""
     avoided = frozenset(avoid())
     groups.extend(request(group_of(resources, avoided), resources.slices, name))
     hold_s, held_since_s, looked_s = random.uniform(*HOLD_S), None, time.monotonic()
     pauses = _growing_pauses()
     while held_since_s is None or time.monotonic() - held_since_s < hold_s:
-        there = sum(map(is_there, groups))
-        if there == len(groups):
+        placed = sum(map(is_there, groups))
+        if placed == len(groups):
             return True
         pause_s = next(pauses)
         time.sleep(pause_s)
         if pause_s == POLL_S:
             on_wait()
-        if held_since_s is None and there:
+        if held_since_s is None and placed:
             held_since_s = time.monotonic()
         if time.monotonic() - looked_s >= AVOID_EVERY_S:
             looked_s = time.monotonic()
@@ -140,18 +140,18 @@ def _pause(seconds: float, on_wait: Callable[[], None]) -> None:
 
 
 def request(group: Group, count: int, name: str = "") -> list[Any]:
-    """Request so many groups of Ray. They belong to the job. No two of a cluster may have one name."""
+    """Request `count` groups of Ray. They belong to the job. No two of a cluster may have one name."""
     from ray.util import placement_group  # late, for its weight
 
     names = [f"{name}{NAME_END}{uuid.uuid4().hex[:8]}" if name else "" for _ in range(count)]
-    return [placement_group(**group.options(), name=each) for each in names]
+    return [placement_group(**group.options(), name=group_name) for group_name in names]
 
 
 def is_there(group: Any) -> bool:
     """Whether Ray has placed the group.
 
-    By its table, not by `group.wait()`: until the group is placed, Ray's head (2.60) keeps every question of that kind
-    in its memory, and asks itself anew for each, so that a step that waits for minutes costs it gigabytes.
+    By its table, not by `group.wait()`: until the group is placed, Ray's head (2.60) keeps every request of that kind
+    in its memory, and checks each of them again, so that a step that waits for minutes costs it gigabytes.
     """
     from ray.util import placement_group_table  # late, for its weight
 

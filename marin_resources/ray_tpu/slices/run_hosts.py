@@ -2,7 +2,7 @@
 
 In:  the hosts, and `start`, which submits the Ray task of one host. The task is a streaming generator: it yields the
      address of its process ("10.0.0.2:40123") when that runs, then the report of its end (`ends.py`).
-Out: how it ended on each host. Host 0 begins first: the others are told its address.
+Out: its end on each host. Host 0 begins first: the others get its address.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from marin_resources.ray_tpu.slices.nodes import dead_nodes
 from marin_resources.ray_tpu.slices.reservation import POLL_S, Host
 
 PEERS_S = 30.0
-"""How long a host that raised waits for the end of the others. A peer's death makes a collective operation fail
-everywhere at once, and Ray reports a dead node seconds later: the others' ends tell which of the two came first."""
+"""Time limit for the end of the others when a host has raised. A peer's death makes a collective operation fail
+everywhere at once, and Ray reports a dead node seconds later: the others' ends show which of the two came first."""
 LOOK_EVERY_S = 5.0
-"""How often Ray's head is asked which hosts are dead. It declares one dead that was silent for about a minute."""
+"""Interval of requests to Ray's head for the dead hosts. It declares one dead that was silent for about a minute."""
 CANCEL_S = 5.0
-"""Time limit for the end of a process that was told to stop. What still runs then ends with its reservation."""
+"""Time limit for the end of a process that has to stop. A process that still runs then ends with its reservation."""
 
 Start = Callable[[Host, str | None], Any]
 
@@ -47,7 +47,7 @@ def run_hosts(
 ) -> list[End]:
     """Return the end on each host, in the order in which they came. `on_start` is called when a host's process runs.
 
-    `notes`: where the hosts note their progress. `leave` is called twice a second, and tells whether to stop all hosts.
+    `notes`: the notes of the hosts' progress. `leave` is called twice a second, and returns whether to stop all hosts.
     """
     calls = _Calls(ray, notes, on_start)
     try:

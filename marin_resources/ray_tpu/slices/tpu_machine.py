@@ -1,4 +1,4 @@
-"""What a process needs of its machine to use a TPU. The one place for it; images need nothing further.
+"""The requirements of a process on its machine to use a TPU. The one place for it; images need nothing further.
 
 lock file    libtpu locks /tmp/libtpu_lockfile. The lock ends with its process, but a file that another user has made
              cannot be opened: it is removed.
@@ -8,7 +8,7 @@ memory
 huge pages   The runtime starts and stops much faster with transparent ones (jax warns where they are off). Setting them
              takes root.
 
-TPU_WORKER_ID, TPU_NAME and the like are the image's or Ray's; jax is told its place explicitly (`place.py`).
+TPU_WORKER_ID, TPU_NAME and the like are the image's or Ray's; jax gets its place explicitly (`place.py`).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ BUDGETS = {
     Cause.OUT_OF_MEMORY: 0,
     Cause.ERROR: 0,
 }
-"""How many times a try that failed so is repeated. The first two are Levanter's (infra/ray_tpu.py)."""
+"""Number of repeats of a try that failed for this cause. The first two are Levanter's (infra/ray_tpu.py)."""
 PAUSE_S = {Cause.BAD_HOST: 1.0, Cause.HANG: 1.0, Cause.LOST_WORKER: 0.5}
 """Before the first repeat; twice as long before each further one, up to LONGEST_PAUSE_S. A preempted step waits for a
 slice anyway."""
@@ -61,12 +61,12 @@ class Tries:
     resources: Resources
     attempt: int
     name: str
-    """Of this attempt, and of no other in the cluster."""
+    """The name of this attempt, and of no other in the cluster."""
     reserve: Callable[[Collection[str]], AbstractContextManager[tuple[Host, ...]]]
     """Reserves the hosts of the next try, on none of the nodes with these ids."""
     begin: Callable[[int], Callable[[Sequence[Host], str], Start]]
-    """Called with the number of a try when its hosts are there; returns what starts the function on them, given the
-    name of the notes of its progress."""
+    """Called with the number of a try when its hosts are reserved; returns a function that starts the step's
+    function on them, given the name of the notes of its progress."""
     began: Callable[[], None]
     """Called when the function begins for the first time."""
     changed: Callable[[], None]
@@ -75,7 +75,7 @@ class Tries:
     """Called with each host that steps are to avoid for a while."""
     log: Callable[[str], None]
     waited_s: float = 0.0
-    """How long the hosts of the first try were waited for, if that was before."""
+    """Seconds of waiting for the hosts of the first try, if that was before."""
     has_begun: bool = False
     ledger: list[Try] = field(default_factory=list)
     failures: dict[Cause, int] = field(default_factory=dict)
@@ -191,7 +191,7 @@ class Try:
     kept_s: float | None = None
     lost_s: float | None = None
     resumed_from: int | None = None
-    """The step of the checkpoint that it went on from."""
+    """The step of the checkpoint that it resumed from."""
     saved_step: int | None = None
     """The step of its last complete checkpoint."""
     cause: str | None = None
