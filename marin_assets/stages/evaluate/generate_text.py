@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class PromptError(MarinError, ValueError):
-    """There is no text to continue. The message says what to pass."""
+    """The config has no text to continue. The message names the fields to set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class GenerateTextConfig:
     temperature: float = versioned(0.8)
     """Divides the logits; at 0 the likeliest token is taken."""
     seed: int = versioned(0)
-    """Of the first prompt; that of each further one is greater by 1."""
+    """Seed of the first prompt; that of each further one is greater by 1."""
 
 
 def generate_text(config: GenerateTextConfig) -> dict[str, Any]:

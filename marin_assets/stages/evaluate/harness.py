@@ -1,6 +1,6 @@
 """Run lm-eval's tasks on a model, those with one number of shots together.
 
-All requests of all tasks are built and checked before the model is asked: a task that cannot run ends the evaluation
+All requests of all tasks are built and checked before the model gets one: a task that cannot run ends the evaluation
 after seconds, and not after the hours of the others.
 """
 
@@ -35,16 +35,16 @@ def run_tasks(config: LmEvalConfig, manager: Any, lm: Any) -> dict[str, Any]:
     runs = [(together, _arguments(config, together)) for together in run_together(eval_tasks(config))]
     prepared = [prepare(lm, manager, arguments) for _, arguments in runs]
     _check_requests(lm, [task for of_run in prepared for task in of_run.tasks])
-    found: dict[str, Any] = {part: {} for part in BY_TASK}
+    merged: dict[str, Any] = {part: {} for part in BY_TASK}
     for (together, arguments), tasks in zip(runs, prepared, strict=True):
         results = evaluator.simple_evaluate(lm, task_manager=tasks, **arguments)
         labels = labels_of(together, results)
         for part, value in results.items():
             if part in BY_TASK:
-                found[part] |= {labels.get(name, name): each for name, each in value.items()}
+                merged[part] |= {labels.get(name, name): of_task for name, of_task in value.items()}
             else:
-                found[part] = value
-    return found
+                merged[part] = value
+    return merged
 
 
 def _arguments(config: LmEvalConfig, together: Sequence[EvalTask]) -> dict[str, Any]:
@@ -81,14 +81,14 @@ def _check_requests(lm: Any, tasks: Sequence[Any]) -> None:
 
 def cut_by_task(samples: Mapping[str, Sequence[Mapping[str, Any]]], lm: Any) -> dict[str, int]:
     """Return the number of questions whose context was longer than the window, of the tasks that have some."""
-    found = {
+    cut_questions = {
         task: len({row["doc_id"] for row in rows if any(map(lm.is_cut, row["arguments"]))})
         for task, rows in samples.items()
     }
-    for task, cut in found.items():
+    for task, cut in cut_questions.items():
         if cut:
             log.warning("%s: the context of %d questions is longer than the window, its beginning is cut", task, cut)
-    return {task: cut for task, cut in sorted(found.items()) if cut}
+    return {task: cut for task, cut in sorted(cut_questions.items()) if cut}
 
 
 def run_together(tasks: Sequence[EvalTask]) -> list[list[EvalTask]]:
@@ -96,7 +96,7 @@ def run_together(tasks: Sequence[EvalTask]) -> list[list[EvalTask]]:
     runs: list[list[EvalTask]] = []
     for task in tasks:
         for run in runs:
-            if run[0].num_fewshot == task.num_fewshot and task.name not in [one.name for one in run]:
+            if run[0].num_fewshot == task.num_fewshot and task.name not in [earlier.name for earlier in run]:
                 run.append(task)
                 break
         else:
@@ -105,16 +105,16 @@ def run_together(tasks: Sequence[EvalTask]) -> list[list[EvalTask]]:
 
 
 def labels_of(tasks: Sequence[EvalTask], results: Mapping[str, Any]) -> dict[str, str]:
-    """What the scores of each task are called; those in a group with an alias: "mmlu_5shot/mmlu_anatomy"."""
+    """The labels of the scores of each task; in a group with an alias: "mmlu_5shot/mmlu_anatomy"."""
     children: Mapping[str, Sequence[str]] = results.get("group_subtasks") or {}
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for task in tasks:
         if task.alias is None:
             continue
-        found[task.name] = task.alias
-        left = list(children.get(task.name, ()))
-        while left:
-            name = left.pop()
-            found[name] = f"{task.alias}/{name}"
-            left += children.get(name, ())
-    return found
+        labels[task.name] = task.alias
+        pending = list(children.get(task.name, ()))
+        while pending:
+            name = pending.pop()
+            labels[name] = f"{task.alias}/{name}"
+            pending += children.get(name, ())
+    return labels

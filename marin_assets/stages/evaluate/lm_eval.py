@@ -7,7 +7,7 @@ Out: `results.json`, as lm-eval's own command writes it, but for OF_THE_MACHINE;
      `samples.jsonl`, the model's answer to each question; `samples.html`, to read them; `plots/scores.png`.
 
 Model, tasks and data are copied to a temporary folder, because the libraries read local files only. Answers are saved
-every minute below `.marin/unfinished`, until all are there: a killed evaluation resumes after them, with equal scores.
+every minute below `.marin/unfinished`, until all exist: a killed evaluation resumes after them, with equal scores.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
 
 
 def kept_answers(config: LmEvalConfig) -> Any:
-    """Where the answers of this model on this engine are kept until the evaluation ends."""
+    """The store of the answers of this model on this engine until the evaluation ends."""
     from marin_assets.stages.evaluate.models.kept_answers import SAVE_EVERY_S, KeptAnswers
 
     return KeptAnswers(
@@ -105,7 +105,7 @@ def kept_answers(config: LmEvalConfig) -> Any:
 
 @contextmanager
 def model_of(config: LmEvalConfig, folder: str) -> Iterator[Any]:
-    """The model in a local folder with lm-eval's interface, on the engine that is asked for."""
+    """The model in a local folder with lm-eval's interface, on the requested engine."""
     if config.engine is None:
         from marin_assets.inference.jax_model import load_model
         from marin_assets.stages.evaluate.models.jax_lm import JaxLM  # imports lm-eval at its top

@@ -1,4 +1,4 @@
-"""What an evaluation with lm-eval is given."""
+"""The config of an evaluation with lm-eval."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HarnessOptions:
     bootstrap_iters: int = versioned(1000)
     """Draws for standard errors without a formula; that of a mean has one."""
     seed: int = versioned(1234)
-    """Of the draw of solved examples, where a task draws them."""
+    """Seed of the draw of solved examples, where a task draws them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +56,11 @@ class LmEvalConfig:
     mirror_path: str | None = None
     """A folder with the data of lm-eval's own tasks (`hub_mirror.py`), in place of the hub."""
     engine: Engine | None = None
-    """What computes: our JAX model in this process if None; `inference/engine.py` has torch and vLLM."""
+    """Engine that computes: our JAX model in this process if None; `inference/engine.py` has torch and vLLM."""
     options: HarnessOptions | None = None
-    """Of lm-eval; its defaults if None."""
+    """Options of lm-eval; its defaults if None."""
     save_every_s: float | None = None
-    """How often the answers are saved, for an attempt that resumes; 60 s if None."""
+    """Interval between two saves of the answers, for an attempt that resumes; 60 s if None."""
 
 
 def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:
@@ -77,9 +77,9 @@ def check_tasks(config: LmEvalConfig) -> None:
     labels = [task.label for task in eval_tasks(config)]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if not labels or twice:
-        found = f"the task {twice[0]!r} twice" if twice else "no tasks"
+        problem = f"the task {twice[0]!r} twice" if twice else "no tasks"
         raise EvaluationError(
-            f"LmEvalConfig has {found}, expected each once. A task at two numbers of shots needs an alias: "
+            f"LmEvalConfig has {problem}, expected each once. A task at two numbers of shots needs an alias: "
             "EvalTask('hellaswag', 10, 'hellaswag_10shot')."
         )
     if config.use_hub and config.mirror_path is not None:

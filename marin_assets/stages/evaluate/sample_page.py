@@ -51,7 +51,7 @@ def page_of_samples(rows: Iterable[Mapping[str, Any]], scores: Mapping[str, Mapp
 
 
 def is_right(row: Mapping[str, Any]) -> bool | None:
-    """Whether the answer is the right one; None if no metric of the question says so."""
+    """Whether the answer is the right one; None if no metric of the question decides it."""
     for metric in RIGHT:
         if metric in row:
             return bool(row[metric] == 1)

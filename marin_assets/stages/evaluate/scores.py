@@ -20,11 +20,13 @@ def scores_of(results: Mapping[str, Any]) -> dict[str, dict[str, float | int]]:
     scores: dict[str, dict[str, float | int]] = {}
     for task, metrics in sorted(results["results"].items()):
         numbers = finite_numbers(metrics)
-        found: dict[str, float | int] = {"instances": numbers.pop("sample_len")} if "sample_len" in numbers else {}
+        task_scores: dict[str, float | int] = (
+            {"instances": numbers.pop("sample_len")} if "sample_len" in numbers else {}
+        )
         for key, value in numbers.items():
             metric, _, filter_name = key.partition(",")
-            found[metric if filter_name in ("", "none") else f"{metric}_{filter_name}"] = value
-        scores[task] = {**found, **bounds_of(found), **chance_of(results["samples"].get(task, []))}
+            task_scores[metric if filter_name in ("", "none") else f"{metric}_{filter_name}"] = value
+        scores[task] = {**task_scores, **bounds_of(task_scores), **chance_of(results["samples"].get(task, []))}
     return scores
 
 
@@ -34,10 +36,10 @@ def finite_numbers(values: Mapping[str, Any]) -> dict[str, float | int]:
     return {k: v for k, v in plain.items() if type(v) in (int, float) and math.isfinite(v)}
 
 
-def bounds_of(found: Mapping[str, float]) -> dict[str, float]:
+def bounds_of(task_scores: Mapping[str, float]) -> dict[str, float]:
     bounds: dict[str, float] = {}
-    for metric, value in found.items():
-        error = found.get(f"{metric}_stderr")
+    for metric, value in task_scores.items():
+        error = task_scores.get(f"{metric}_stderr")
         if error is not None:
             bounds |= {f"{metric}_lower95": value - Z95 * error, f"{metric}_upper95": value + Z95 * error}
     return bounds
@@ -57,11 +59,11 @@ def headline(scores: Mapping[str, Mapping[str, float | int]]) -> dict[str, float
 
 
 def table_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row for each metric of each task: COLUMNS. `error` is a standard error, `n` the number of instances; what
-    lm-eval does not say is None."""
+    """One row for each metric of each task: COLUMNS. `error` is a standard error, `n` the number of instances; a value
+    that lm-eval does not report is None."""
     rows: list[dict[str, Any]] = []
-    for task, found in sorted(results["results"].items()):
-        numbers = finite_numbers(found)
+    for task, metrics in sorted(results["results"].items()):
+        numbers = finite_numbers(metrics)
         for key, value in numbers.items():
             metric, comma, filter_name = key.partition(",")
             if not comma or metric.endswith("_stderr"):
@@ -72,7 +74,7 @@ def table_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "metric": metric if filter_name == "none" else f"{metric}_{filter_name}",
                     "value": value,
                     "error": numbers.get(f"{metric}_stderr,{filter_name}"),
-                    "n": numbers.get("sample_len") or found.get("sample_len"),
+                    "n": numbers.get("sample_len") or metrics.get("sample_len"),
                     "shots": results.get("n-shot", {}).get(task),
                     "version": results.get("versions", {}).get(task),
                     "higher_is_better": (results.get("higher_is_better", {}).get(task) or {}).get(metric),
@@ -113,10 +115,10 @@ def sample_row(sample: Mapping[str, Any]) -> dict[str, Any]:
 def bars_of(scores: Mapping[str, Mapping[str, float]]) -> list[tuple[str, float, float, float | None]]:
     """Return (label, value, half its 95% confidence interval, accuracy of guessing or None) of every accuracy."""
     return [
-        (f"{task}\n{metric}", value, Z95 * found[f"{metric}_stderr"], found.get("chance"))
-        for task, found in scores.items()
-        for metric, value in found.items()
-        if f"{metric}_stderr" in found and 0 <= value <= 1
+        (f"{task}\n{metric}", value, Z95 * task_scores[f"{metric}_stderr"], task_scores.get("chance"))
+        for task, task_scores in scores.items()
+        for metric, value in task_scores.items()
+        if f"{metric}_stderr" in task_scores and 0 <= value <= 1
     ]
 
 

@@ -17,7 +17,7 @@ class EvalTask:
     num_fewshot: int | None = None
     """Solved examples before each question; None: the task's own number."""
     alias: str | None = None
-    """What its scores are called; None: its name. A task at two numbers of shots needs one."""
+    """Label of its scores; None: its name. A task at two numbers of shots needs one."""
 
     @property
     def label(self) -> str:
@@ -50,7 +50,7 @@ KEY_GENERATION_TASKS = (
     EvalTask("bbh_cot_fewshot", 3, "bbh"),
     EvalTask("minerva_math", 4, "math_4shot"),
 )
-"""Of models after SFT, too."""
+"""Tasks for models after SFT, too."""
 OPEN_LM_LEADERBOARD_MCQ = (
     EvalTask("leaderboard_bbh", 3, "lb_bbh_3shot"),
     EvalTask("leaderboard_mmlu_pro", 5, "lb_mmlu_pro_5shot"),

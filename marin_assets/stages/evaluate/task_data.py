@@ -1,4 +1,4 @@
-"""The tasks of lm-eval and their data, from local folders; the hub only where it is asked for."""
+"""The tasks of lm-eval and their data, from local folders; from the hub only with `use_hub`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TASKS = Path(__file__).parent / "tasks"
 
 @contextlib.contextmanager
 def data_of_tasks(config: LmEvalConfig, folder: str) -> Iterator[None]:
-    """Let tasks read their data from the mirror, if there is one. A mirror in a bucket is copied to `folder`."""
+    """Let tasks read their data from the mirror, if the config has one. A mirror in a bucket is copied to `folder`."""
     if config.mirror_path is None:
         yield
         return
@@ -79,11 +79,11 @@ def load_tasks(config: LmEvalConfig, folder: str) -> Any:
     manager = TaskManager(include_path=[*folders], include_defaults=with_defaults)
     for task in eval_tasks(config):
         if (name := task.name) not in manager.all_tasks:
-            known = sorted(manager.all_tasks)
+            available = sorted(manager.all_tasks)
             raise EvaluationError(
-                f"Task {name!r} is unknown, expected one of {known[:20]} ({len(known)} in all). Pass held_out_path for "
-                "the held-out tasks, include_path for a folder with the task's YAML, or mirror_path or use_hub=True "
-                "for lm-eval's own."
+                f"Task {name!r} is unknown, expected one of {available[:20]} ({len(available)} in all). Pass "
+                "held_out_path for the held-out tasks, include_path for a folder with the task's YAML, or mirror_path "
+                "or use_hub=True for lm-eval's own."
             )
     return manager
 
@@ -99,7 +99,7 @@ def write_held_out_tasks(held_out_path: str, folder: str) -> str:
 
 
 class MirrorError(MarinError, ValueError):
-    """The mirror lacks the data of a task. The message says which, and where they were looked for."""
+    """The mirror lacks the data of a task. The message names the data, and the searched folder."""
 
 
 @contextlib.contextmanager
@@ -118,8 +118,8 @@ def _mirrored(folder: str, shown: str) -> Iterator[None]:
         if path in ("json", "parquet", "csv", "text") or os.path.isabs(path):  # local files that a task names itself
             return of_the_hub(path, name, **settings)
         kind, files = files_of(folder, shown, path, name)
-        found = of_the_hub(kind, data_files=files)
-        return found if settings.get("split") is None else found[settings["split"]]
+        dataset = of_the_hub(kind, data_files=files)
+        return dataset if settings.get("split") is None else dataset[settings["split"]]
 
     datasets.load_dataset = load
     try:

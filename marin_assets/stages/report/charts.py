@@ -68,11 +68,11 @@ def ticks(low: float, high: float, count: int) -> list[float]:
 
 def smoothed(points: Points) -> Points:
     """Return the exponential moving average, with bias correction (Kingma and Ba 2015)."""
-    mean, found = 0.0, []
+    mean, averages = 0.0, []
     for number, (x, y) in enumerate(points, 1):
         mean = SMOOTHING * mean + (1 - SMOOTHING) * y
-        found.append((x, mean / (1 - SMOOTHING**number)))
-    return found
+        averages.append((x, mean / (1 - SMOOTHING**number)))
+    return averages
 
 
 def thinned(points: Points) -> Points:
@@ -112,11 +112,11 @@ def draw_score_bars(
     if not metrics:
         return None
     height = BAR * len(metrics) + 30
-    left = CHARACTER * max(map(len, metrics)) + 14
-    span = WIDTH - left - 80
+    label_width = CHARACTER * max(map(len, metrics)) + 14
+    span = WIDTH - label_width - 80
 
     def x(value: float) -> float:
-        return left + span * min(max(value, 0.0), 1.0)
+        return label_width + span * min(max(value, 0.0), 1.0)
 
     rows = []
     for place, metric in enumerate(metrics):
@@ -124,7 +124,7 @@ def draw_score_bars(
         low, high = (scores[metric] + sign * interval * scores[f"{metric}_stderr"] for sign in (-1, 1))
         middle = y + BAR / 2 - 5
         rows.append(
-            f'<text class="label" x="{left - 10}" y="{middle + 4}" text-anchor="end">{escape(metric)}</text>'
+            f'<text class="label" x="{label_width - 10}" y="{middle + 4}" text-anchor="end">{escape(metric)}</text>'
             f'<rect class="bar" x="{x(0)}" y="{y}" width="{x(scores[metric]) - x(0):.1f}" height="{BAR - 10}" rx="3"/>'
             f'<path class="interval" d="M{x(low):.1f},{middle} H{x(high):.1f} M{x(low):.1f},{middle - 5} v10 '
             f'M{x(high):.1f},{middle - 5} v10"/>'

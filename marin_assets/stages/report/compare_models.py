@@ -5,7 +5,7 @@ Out: `comparison.html`, the table as one page; `scores.jsonl`, a row for each mo
 
 A difference from the baseline is more than noise if its 95% confidence interval is on one side of 0. Where both models
 answered the same questions (`samples.jsonl`), the interval is that of the paired differences, which is narrower;
-otherwise it is that of independent scores. With many tasks, one in twenty is marked by chance alone: the page says so.
+otherwise it is that of independent scores. With many tasks, one in twenty is marked by chance alone: the page notes it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = ("html",)
 PAGE, SCORES, SAMPLES = "comparison.html", "scores.jsonl", "samples.jsonl"
 Z95 = 1.96
 HEADLINES = ("acc_mutual_info", "acc_norm", "acc", "exact_match", "f1", "bits_per_byte", "byte_perplexity")
-"""Of a task without a named metric, the first of these that it has; else its first metric with an error."""
+"""Metrics of a task without a named one: the first of these that it has; else its first metric with an error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
         "missing": len(tasks) * len(config.models) - len(every),
         "better": sum(cell.verdict == "better" for cell in every),
         "worse": sum(cell.verdict == "worse" for cell in every),
-        "regressions": {name: found for name, found in worse.items() if found},
+        "regressions": {name: regressed for name, regressed in worse.items() if regressed},
         "macro": macro,
         "page": PAGE,
     }
@@ -100,16 +100,16 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
 
 def metric_of(task: str, scores: Mapping[str, Mapping[str, Any]], named: Mapping[str, str]) -> str:
     """The metric of a task: the named one, or the first of HEADLINES that a model has."""
-    found = next(of[task] for of in scores.values() if task in of)
+    available = next(of[task] for of in scores.values() if task in of)
     if task in named:
-        if named[task] not in found:
-            raise ReportError(f"The task {task!r} has no metric {named[task]!r}, expected one of {sorted(found)}.")
+        if named[task] not in available:
+            raise ReportError(f"The task {task!r} has no metric {named[task]!r}, expected one of {sorted(available)}.")
         return named[task]
-    with_errors = [name for name in found if f"{name}_stderr" in found]
-    chosen = next((name for name in HEADLINES if name in found), next(iter(with_errors), None))
+    with_errors = [name for name in available if f"{name}_stderr" in available]
+    chosen = next((name for name in HEADLINES if name in available), next(iter(with_errors), None))
     if chosen is None:
         raise ReportError(
-            f"The task {task!r} has none of the usual metrics: {sorted(found)}. Name one in metrics={{…}}."
+            f"The task {task!r} has none of the usual metrics: {sorted(available)}. Name one in metrics={{…}}."
         )
     return chosen
 
@@ -141,12 +141,14 @@ def paired_error(
 ) -> float | None:
     """The standard error of the mean difference over the same questions; None if they are not the same, or one.
 
-    `difference` is that of the scores: where the rows do not have it as their mean, they say nothing of its error.
+    `difference` is that of the scores: rows with another mean do not show its error, and None is returned.
     """
     if len(mine) < 2 or mine.keys() != theirs.keys():
         return None
     pairs = [(_number(row, metric), _number(theirs[key], metric)) for key, row in mine.items()]
-    differences = [one - other for one, other in pairs if one is not None and other is not None]
+    differences = [
+        my_score - their_score for my_score, their_score in pairs if my_score is not None and their_score is not None
+    ]
     if len(differences) < len(pairs):
         return None
     mean = math.fsum(differences) / len(differences)
@@ -163,19 +165,19 @@ def _number(row: Mapping[str, Any], metric: str) -> float | None:
 
 def _samples(record: StepRecord) -> dict[str, dict[Any, dict[str, Any]]]:
     """Task -> id of the question -> the numbers of the answer; its texts would fill the memory."""
-    found: dict[str, dict[Any, dict[str, Any]]] = {}
+    by_task: dict[str, dict[Any, dict[str, Any]]] = {}
     for row in record.rows(SAMPLES) if record.has(SAMPLES) else ():
         numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
-        found.setdefault(row["task"], {})[row["doc_id"]] = numbers
-    return found
+        by_task.setdefault(row["task"], {})[row["doc_id"]] = numbers
+    return by_task
 
 
 def _rows(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterable[dict[str, Any]]:
     """The normalized table: model, task, metric, value, error, instances."""
     for model, of in scores.items():
-        for task, found in of.items():
-            for metric, value in found.items():
+        for task, task_scores in of.items():
+            for metric, value in task_scores.items():
                 if metric == "instances" or metric.endswith(("_stderr", "_lower95", "_upper95")):
                     continue
                 row = {"model": model, "task": task, "metric": metric, "value": value}
-                yield {**row, "error": found.get(f"{metric}_stderr"), "instances": found.get("instances")}
+                yield {**row, "error": task_scores.get(f"{metric}_stderr"), "instances": task_scores.get("instances")}

@@ -37,16 +37,16 @@ class CompareRunsConfig:
     """Label -> output path of the run."""
     output_path: str = THIS_OUTPUT_PATH
     metric: str = versioned("loss_end")
-    """What decides: a number of the result, "loss_end" or "scores.arc.acc", or else a metric of `metrics.jsonl`, whose
-    last value counts, "eval/prose/loss". Of a run whose exported model is an average of the weights, it is that of the
-    average."""
+    """The metric that decides: a number of the result, "loss_end" or "scores.arc.acc", or else a metric of
+    `metrics.jsonl`, whose last value counts, "eval/prose/loss". Of a run whose exported model is an average of the
+    weights, it is that of the average."""
     goal: str = versioned("min")
     """"min" or "max"."""
     further: tuple[str, ...] = versioned(())
     """Further metrics to list and to plot."""
     varied: dict[str, dict[str, Any]] = field(default_factory=lambda: versioned({}))
-    """Label -> what the run was given: {"learning_rate": 0.003, "width": 64}. The first of them is the plot's axis, and
-    there is a line for each value of the others."""
+    """Label -> the varied settings of the run: {"learning_rate": 0.003, "width": 64}. The first of them is the plot's
+    axis, and each value of the others has a line."""
     keep: tuple[str, ...] = versioned(("hf",))
     """Files and folders of the best run to copy."""
 
@@ -93,18 +93,18 @@ def compare_runs(config: CompareRunsConfig) -> dict[str, Any]:
 
 
 def value_of(run: StepRecord, metric: str) -> float:
-    """The number of the result at that place, or the last value of that metric. Raises ReportError if there is none."""
+    """The number of the result at that place, or the last value of that metric. Raises ReportError without either."""
     if metric == LOSS_END and run.is_averaged and UNAVERAGED not in run.result:
         metric = "eval/loss"  # an earlier release recorded that of the weights, and exported their average
-    found = run.value(f"result.{metric}")
-    if isinstance(found, int | float) and not isinstance(found, bool):
-        return float(found)
+    number = run.value(f"result.{metric}")
+    if isinstance(number, int | float) and not isinstance(number, bool):
+        return float(number)
     rows = list(run.rows(METRICS)) if run.has(METRICS) else []
     name = run.exported_metric(metric)
     logged = [row[name] for row in rows if name in row]
     if logged:
         return float(logged[-1])
-    if found is None and _has(run.result, metric):
+    if number is None and _has(run.result, metric):
         return math.nan  # a loss that was not finite
     names = sorted({*flat_numbers(run.result, ""), *(f".{name}" for row in rows[-50:] for name in row)})
     shown = ", ".join(name.removeprefix(".") for name in names[:NEAR]) or "none"

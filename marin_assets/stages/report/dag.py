@@ -45,11 +45,11 @@ class Layout:
 def draw_dag(nodes: Sequence[DagNode]) -> str:
     """Return the SVG element. Parents that are not among the nodes are left out."""
     layout = lay_out(nodes)
-    left = min(layout.x[key] - layout.widths[key] / 2 for key in layout.x)
-    width = max(layout.x[key] + layout.widths[key] / 2 for key in layout.x) - left + 4
+    left_edge = min(layout.x[key] - layout.widths[key] / 2 for key in layout.x)
+    width = max(layout.x[key] + layout.widths[key] / 2 for key in layout.x) - left_edge + 4
     height = LAYER_HEIGHT * (len(layout.layers) - 1) + NODE_HEIGHT + 4
     top = {key: LAYER_HEIGHT * depth + 2 for depth, layer in enumerate(layout.layers) for key in layer}
-    centre = {key: x - left + 2 for key, x in layout.x.items()}
+    centre = {key: x - left_edge + 2 for key, x in layout.x.items()}
     waypoints = set(layout.x) - {node.key for node in nodes}
     edges = "".join(draw_edge(a, b, centre, top, waypoints) for a, b in layout.edges)
     boxes = "".join(draw_node(node, centre[node.key], top[node.key]) for node in nodes)
@@ -60,8 +60,8 @@ def draw_dag(nodes: Sequence[DagNode]) -> str:
 
 
 def lay_out(nodes: Sequence[DagNode]) -> Layout:
-    known = {node.key for node in nodes}
-    parents = {node.key: [p for p in node.parents if p in known] for node in nodes}
+    keys = {node.key for node in nodes}
+    parents = {node.key: [p for p in node.parents if p in keys] for node in nodes}
     depth = depths(parents)
     layers: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
     for node in nodes:
@@ -125,22 +125,22 @@ def place(layout: Layout) -> None:
         spread(layer, layout, dict.fromkeys(layer, 0.0))
     for _ in range(SWEEPS):
         for layer in [*layout.layers, *layout.layers[::-1]]:
-            wanted = {key: mean([layout.x[n] for n in above[key] + below[key]], layout.x[key]) for key in layer}
-            spread(layer, layout, wanted)
+            desired_x = {key: mean([layout.x[n] for n in above[key] + below[key]], layout.x[key]) for key in layer}
+            spread(layer, layout, desired_x)
 
 
-def spread(layer: Sequence[str], layout: Layout, wanted: Mapping[str, float]) -> None:
+def spread(layer: Sequence[str], layout: Layout, desired_x: Mapping[str, float]) -> None:
     """Place a layer as close to the wanted places as widths allow: the mean of shifting right and shifting left."""
     rightwards: dict[str, float] = {}
     leftwards: dict[str, float] = {}
-    for keys, found, sign in ((layer, rightwards, 1), (layer[::-1], leftwards, -1)):
+    for keys, positions, sign in ((layer, rightwards, 1), (layer[::-1], leftwards, -1)):
         before = None
         for key in keys:
-            x = wanted[key]
+            x = desired_x[key]
             if before is not None:
-                edge = found[before] + sign * ((layout.widths[before] + layout.widths[key]) / 2 + GAP)
+                edge = positions[before] + sign * ((layout.widths[before] + layout.widths[key]) / 2 + GAP)
                 x = max(x, edge) if sign > 0 else min(x, edge)
-            found[key], before = x, key
+            positions[key], before = x, key
     layout.x.update({key: (rightwards[key] + leftwards[key]) / 2 for key in layer})
 
 
@@ -159,11 +159,11 @@ def draw_edge(a: str, b: str, centre: Mapping[str, float], top: Mapping[str, int
 
 
 def draw_node(node: DagNode, x: float, y: int) -> str:
-    left, name = x - node.width / 2, escape(f"{node.name}-{node.subtitle}")
+    left_edge, name = x - node.width / 2, escape(f"{node.name}-{node.subtitle}")
     return (
         f'<a href="{escape(node.link)}"><g class="node {node.state}"><title>{name}</title>'
-        f'<rect x="{left:.1f}" y="{y}" width="{node.width:.1f}" height="{NODE_HEIGHT}" rx="8"/>'
-        f'<circle cx="{left + node.width - 11:.1f}" cy="{y + 11}" r="3.5"/>'
+        f'<rect x="{left_edge:.1f}" y="{y}" width="{node.width:.1f}" height="{NODE_HEIGHT}" rx="8"/>'
+        f'<circle cx="{left_edge + node.width - 11:.1f}" cy="{y + 11}" r="3.5"/>'
         f'<text class="title" x="{x:.1f}" y="{y + 20}">{escape(node.title)}</text>'
         f'<text class="subtitle" x="{x:.1f}" y="{y + 36}">{escape(node.subtitle)}</text></g></a>'
     )

@@ -22,7 +22,7 @@ AVERAGING = "loop.ema_beta"
 UNAVERAGED = "loss_end_unaveraged"
 """In the result of such a training."""
 OF_WEIGHTS, OF_AVERAGE = "eval/", "eval/ema/"
-"""How the validation metrics of the weights begin, and those of their average."""
+"""Prefixes of the validation metrics of the weights, and of those of their average."""
 
 
 class ReportError(MarinError, ValueError):
@@ -33,10 +33,10 @@ class ReportError(MarinError, ValueError):
 class StepRecord:
     label: str
     path: str
-    """Where its data are."""
+    """The path of its data."""
     record: Record
     own_path: str = ""
-    """Where its record is; the same but for an adopted output."""
+    """The path of its record; it differs from `path` for an adopted output only."""
 
     @property
     def name(self) -> str:
@@ -45,8 +45,8 @@ class StepRecord:
     @property
     def version(self) -> str:
         """The hash at the end of the output path; empty for an override."""
-        _, found, tail = (self.own_path or self.path).rpartition(f"{self.name}-")
-        return tail if found and "/" not in tail else ""
+        _, separator, tail = (self.own_path or self.path).rpartition(f"{self.name}-")
+        return tail if separator and "/" not in tail else ""
 
     @property
     def result(self) -> Mapping[str, Any]:
@@ -54,12 +54,12 @@ class StepRecord:
 
     @property
     def tries(self) -> Sequence[Mapping[str, Any]]:
-        """Of a step that ran on slices."""
+        """The tries of a step that ran on slices."""
         return self.record.tries
 
     @property
     def adopted(self) -> str:
-        """Where it is adopted from and why, or from which adopted outputs it was made, as a phrase."""
+        """The source and the reason of its adoption, or the adopted outputs it was computed from, as a phrase."""
         return describe_adopted(self.record)
 
     @property
@@ -93,7 +93,7 @@ class StepRecord:
         return UNAVERAGED in self.result or config.get(AVERAGING) is not None
 
     def exported_metric(self, metric: str) -> str:
-        """The metric of `metrics.jsonl` that says of the exported model what "eval/prose/loss" says of the weights."""
+        """The metric of `metrics.jsonl` that is for the exported model what "eval/prose/loss" is for the weights."""
         of_weights = metric.startswith(OF_WEIGHTS) and not metric.startswith(OF_AVERAGE)
         return OF_AVERAGE + metric.removeprefix(OF_WEIGHTS) if of_weights and self.is_averaged else metric
 
@@ -112,7 +112,7 @@ def read_records(inputs: Mapping[str, str]) -> dict[str, StepRecord]:
     """Read each label's record, in the order of dependencies. Raises ReportError for a step without a record."""
     if not inputs:
         raise ReportError("The report has no inputs. Pass the output path of each step to report.")
-    found = {}
+    records = {}
     for label, path in inputs.items():
         own_path = record_folder(path).rstrip("/")
         if not exists(join(own_path, RECORD)):
@@ -121,8 +121,8 @@ def read_records(inputs: Mapping[str, str]) -> dict[str, StepRecord]:
                 "report."
             )
         record = Record.from_dict(read_json(join(own_path, RECORD)))
-        found[label] = StepRecord(label=label, path=path.rstrip("/"), record=record, own_path=own_path)
-    return in_order(found)
+        records[label] = StepRecord(label=label, path=path.rstrip("/"), record=record, own_path=own_path)
+    return in_order(records)
 
 
 def in_order(records: Mapping[str, StepRecord]) -> dict[str, StepRecord]:
@@ -156,10 +156,10 @@ def _roots(then: str, now: str) -> tuple[str, str]:
 
 def flat_numbers(values: Mapping[str, Any], at: str) -> dict[str, float | int]:
     """Return every number in nested dicts, by its dotted place."""
-    found: dict[str, float | int] = {}
+    numbers: dict[str, float | int] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
-            found |= flat_numbers(value, f"{at}.{key}")
+            numbers |= flat_numbers(value, f"{at}.{key}")
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found[f"{at}.{key}"] = value
-    return found
+            numbers[f"{at}.{key}"] = value
+    return numbers

@@ -74,8 +74,8 @@ class CheckedExpectation:
 
     def row(self, step: StepRecord) -> dict[str, Any]:
         """One row of the summary."""
-        found = self.expectation.value_in(step.result)
-        return {"step": self.label, "held": self.held, "found": found, "expected": self.expectation.describe()}
+        actual = self.expectation.value_in(step.result)
+        return {"step": self.label, "held": self.held, "found": actual, "expected": self.expectation.describe()}
 
 
 def write_report(config: ReportConfig) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def write_report(config: ReportConfig) -> dict[str, Any]:
         "bytes": len(html.encode()),
         "report": REPORT,
         "expectations": len(checked),
-        "expectations_failed": sum(not one.held for one in checked),
-        "summary": [one.row(records[one.label]) for one in checked],
+        "expectations_failed": sum(not expectation.held for expectation in checked),
+        "summary": [expectation.row(records[expectation.label]) for expectation in checked],
     }
 
 
@@ -130,7 +130,9 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    states = {label: state_of([one for one in checked if one.label == label]) for label in records}
+    states = {
+        label: state_of([expectation for expectation in checked if expectation.label == label]) for label in records
+    }
     return environment.get_template("report.html.j2").render(
         title=config.title,
         records=records,
@@ -161,7 +163,7 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
 
 
 def state_of(checked: Sequence[CheckedExpectation]) -> str:
-    return "plain" if not checked else "held" if all(one.held for one in checked) else "failed"
+    return "plain" if not checked else "held" if all(expectation.held for expectation in checked) else "failed"
 
 
 def node_of(step: StepRecord, records: Mapping[str, StepRecord], state: str) -> DagNode:
@@ -212,12 +214,12 @@ def loss_charts(records: Mapping[str, StepRecord]) -> dict[str, str]:
 
 def score_charts(step: StepRecord, records: Mapping[str, StepRecord]) -> list[tuple[str, str]]:
     """Return (task, chart) of each task of an evaluation that has accuracies."""
-    found = []
+    charts = []
     for task, scores in (step.result.get("scores") or {}).items():
         place = f"result.scores.{task}"
         chart = draw_score_bars(task, scores, partial(number_in_chart, records, step.label, place))
-        found += [(task, chart)] if chart else []
-    return found
+        charts += [(task, chart)] if chart else []
+    return charts
 
 
 def number_in_chart(records: Mapping[str, StepRecord], label: str, place: str, metric: str, attributes: str) -> str:
@@ -254,16 +256,16 @@ def plots_of(step: StepRecord) -> list[tuple[str, str]]:
     """Return name and data URL of the plots that the page does not draw itself."""
     if step.has(METRICS) or step.has(SAMPLES):
         return []
-    found = []
+    plots = []
     for name in step.result.get("plots") or []:
         path = join(step.path, name)
         if name.endswith(".png") and exists(path) and size_of(path) <= MAX_PLOT_BYTES:
-            found.append((name, f"data:image/png;base64,{base64.b64encode(read_bytes(path)).decode()}"))
-    return found
+            plots.append((name, f"data:image/png;base64,{base64.b64encode(read_bytes(path)).decode()}"))
+    return plots
 
 
 def _lacks_of(records: Mapping[str, StepRecord]) -> Iterator[str]:
-    """Sentences about what is in no sum: what a record does not say, and inputs that the page does not have."""
+    """Sentences about the gaps of the sums: amounts that a record lacks, and inputs that the page does not have."""
     count = len(records)
     for place, name in AMOUNTS.items():
         silent = sum(step.value(place) is None for step in records.values())

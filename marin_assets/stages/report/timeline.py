@@ -18,10 +18,10 @@ WORDS = {"waited_s": "waited", "startup_s": "startup", "kept_s": "kept", "lost_s
 def draw_tries(tries: Sequence[Mapping[str, Any]]) -> str:
     """One row for each of the last tries; hours, minutes or seconds since the first of them began to wait.
 
-    A try whose end is not known, as its job was lost with it, has its waiting alone, and says so.
+    A try whose end is not known, as its job was lost with it, shows its waiting alone, and a label about the loss.
     """
     tries = tries[-MOST_ROWS:]
-    rows = [_spans(each) for each in tries]
+    rows = [_spans(try_record) for try_record in tries]
     origin_s = min(spans[0][1] for spans in rows)
     end_s = max(max(end for _, _, end in spans) for spans in rows)
     unit, divisor = _unit(end_s - origin_s)
@@ -32,7 +32,7 @@ def draw_tries(tries: Sequence[Mapping[str, Any]]) -> str:
         return LEFT + (seconds - origin_s) * scale
 
     height = LEGEND + ROW * len(rows) + AXIS
-    drawn = "".join(_row(LEGEND + ROW * place, each, rows[place], x) for place, each in enumerate(tries))
+    drawn = "".join(_row(LEGEND + ROW * place, try_record, rows[place], x) for place, try_record in enumerate(tries))
     axis = "".join(
         f'<line class="grid" x1="{x(origin_s + at * divisor):.1f}" x2="{x(origin_s + at * divisor):.1f}" y1="{LEGEND}" '
         f'y2="{height - AXIS}"/><text class="tick" x="{x(origin_s + at * divisor):.1f}" y="{height - 7}" '
@@ -50,32 +50,32 @@ def draw_tries(tries: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _spans(each: Mapping[str, Any]) -> list[tuple[str, float, float]]:
+def _spans(try_record: Mapping[str, Any]) -> list[tuple[str, float, float]]:
     """Part, begin and end of each part of a try, in seconds since 1970."""
-    began_s = datetime.fromisoformat(str(each["started_at"])).timestamp()
-    at_s, spans = began_s - (each.get("waited_s") or 0.0), []
+    began_s = datetime.fromisoformat(str(try_record["started_at"])).timestamp()
+    at_s, spans = began_s - (try_record.get("waited_s") or 0.0), []
     for part in PARTS:
-        until_s = at_s + (each.get(part) or 0.0)
+        until_s = at_s + (try_record.get(part) or 0.0)
         spans.append((part, at_s, until_s))
         at_s = until_s
     return spans
 
 
-def _row(y: float, each: Mapping[str, Any], spans: Sequence[tuple[str, float, float]], x: Any) -> str:
-    ended = each.get("ran_s") is not None
-    what = (each.get("cause") or "returned") if ended else "lost with its job, so its end is not known"
-    where = ", ".join(each.get("slices") or each.get("hosts") or [])
-    title = escape(f"try {each.get('attempt')}.{each.get('number')} on {where}: {what}")
+def _row(y: float, try_record: Mapping[str, Any], spans: Sequence[tuple[str, float, float]], x: Any) -> str:
+    ended = try_record.get("ran_s") is not None
+    outcome = (try_record.get("cause") or "returned") if ended else "lost with its job, so its end is not known"
+    where = ", ".join(try_record.get("slices") or try_record.get("hosts") or [])
+    title = escape(f"try {try_record.get('attempt')}.{try_record.get('number')} on {where}: {outcome}")
     bars = "".join(
         f'<rect class="{part}" x="{x(begin):.1f}" y="{y + 3}" width="{max(x(end) - x(begin), 0.5):.1f}" '
         f'height="{ROW - 8}"><title>{title}; {WORDS[part]} {end - begin:,.1f} s</title></rect>'
         for part, begin, end in spans
         if end > begin
     )
-    label = "" if ended and not each.get("cause") else escape(what)
+    label = "" if ended and not try_record.get("cause") else escape(outcome)
     return (
         f'<text class="label" x="{LEFT - 10}" y="{y + ROW / 2 + 4}" text-anchor="end">try '
-        f"{each.get('attempt')}.{each.get('number')}</text>{bars}"
+        f"{try_record.get('attempt')}.{try_record.get('number')}</text>{bars}"
         f'<text class="tick" x="{x(spans[-1][2]) + 6:.1f}" y="{y + ROW / 2 + 4}">{label}</text>'
     )
 

@@ -44,17 +44,19 @@ def waterfall_charts(records: Mapping[str, StepRecord]) -> list[tuple[str, str]]
 
 def chains(records: Mapping[str, StepRecord]) -> list[list[str]]:
     """Return the labels of each chain of consolidations, from its first to its last."""
-    found: list[list[str]] = []
+    chains_of_labels: list[list[str]] = []
     for label, step in records.items():
         if not step.has(WATERFALL):
             continue
         documents = step.value("config.documents_path")
-        before = next((chain for chain in found if records[chain[-1]].path == str(documents).rstrip("/")), None)
+        before = next(
+            (chain for chain in chains_of_labels if records[chain[-1]].path == str(documents).rstrip("/")), None
+        )
         if before and before[-1] in parents_of(step, records):
             before.append(label)
         else:
-            found.append([label])
-    return found
+            chains_of_labels.append([label])
+    return chains_of_labels
 
 
 def draw_waterfall(records: Mapping[str, StepRecord], chain: Sequence[str]) -> str:
@@ -77,15 +79,15 @@ def draw_row(
 ) -> str:
     parts = [f'<text class="label" x="{LABEL - 12}" y="{y + 15}" text-anchor="end">{escape(row.title)}</text>']
     for i, unit in enumerate(units):
-        left = LABEL + i * (PANEL + NUMBER)
+        panel_x = LABEL + i * (PANEL + NUMBER)
         after, before = (PANEL * value / max(totals[unit], 1) for value in row.span[unit])
         width = max(before - after, 1.5)
         parts.append(
-            f'<rect class="bar {row.kind}" x="{left + after:.1f}" y="{y + 3}" width="{width:.1f}" height="{ROW - 8}" '
-            f'rx="2"/>'
+            f'<rect class="bar {row.kind}" x="{panel_x + after:.1f}" y="{y + 3}" width="{width:.1f}" '
+            f'height="{ROW - 8}" rx="2"/>'
         )
         if place := row.places.get(unit):
-            at = f'class="value {row.kind}" x="{left + before + 7:.1f}" y="{y + 16}"'
+            at = f'class="value {row.kind}" x="{panel_x + before + 7:.1f}" y="{y + 16}"'
             parts.append(tagged(records, row.step, place, tag="text", attributes=at))
     return "".join(parts)
 
@@ -95,15 +97,15 @@ def rows_of(records: Mapping[str, StepRecord], chain: Sequence[str]) -> Iterator
     first, last = chain[0], chain[-1]
     unit = "tokens" if all("tokens" in waterfall for waterfall in waterfalls.values()) else "bytes"
     units = (DOCUMENTS, unit)
-    left = {name: waterfalls[first][name] for name in units}
+    remaining = {name: waterfalls[first][name] for name in units}
     places = {DOCUMENTS: "result.documents", unit: f"result.{unit}_in"}
-    whole = {name: (0, left[name]) for name in units}
+    whole = {name: (0, remaining[name]) for name in units}
     yield Row(kind="total", title="documents in", step=first, places=places, span=whole)
     for label in chain:
         for step in waterfalls[label]["steps"]:
             name = f"{step['attribute']}/{step['reason']}"
-            span = {u: (left[u] - step[u], left[u]) for u in units}
-            left = {u: left[u] - step[u] for u in units}
+            span = {u: (remaining[u] - step[u], remaining[u]) for u in units}
+            remaining = {u: remaining[u] - step[u] for u in units}
             places = {u: f"result.by_reason.{name}.{u}" for u in units if step[u] or u == DOCUMENTS}
             yield Row(kind=step["kind"], title=title_of(step), step=label, places=places, span=span)
     places = {DOCUMENTS: "result.kept", unit: f"result.{unit}_kept"}

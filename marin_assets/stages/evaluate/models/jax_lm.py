@@ -72,26 +72,26 @@ class JaxLM(TokenLM):
             with mesh_for(self._model):
                 arrays = self._score(*self._put(tokens, positions, targets))
             logprobs, greedy = (np.asarray(array) for array in arrays)
-            found = []
+            scores = []
             for place, row in enumerate(batch):
                 for i, at in _places(row, counts):
                     total = float(logprobs[place, at].astype(np.float64).sum())
-                    found.append({"place": i, ANSWER: (total, bool(greedy[place, at].all()))})
-            answers.add(*found)
+                    scores.append({"place": i, ANSWER: (total, bool(greedy[place, at].all()))})
+            answers.add(*scores)
 
     def _complete(self, prompts: Sequence[Prompt], answers: Answers) -> None:
-        left = [i for i in range(len(prompts)) if i not in answers.rows]
-        progress = LoggedProgress("generations", len(left))
-        longest_first = sorted(left, key=lambda i: -len(prompts[i].ids))
+        remaining = [i for i in range(len(prompts)) if i not in answers.rows]
+        progress = LoggedProgress("generations", len(remaining))
+        longest_first = sorted(remaining, key=lambda i: -len(prompts[i].ids))
         for number, completion in self._decoder.run(prompts[i] for i in longest_first):
             answers.add({"place": longest_first[number], ANSWER: completion.text})
             progress.advance(1)
 
-    def _batches(self, rows: Sequence[SharedRow], what: str) -> Iterator[tuple[list[SharedRow], int, int]]:
+    def _batches(self, rows: Sequence[SharedRow], requests: str) -> Iterator[tuple[list[SharedRow], int, int]]:
         """Yield (rows, the inputs and the targets to pad to) of each batch, longest first. Log the rate and the time
         left."""
         order = sorted(rows, key=lambda row: (-self._bucket(len(row.inputs)), -row.scored))
-        progress = LoggedProgress(what, sum(len(row.members) for row in rows))
+        progress = LoggedProgress(requests, sum(len(row.members) for row in rows))
         for begin in range(0, len(order), self._rows):
             batch = order[begin : begin + self._rows]
             length, scored = (self._bucket(max(sizes)) for sizes in zip(*map(_sizes, batch), strict=True))

@@ -39,7 +39,7 @@ class AnswersInMemory:
 
 
 class KeptAnswers:
-    """Opens the answers to lists of requests; below an output, if there is one."""
+    """Opens the answers to lists of requests; below an output, if a path is given."""
 
     def __init__(
         self, output_path: str | None = None, *, made_by: str = "", save_every_s: float = SAVE_EVERY_S
@@ -48,15 +48,15 @@ class KeptAnswers:
         self._output_path, self._made_by, self._save_every_s = output_path, made_by, save_every_s
 
     @contextmanager
-    def of(self, what: str, requests: Iterable[bytes]) -> Iterator[Answers]:
+    def of(self, kind: str, requests: Iterable[bytes]) -> Iterator[Answers]:
         """The answers to these requests, with those of an earlier attempt. They are saved also if the block fails."""
         if self._output_path is None:
             yield AnswersInMemory()
             return
-        name = f"{what}-{self._digest(requests)}"
+        name = f"{kind}-{self._digest(requests)}"
         journal = Journal(self._output_path, name, save_every_s=self._save_every_s)
         if journal.rows:
-            log.info("%d %s are known from an earlier attempt", len(journal.rows), what)
+            log.info("%d %s are known from an earlier attempt", len(journal.rows), kind)
         try:
             yield journal
         finally:

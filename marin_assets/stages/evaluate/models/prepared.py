@@ -1,6 +1,6 @@
 """lm-eval's tasks with all their requests, before a model answers one.
 
-lm-eval (0.4.13) builds the requests of a run and asks the model in one function. Here the function is called twice: a
+lm-eval (0.4.13) builds the requests of a run and sends them to the model in one function. Here it is called twice: a
 model that answers nothing ends the first call when all requests are built, and the second call finds them.
 """
 

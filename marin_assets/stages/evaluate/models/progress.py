@@ -13,8 +13,8 @@ log = logging.getLogger(__name__)
 class LoggedProgress:
     """Log the rate and the time left, every 5 s and at the end."""
 
-    def __init__(self, what: str, of: int) -> None:
-        self._what, self._of, self._done = what, of, 0
+    def __init__(self, requests: str, of: int) -> None:
+        self._requests, self._of, self._done = requests, of, 0
         self._started = self._logged_at = time.monotonic()
 
     def advance(self, by: int) -> None:
@@ -24,4 +24,4 @@ class LoggedProgress:
         if now - self._logged_at > LOG_EVERY_S or self._done == self._of:
             self._logged_at, rate = now, self._done / max(now - self._started, 1e-9)
             left_s = (self._of - self._done) / rate
-            log.info("%s: %d of %d, %.1f a second, %.0f s left", self._what, self._done, self._of, rate, left_s)
+            log.info("%s: %d of %d, %.1f a second, %.0f s left", self._requests, self._done, self._of, rate, left_s)

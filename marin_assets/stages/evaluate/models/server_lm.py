@@ -33,36 +33,36 @@ class ServerLM(TokenLM):
         self._server = server
 
     def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
-        left = [i for i in range(len(rows)) if i not in answers.rows]
-        progress = LoggedProgress("log-likelihoods", len(left))
+        remaining = [i for i in range(len(rows)) if i not in answers.rows]
+        progress = LoggedProgress("log-likelihoods", len(remaining))
 
         def take(number: int, answer: dict[str, Any]) -> None:
-            i = left[number]
+            i = remaining[number]
             likelihood = _likelihood(answer["choices"][0]["logprobs"], len(rows[i]), counts[i])
             answers.add({"place": i, ANSWER: likelihood})
             progress.advance(1)
 
         scoring = {"max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True, "return_tokens_as_token_ids": True}
-        bodies = ({"prompt": list(rows[i]), **scoring} for i in left)
+        bodies = ({"prompt": list(rows[i]), **scoring} for i in remaining)
         self._server.map("/v1/completions", bodies, take)
 
     def _complete(self, prompts: Sequence[Prompt], answers: Answers) -> None:
-        left = [i for i in range(len(prompts)) if i not in answers.rows]
-        progress = LoggedProgress("generations", len(left))
+        remaining = [i for i in range(len(prompts)) if i not in answers.rows]
+        progress = LoggedProgress("generations", len(remaining))
 
         def take(number: int, answer: dict[str, Any]) -> None:
             text = answer["choices"][0]["text"]
-            for stop in prompts[left[number]].stops:
+            for stop in prompts[remaining[number]].stops:
                 text = text.split(stop)[0]
-            answers.add({"place": left[number], ANSWER: text})
+            answers.add({"place": remaining[number], ANSWER: text})
             progress.advance(1)
 
-        self._server.map("/v1/completions", (body_of(prompts[i]) for i in left), take)
+        self._server.map("/v1/completions", (body_of(prompts[i]) for i in remaining), take)
 
 
 def _likelihood(logprobs: dict[str, Any], length: int, count: int) -> tuple[float, bool]:
-    """Of the last `count` of `length` echoed tokens: their log-likelihood, and whether each is the likeliest."""
+    """Return the log-likelihood of the last `count` of `length` echoed tokens, and whether each is the likeliest."""
     own = logprobs["token_logprobs"][length - count : length]
     best = [max(top.values()) for top in logprobs["top_logprobs"][length - count : length]]
-    greedy = all(one >= most - GREEDY_TOLERANCE for one, most in zip(own, best, strict=True))
+    greedy = all(logprob >= most - GREEDY_TOLERANCE for logprob, most in zip(own, best, strict=True))
     return sum(own), greedy

@@ -37,7 +37,7 @@ class TokenLM(TemplateLM):
         self._marked: dict[str, str] = {}
         """Conversation -> the same with marks, of those in which special tokens are written."""
         self.kept_answers = KeptAnswers()
-        """Where the answers are kept until all are there."""
+        """The store of the answers until all exist."""
         self._cut: set[tuple[str, ...]] = set()
         """Arguments of requests whose contexts were truncated."""
 
@@ -52,7 +52,7 @@ class TokenLM(TemplateLM):
         """For each prompt that has no answer, add its greedy continuation."""
 
     def check(self, request: Instance) -> None:
-        """Raise ModelError for a request that cannot be answered. The model is not asked."""
+        """Raise ModelError for a request that cannot be answered. The model is not run."""
         if request.request_type == "generate_until":
             self._limits(request.args[1])
         elif request.request_type == "loglikelihood":
@@ -128,8 +128,8 @@ class TokenLM(TemplateLM):
 
     def _encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
         after: str = self._tokenizer.mark(continuation) if self._has_chats else continuation
-        found: tuple[list[int], list[int]] = super()._encode_pair(context, after)
-        return found
+        pair: tuple[list[int], list[int]] = super()._encode_pair(context, after)
+        return pair
 
     def chat_template(self, chat_template: bool | str = False) -> str:
         """The tokenizer's template, which lm-eval records; empty if it has none."""
@@ -150,8 +150,8 @@ class TokenLM(TemplateLM):
         named = (array("q", [count, *row]).tobytes() for count, row in zip(counts, rows, strict=True))
         with self.kept_answers.of("log-likelihoods", named) as answers:
             self._score_rows(rows, counts, answers)
-        found = (answers.rows[i][ANSWER] for i in range(len(rows)))
-        return [(total, is_greedy) for total, is_greedy in found]
+        likelihoods = (answers.rows[i][ANSWER] for i in range(len(rows)))
+        return [(total, is_greedy) for total, is_greedy in likelihoods]
 
     def _fit(self, context: list[int], continuation: list[int]) -> list[int]:
         """Concatenate context and continuation, truncated on the left to `max_length` inputs and the last target."""

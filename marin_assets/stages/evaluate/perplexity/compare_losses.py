@@ -42,7 +42,7 @@ class CompareLossesConfig:
     output_path: str = THIS_OUTPUT_PATH
     first: str = versioned("first")
     second: str = versioned("second")
-    """What the models are called on the page."""
+    """Names of the models on the page."""
     max_page_bytes: int = versioned(10_000_000)
     """The page ends before it is larger; every number is of all texts."""
 
@@ -66,12 +66,12 @@ def compare_losses(config: CompareLossesConfig) -> dict[str, Any]:
             continue  # a tokenizer that makes nothing of it
         name = f"{place[0]}: {domain}"
         size, tokens = len(both.text.encode()), len(both.first.ends)
-        one, other = sum(both.first.nats), sum(both.second.nats)
-        differences.setdefault(name, Sums()).add(bytes_=size, tokens=tokens, nats=other - one)
+        first_nats, second_nats = sum(both.first.nats), sum(both.second.nats)
+        differences.setdefault(name, Sums()).add(bytes_=size, tokens=tokens, nats=second_nats - first_nats)
         mine, theirs = sides.setdefault(name, (Sums(), Sums()))
-        mine.add(bytes_=size, tokens=tokens, nats=one)
-        theirs.add(bytes_=size, tokens=len(both.second.ends), nats=other)
-        ranked.append((-abs(other - one) / size, *place))
+        mine.add(bytes_=size, tokens=tokens, nats=first_nats)
+        theirs.add(bytes_=size, tokens=len(both.second.ends), nats=second_nats)
+        ranked.append((-abs(second_nats - first_nats) / size, *place))
     if not ranked:
         raise TextError(
             f"{config.first_path!r} and {config.second_path!r} have no text in common. Measure both on the same sets, "
@@ -123,21 +123,21 @@ def _both(name: str, mine: Mapping[str, Any], theirs: Mapping[str, Any] | None) 
 def _by_id(path: str) -> dict[tuple[str, int], dict[str, Any]]:
     """The rows of a table by id; rows with one id, by their order too."""
     times: Counter[str] = Counter()
-    found = {}
+    rows = {}
     for row in read_tokens(path):
-        found[row["id"], times[row["id"]]] = row
+        rows[row["id"], times[row["id"]]] = row
         times[row["id"]] += 1
-    return found
+    return rows
 
 
 def _sets_in_common(config: CompareLossesConfig) -> list[str]:
-    found = []
+    sets = []
     for path in (config.first_path, config.second_path):
         names = folders_in(join(path, TOKENS))
         if not names:
             raise TextError(f"{path!r} has no tokens, expected an output of measure_perplexity with tokens=True.")
-        found.append(names)
-    return sorted(set(found[0]) & set(found[1]))
+        sets.append(names)
+    return sorted(set(sets[0]) & set(sets[1]))
 
 
 def _files_in_common(config: CompareLossesConfig, name: str) -> int:
@@ -161,13 +161,13 @@ def _chosen(config: CompareLossesConfig, ranked: list[tuple[float, str, int, int
     return [both for _, _, both in _fitting(best, config.max_page_bytes)]
 
 
-def _fitting(found: list[tuple[int, int, Compared]], most: int) -> list[tuple[int, int, Compared]]:
+def _fitting(candidates: list[tuple[int, int, Compared]], most: int) -> list[tuple[int, int, Compared]]:
     kept, size = [], 0
-    for one in sorted(found, key=lambda one: one[0]):
-        size += one[1]
+    for candidate in sorted(candidates, key=lambda candidate: candidate[0]):
+        size += candidate[1]
         if size > most:
             break
-        kept.append(one)
+        kept.append(candidate)
     return kept
 
 

@@ -1,4 +1,4 @@
-"""Rows of known sets as texts with a domain. A layout says where a row has its text, and what its domain is."""
+"""Rows of known sets as texts with a domain. A layout names the fields of a row's text and of its domain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from marin_assets.documents import BadRow, document_files, read_rows
 from marin_resources.errors import MarinError
 
 STEM = re.compile(r"^(?:val|test|validation)_|[_-]?\d{6,8}(?:to\d{6,8})?$")
-"""What a file's name has beside its domain: the split in front, and dates at the end."""
+"""The parts of a file's name around its domain: the split in front, and dates at the end."""
 
 
 class TextError(MarinError, ValueError):
@@ -22,14 +22,14 @@ class TextError(MarinError, ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a row has its text and its domain."""
+    """The fields of a row's text and of its domain."""
 
     text: tuple[str, ...] = ("text",)
     """Names of the field with the text; the first that a row has counts."""
     domain: tuple[str, ...] = ()
     """Names of the field with the domain, "metadata.lang" for one in another; the first that a row has counts."""
     by_file: bool = False
-    """Where a row has no domain: the name of its file, without split and dates; else the name of its folder."""
+    """Name a row without a domain after its file, without split and dates; if False, after its folder."""
 
 
 LAYOUTS: Mapping[str, Layout] = {

@@ -15,7 +15,7 @@ from typing import Any
 from marin_assets.stages.evaluate.perplexity.loss_spans import Losses, spans_of_both, tokens_of
 
 LEVELS = 12
-"""Of colour, in steps of half a nat."""
+"""Levels of colour, in steps of half a nat."""
 CLEARLY = 1.0
 """Nats by which a piece is predicted better."""
 
@@ -56,7 +56,7 @@ def size_of_text(of: Compared) -> int:
 def page_of(
     first: str, second: str, rows: Mapping[str, Mapping[str, Any]], shown: Sequence[Compared], *, of: int
 ) -> bytes:
-    """Return the page. `rows`: numbers by domain; `of`: how many texts there are."""
+    """Return the page. `rows`: numbers by domain; `of`: the number of all texts."""
     title = f"{first} and {second}, token by token"
     levels = "\n".join(f".n{i} {{ background: rgb(255 140 0 / {i / LEVELS:.2f}) }}" for i in range(LEVELS + 1))
     parts = [

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Losses:
-    """Of one text by one model: where each token ends, in characters, and its loss in nats."""
+    """The losses of one text by one model: the end of each token, in characters, and its loss in nats."""
 
     ends: Sequence[int]
     nats: Sequence[float]
@@ -34,8 +34,10 @@ def spans_of_both(first: Losses, second: Losses) -> list[Span]:
     ends = sorted({0, *first.ends, *second.ends})
     pieces = list(pairwise(ends))
     return [
-        Span(start, end, one, other)
-        for (start, end), one, other in zip(pieces, _spread(first, pieces), _spread(second, pieces), strict=True)
+        Span(start, end, first_nats, second_nats)
+        for (start, end), first_nats, second_nats in zip(
+            pieces, _spread(first, pieces), _spread(second, pieces), strict=True
+        )
     ]
 
 

@@ -68,17 +68,19 @@ def measure_perplexity(config: MeasurePerplexityConfig) -> dict[str, Any]:
     """
     _check(config)
     files = {name: text_files(path) for name, path in config.sets.items()}
-    left = [(name, i) for name, of in files.items() for i in range(len(of)) if not exists(_sums_path(config, name, i))]
-    log.info("%d of %d files to score", len(left), sum(map(len, files.values())))
-    if left:
+    remaining = [
+        (name, i) for name, of in files.items() for i in range(len(of)) if not exists(_sums_path(config, name, i))
+    ]
+    log.info("%d of %d files to score", len(remaining), sum(map(len, files.values())))
+    if remaining:
         scorer = load_scorer(config)
-        for done, (name, i) in enumerate(left):
-            score_file(config, name, i, files[name][i], scorer, f"file {done + 1} of {len(left)}, of {name!r}")
+        for done, (name, i) in enumerate(remaining):
+            score_file(config, name, i, files[name][i], scorer, f"file {done + 1} of {len(remaining)}, of {name!r}")
     by_domain = {name: _sums_of(config, name, len(of)) for name, of in files.items()}
     without_tokens = sum(sums.without_tokens for of in by_domain.values() for sums in of.values())
     by_domain = {name: {domain: sums for domain, sums in of.items() if sums.texts} for name, of in by_domain.items()}
-    for name, found in by_domain.items():
-        if not found:
+    for name, set_domains in by_domain.items():
+        if not set_domains:
             raise TextError(
                 f"The set {name!r} at {config.sets[name]!r} has no text. Leave it out, or give another folder."
             )
@@ -109,14 +111,14 @@ def load_scorer(config: MeasurePerplexityConfig) -> Any:
 
 
 def score_file(
-    config: MeasurePerplexityConfig, name: str, number: int, file: str, scorer: Any, what: str
+    config: MeasurePerplexityConfig, name: str, number: int, file: str, scorer: Any, label: str
 ) -> dict[str, Sums]:
     """Score one file. Its tokens are written first, its sums last: with them, the file is finished."""
     layout = LAYOUTS[config.layouts.get(name, "documents")]
     empty = Counter[str]()
     texts = islice(read_texts(file, layout, root=config.sets[name], empty=empty), config.max_texts)
     sums: dict[str, Sums] = {}
-    rows = _rows(texts, scorer, sums, what)
+    rows = _rows(texts, scorer, sums, label)
     if config.tokens:
         write_tokens(tokens_path(config.output_path, name, number), rows)
     else:
@@ -124,16 +126,16 @@ def score_file(
             pass
     for domain, count in empty.items():
         sums.setdefault(domain, Sums()).without_tokens += count
-    write_json(_sums_path(config, name, number), {domain: asdict(one) for domain, one in sums.items()})
+    write_json(_sums_path(config, name, number), {domain: asdict(of_domain) for domain, of_domain in sums.items()})
     return sums
 
 
-def _rows(texts: Iterator[Text], scorer: Any, sums: dict[str, Sums], what: str) -> Iterator[dict[str, Any]]:
+def _rows(texts: Iterator[Text], scorer: Any, sums: dict[str, Sums], label: str) -> Iterator[dict[str, Any]]:
     """Score the texts, add them up by domain, and yield a row for each."""
     kept, read = tee(texts)
     started = logged_at = time.monotonic()
     tokens = 0
-    for text, losses in zip(kept, scorer.losses(one.text for one in read), strict=True):
+    for text, losses in zip(kept, scorer.losses(text_read.text for text_read in read), strict=True):
         count, nats = len(losses.ids), float(losses.nats.astype("float64").sum())
         of_domain = sums.setdefault(text.domain, Sums())
         if count:
@@ -143,7 +145,7 @@ def _rows(texts: Iterator[Text], scorer: Any, sums: dict[str, Sums], what: str) 
         tokens += count
         if (now := time.monotonic()) - logged_at > LOG_EVERY_S:
             logged_at = now
-            log.info("%s: %d tokens, %.0f a second", what, tokens, tokens / (now - started))
+            log.info("%s: %d tokens, %.0f a second", label, tokens, tokens / (now - started))
         yield {
             "id": text.id,
             "domain": text.domain,
@@ -155,7 +157,7 @@ def _rows(texts: Iterator[Text], scorer: Any, sums: dict[str, Sums], what: str) 
 
 
 def tokens_path(output: str, name: str, number: int) -> str:
-    """Where the tokens of one file of a set are."""
+    """The path of the tokens of one file of a set."""
     return join(output, TOKENS, name, f"{number:05}.parquet")
 
 
@@ -165,12 +167,12 @@ def _sums_path(config: MeasurePerplexityConfig, name: str, number: int) -> str:
 
 def _sums_of(config: MeasurePerplexityConfig, name: str, files: int) -> dict[str, Sums]:
     """By domain, over the files of a set."""
-    found: dict[str, list[Sums]] = {}
+    by_domain: dict[str, list[Sums]] = {}
     for number in range(files):
         stored: Mapping[str, Any] = read_json(_sums_path(config, name, number))
         for domain, fields in stored.items():
-            found.setdefault(domain, []).append(Sums(**fields))
-    return {domain: total(of) for domain, of in sorted(found.items())}
+            by_domain.setdefault(domain, []).append(Sums(**fields))
+    return {domain: total(of) for domain, of in sorted(by_domain.items())}
 
 
 def _check(config: MeasurePerplexityConfig) -> None:

@@ -1,4 +1,4 @@
-"""Sums over texts, and what they say of a model: bits per byte, perplexity, and their errors."""
+"""Sums over texts, and the measures of a model that follow: bits per byte, perplexity, and their errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NATS_PER_BIT = math.log(2)
 
 @dataclass(kw_only=True)
 class Sums:
-    """Of texts: of each, its bytes in UTF-8, its tokens, and its loss in nats."""
+    """Sums over texts: of their bytes in UTF-8, of their tokens, and of their losses in nats."""
 
     texts: int = 0
     bytes: int = 0
@@ -37,10 +37,10 @@ class Sums:
         """Return texts, bytes, tokens, bits_per_byte with its standard error, and perplexity (of a token).
 
         The error is that of a ratio of two sums over texts (Cochran 1977, 6.3): texts are independent, tokens of one
-        text are not. It is left out where there is one text.
+        text are not. It is left out for a single text.
         """
         bits_per_byte = self.nats / NATS_PER_BIT / self.bytes
-        found: dict[str, float | int] = {
+        numbers: dict[str, float | int] = {
             "texts": self.texts,
             "bytes": self.bytes,
             "tokens": self.tokens,
@@ -48,8 +48,8 @@ class Sums:
             "perplexity": math.exp(min(self.nats / self.tokens, 700.0)),
         }
         if self.texts > 1:
-            found["bits_per_byte_stderr"] = self._error()
-        return found
+            numbers["bits_per_byte_stderr"] = self._error()
+        return numbers
 
     def _error(self) -> float:
         ratio = self.nats / self.bytes
@@ -59,8 +59,8 @@ class Sums:
 
 def total(of: Iterable[Sums]) -> Sums:
     """The sums of all."""
-    found = Sums()
-    for one in of:
-        for name, value in vars(one).items():
-            setattr(found, name, getattr(found, name) + value)
-    return found
+    totals = Sums()
+    for sums in of:
+        for name, value in vars(sums).items():
+            setattr(totals, name, getattr(totals, name) + value)
+    return totals

@@ -27,14 +27,14 @@ SHORTEST = 32
 BUFFERED_WINDOWS = 2048
 """Windows that are sorted by length before they are batched. Their texts are in memory."""
 LOGITS_BYTES = 256 * 1024**2
-"""Of the float32 logits that are held at once."""
+"""Limit on the float32 logits that are held at once."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class TokenLosses:
-    """Of one text: the ids of its tokens without BOS, where each ends in the text, in characters, and its loss in nats
+    """The tokens of one text: their ids without BOS, the end of each in the text, in characters, and its loss in nats
     (float32)."""
 
     ids: list[int]
@@ -101,7 +101,7 @@ class TokenScorer:
         import numpy as np
 
         held = [encoding.ids for encoding in encodings]
-        found = [np.zeros(len(ids), np.float32) for ids in held]
+        losses_of_texts = [np.zeros(len(ids), np.float32) for ids in held]
         order = sorted(windows, key=lambda window: window.begin - window.end)
         for first in range(0, len(order), self._rows):
             batch = order[first : first + self._rows]
@@ -114,10 +114,10 @@ class TokenScorer:
                 targets[row, : len(ids)] = ids
             nats = self._run(inputs, targets)
             for row, window in enumerate(batch):
-                found[window.owner][window.start : window.end] = nats[
+                losses_of_texts[window.owner][window.start : window.end] = nats[
                     row, window.start - window.begin : window.end - window.begin
                 ]
-        for ids, encoding, losses in zip(held, encodings, found, strict=True):
+        for ids, encoding, losses in zip(held, encodings, losses_of_texts, strict=True):
             yield TokenLosses(ids, [end for _, end in encoding.offsets], losses)
 
     def _run(self, inputs: Any, targets: Any) -> Any:
@@ -141,17 +141,19 @@ def _losses(model: Any, inputs: Any, targets: Any, *, positions: int) -> Any:
     import jax.numpy as jnp
 
     def of_piece(piece: tuple[Any, Any]) -> Any:
-        hidden, wanted = piece
+        hidden, piece_targets = piece
         logits = logits_of(model, hidden)
-        return jax.nn.logsumexp(logits, axis=-1) - jnp.take_along_axis(logits, wanted[..., None], axis=-1)[..., 0]
+        return (
+            jax.nn.logsumexp(logits, axis=-1) - jnp.take_along_axis(logits, piece_targets[..., None], axis=-1)[..., 0]
+        )
 
     rows, length = inputs.shape
     count = -(-length // positions)
     lacking = count * positions - length
     hidden = jnp.pad(hidden_of(model, inputs), ((0, 0), (0, lacking), (0, 0)))
-    wanted = jnp.pad(targets, ((0, 0), (0, lacking)))
+    padded_targets = jnp.pad(targets, ((0, 0), (0, lacking)))
     pieces = (
         hidden.reshape(rows, count, positions, -1).swapaxes(0, 1),
-        wanted.reshape(rows, count, positions).swapaxes(0, 1),
+        padded_targets.reshape(rows, count, positions).swapaxes(0, 1),
     )
     return jax.lax.map(of_piece, pieces).swapaxes(0, 1).reshape(rows, -1)[:, :length]

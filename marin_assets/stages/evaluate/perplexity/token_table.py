@@ -29,9 +29,9 @@ def write_tokens(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
             ("nats", pa.list_(pa.float32())),
         ]
     )
-    count, left = 0, iter(rows)
+    count, remaining = 0, iter(rows)
     with open_atomic(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        while group := list(islice(left, ROWS_OF_A_GROUP)):
+        while group := list(islice(remaining, ROWS_OF_A_GROUP)):
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
