@@ -20,12 +20,12 @@ def check_adaptation(config: TrainLmConfig) -> None:
 
 def check_start(start: FromHuggingFace, config: TrainLmConfig) -> None:
     """Raise TrainError unless the folder has a model of the config's shape, with the tokens of its tokenizer."""
-    found = read_hf_config(start.path)
+    actual = read_hf_config(start.path)
     model = config.model
     if isinstance(model, HuggingFaceModel):  # its shape is that of a folder
         return
     tokens = read_tokenizer(config.tokenizer_path).get_vocab_size()
-    wanted = {
+    expected = {
         "model_type": shape_of(model).family,
         "vocab_size": getattr(model, "vocab_size", None) or tokens,
         "hidden_size": model.hidden_dim,
@@ -35,10 +35,10 @@ def check_start(start: FromHuggingFace, config: TrainLmConfig) -> None:
         "num_key_value_heads": model.num_kv_heads,
         "tie_word_embeddings": model.tie_word_embeddings,
     }
-    other = [name for name, value in wanted.items() if found.get(name) != value]
+    other = [name for name, value in expected.items() if actual.get(name) != value]
     if other:
         raise TrainError(
-            f"The model at {start.path!r} has {_named(found, other)}, and the training {_named(wanted, other)}. "
+            f"The model at {start.path!r} has {_named(actual, other)}, and the training {_named(expected, other)}. "
             "Pass the shape and the tokenizer of that model."
         )
 

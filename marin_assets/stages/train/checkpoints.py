@@ -41,10 +41,10 @@ def remove_unfinished(path: str, *, also_temporary: bool = False) -> list[str]:
     names = _names_below(path)
     complete = _complete(path, names)
     kept = {folder for folder, metadata in complete.items() if not (also_temporary and metadata.get("is_temporary"))}
-    found = {name.partition("/")[0] for name in names} | set(
+    folders = {name.partition("/")[0] for name in names} | set(
         folders_in(path)
     )  # one may be empty: its files are removed
-    removed = sorted({folder for folder in found if folder.startswith(FOLDER)} - kept)
+    removed = sorted({folder for folder in folders if folder.startswith(FOLDER)} - kept)
     for folder in removed:
         log.info("removing the incomplete, damaged or temporary checkpoint %s", join(path, folder))
         remove_checkpoint(join(path, folder))
@@ -55,13 +55,13 @@ def outdated(path: str, *, keep_last: int, keep_every: int | None) -> list[str]:
     """Return the paths of the permanent checkpoints below `path` that need not be kept: all but the last `keep_last`
     and those of a step that is a multiple of `keep_every`."""
     complete = _complete(path, _names_below(path))
-    steps = {known["step"]: folder for folder, known in complete.items() if not known.get("is_temporary")}
+    steps = {metadata["step"]: folder for folder, metadata in complete.items() if not metadata.get("is_temporary")}
     older = sorted(steps)[:-keep_last]
     return [join(path, steps[step]) for step in older if keep_every is None or step % keep_every]
 
 
 def remove_checkpoint(path: str) -> None:
-    """Remove one, its metadata first: what is left by a kill is incomplete, and nobody goes on from it."""
+    """Remove one, its metadata first: a kill leaves an incomplete one, from which no training resumes."""
     with suppress(FileNotFoundError):  # Levanter removes temporary checkpoints in a thread of its own
         if exists(join(path, METADATA)):
             remove(join(path, METADATA))

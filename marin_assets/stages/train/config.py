@@ -63,9 +63,9 @@ class TrainLmConfig:
     levanter: dict[str, Any] | None = None
     """Any further field of Levanter's config, by its path: versioned({"optimizer.epsilon": 1e-9})."""
     start: FromCheckpoint | FromHuggingFace | None = None
-    """What the training goes on from; None: random weights."""
+    """The weights that the training starts from; None: random weights."""
     chat: ChatSpec | None = None
-    """How the components that are chats are trained on; None if there are none."""
+    """Treatment of the components that are chats; None if none is."""
     lora: LoraSpec | None = None
     """Trains factors beside the parameters of `start`; None trains all parameters."""
     num_train_steps: int = versioned(400)
@@ -80,7 +80,7 @@ class TrainLmConfig:
     steps_per_checkpoint: int = 1000
     """Steps between permanent checkpoints."""
     keep_last_checkpoints: int | None = None
-    """How many of the newest permanent checkpoints to keep; None keeps all."""
+    """Number of the newest permanent checkpoints to keep; None keeps all."""
     keep_checkpoints_every: int | None = None
     """With `keep_last_checkpoints`: those of steps that are multiples of this are kept too."""
     checkpoint_interval_s: float = 600
@@ -91,7 +91,7 @@ class TrainLmConfig:
     """Steps between exports of the model in training, for evaluations of its checkpoints; None: the trained model alone
     is exported."""
     trackers: tuple[Tracker, ...] = ()
-    """Where the metrics go besides metrics.jsonl: TensorBoard(), Wandb(project=…)."""
+    """Destinations of the metrics besides metrics.jsonl: TensorBoard(), Wandb(project=…)."""
     compilation_cache_dir: str | None = "~/.cache/marin/jax"
     """Folder of jax's compilation cache, shared by all runs of this machine: it saves 7 of the 37 s of a nano run.
     None disables it."""
@@ -116,7 +116,7 @@ class TrainDpoConfig(TrainLmConfig):
     """`components` has one name, with the path of tokenized preferences. `start` is the model that is trained."""
 
     beta: float = versioned(0.1)
-    """How strongly the model is held to the reference; Rafailov et al. 2023."""
+    """Strength with which the model is held to the reference; Rafailov et al. 2023."""
     reference: FromHuggingFace | None = None
     """The model whose preferences are the zero; None: the one that is trained, as it was at the start."""
 

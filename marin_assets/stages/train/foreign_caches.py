@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 ROWS, TOKENS = 16, 4096
-"""Of a cache, so many rows are compared, and of each so many tokens: the time is that of one document."""
+"""Rows of a cache that are compared, and tokens of each: the time is that of one document."""
 CUT_OFF = 8
 """The last tokens of a row that is cut are not compared: more text would follow."""
 
@@ -67,6 +67,6 @@ def _is_encoded_by(tokenizer: Tokenizer, row: SampledRow, bos: int | None, eos: 
 
 
 def _special_id(tokenizer: Tokenizer, tokenizer_path: str, kind: str) -> int | None:
-    found = read_json(join(tokenizer_path, "tokenizer_config.json")).get(kind)
-    content = found["content"] if isinstance(found, dict) else found
+    token = read_json(join(tokenizer_path, "tokenizer_config.json")).get(kind)
+    content = token["content"] if isinstance(token, dict) else token
     return None if content is None else tokenizer.token_to_id(content)

@@ -1,4 +1,4 @@
-"""What the rows of a token cache are: documents, chats or preferences. Each is trained on in its own way.
+"""The formats of the rows of a token cache: documents, chats or preferences. Each is trained on in its own way.
 
 The ledger of a cache has the format, the chat template, and the window that its chats were cut at.
 """
@@ -20,7 +20,7 @@ DOCUMENT, CHAT, PREFERENCE = "document", "chat", "preference"
 
 @dataclass(frozen=True, kw_only=True)
 class ChatSpec:
-    """How chats are trained on: the loss is that of the assistant's tokens alone."""
+    """Settings of the training on chats: the loss is that of the assistant's tokens alone."""
 
     chats_per_sequence: int = versioned(64)
     """Most chats that are packed into one sequence, each of which sees itself alone; 1 packs none, and pads."""
@@ -28,7 +28,7 @@ class ChatSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatFormat:
-    """What all caches of chats in a training have in common; the exported model has it too."""
+    """The format that all caches of chats in a training have in common; the exported model has it too."""
 
     template: str
     stop_token_id: int
@@ -41,11 +41,11 @@ def format_of(path: str) -> str:
 
 
 def metadata_of(path: str) -> dict[str, Any]:
-    """Return what the ledger of the train side says of its rows; that of the validation side, if there is no other."""
+    """Return the metadata of the rows in the ledger of the train side; of the validation side, if no other exists."""
     train = join(path, "train", LEDGER)
     ledger = read_json(train if exists(train) else join(path, "validation", LEDGER))
-    found: dict[str, Any] = (ledger.get("metadata") or {}).get("preprocessor_metadata") or {}
-    return found
+    metadata: dict[str, Any] = (ledger.get("metadata") or {}).get("preprocessor_metadata") or {}
+    return metadata
 
 
 def rows_in(path: str, split: str) -> int:
@@ -54,35 +54,35 @@ def rows_in(path: str, split: str) -> int:
 
 
 def chat_format(components: Mapping[str, str]) -> ChatFormat | None:
-    """Return the format of all chats and preferences; None if there are none. Raises InputError if they differ."""
-    found = {
+    """Return the format of all chats and preferences; None without any. Raises InputError if they differ."""
+    formats = {
         name: ChatFormat(template=metadata["chat_template"], stop_token_id=metadata["stop_token_id"])
         for name, metadata in ((name, metadata_of(path)) for name, path in components.items())
         if "chat_template" in metadata
     }
-    if len(set(found.values())) > 1:
+    if len(set(formats.values())) > 1:
         raise InputError(
-            f"The components {sorted(found)} were tokenized with different chat templates, expected one, as the model "
-            "has one. Tokenize them with the same chat_template."
+            f"The components {sorted(formats)} were tokenized with different chat templates, expected one, as the "
+            "model has one. Tokenize them with the same chat_template."
         )
-    return next(iter(found.values()), None)
+    return next(iter(formats.values()), None)
 
 
 def check_formats(components: Mapping[str, str], chat: ChatSpec | None, max_seq_len: int) -> None:
-    """Raise InputError unless the caches of `train_lm` are documents, and chats only if there is a ChatSpec."""
+    """Raise InputError unless the caches of `train_lm` are documents, and chats only with a ChatSpec."""
     formats = {name: format_of(path) for name, path in components.items()}
-    for name, found in formats.items():
-        if found == PREFERENCE:
+    for name, row_format in formats.items():
+        if row_format == PREFERENCE:
             raise InputError(
                 f"Component {name!r} at {components[name]!r} has preferences, which train_lm cannot train on. "
                 "Use default_dpo."
             )
-        if found == CHAT and chat is None:
+        if row_format == CHAT and chat is None:
             raise InputError(
                 f"Component {name!r} at {components[name]!r} has chats, and chat is None: their questions would be "
                 "learnt too. Pass chat=ChatSpec(), or use default_sft."
             )
-        if found == CHAT:
+        if row_format == CHAT:
             check_window(name, components[name], max_seq_len)
     if chat is None:
         return

@@ -1,4 +1,4 @@
-"""What an export says of generation, and what it takes over of that from the folder that the training began with."""
+"""The settings of generation in an export, some of them inherited from the folder that the training began with."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def generation_config(config: TrainLmConfig, *, bos: int | None, eos: int | None
     `bos` and `eos` are those of the tokenizer. A chat model that is trained on documents keeps the tokens at which it
     stops, and its publisher's settings. Raises TrainError for a file that cannot be read.
     """
-    found = _read(config.start, "generation_config.json")
-    before = found.get("eos_token_id")
+    inherited = _read(config.start, "generation_config.json")
+    before = inherited.get("eos_token_id")
     stops = set(before if isinstance(before, list) else () if before is None else (before,))
     if eos is not None:
         stops.add(eos)
     if (chats := chat_format(caches_in(config))) is not None:
         stops.add(chats.stop_token_id)
     return {
-        **found,
+        **inherited,
         **({"eos_token_id": sorted(stops)} if stops else {}),
         **({} if bos is None else {"bos_token_id": bos}),
     }
@@ -42,23 +42,25 @@ def chat_template_of_start(start: Start | None, tokenizer_path: str) -> str | No
 
 def _chat_template(folder: str) -> str | None:
     config = join(folder, "tokenizer_config.json")
-    found = read_json(config).get("chat_template") if exists(config) else None
-    if isinstance(found, list):  # several by name
-        found = next((each["template"] for each in found if each["name"] == "default"), None)
+    template = read_json(config).get("chat_template") if exists(config) else None
+    if isinstance(template, list):  # several by name
+        template = next(
+            (named_template["template"] for named_template in template if named_template["name"] == "default"), None
+        )
     file = join(folder, "chat_template.jinja")
-    if found is None and exists(file):
+    if template is None and exists(file):
         return read_bytes(file).decode()
-    return found
+    return template
 
 
 def _read(start: Start | None, name: str) -> dict[str, Any]:
-    """A file of JSON in the folder that the training began with; empty if there is none."""
+    """A file of JSON in the folder that the training began with; empty if none exists."""
     if not isinstance(start, FromHuggingFace) or not exists(file := join(start.path, name)):
         return {}
     try:
-        found = read_json(file)
+        content = read_json(file)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise TrainError(f"{file!r} is damaged, expected a JSON object. Download it again, or remove it.")
-    return found
+    return content

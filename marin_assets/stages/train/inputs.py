@@ -29,13 +29,13 @@ def expand_snapshots(components: Mapping[str, str]) -> dict[str, str]:
 
     Raises SnapshotError for a snapshot whose partitions have changed since.
     """
-    found: dict[str, str] = {}
+    expanded: dict[str, str] = {}
     for name, path in components.items():
         if is_snapshot(path):
-            found |= {f"{name}/{key}": partition.path for key, partition in read_unchanged_snapshot(path).items()}
+            expanded |= {f"{name}/{key}": partition.path for key, partition in read_unchanged_snapshot(path).items()}
         else:
-            found[name] = path
-    return found
+            expanded[name] = path
+    return expanded
 
 
 def check_inputs(
@@ -107,7 +107,7 @@ def _check_weights(components: Mapping[str, str], weights: Mapping[str, float]) 
 
 
 def check_cache(name: str, path: str, digest: str, tokenizer_path: str, sequence_length: int) -> None:
-    """Raise InputError unless a cache of at least one sequence is there, tokenized with this tokenizer."""
+    """Raise InputError unless a cache of at least one sequence exists, tokenized with this tokenizer."""
     if not exists(join(path, LEDGER)):
         raise InputError(
             f"Component {name!r} has no cache at {path!r}. Pass the output of a tokenized step; only a member of a "

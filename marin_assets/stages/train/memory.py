@@ -1,4 +1,4 @@
-"""What a training needs of the memory of its chips, and whether they have it. Arithmetic alone, and what is certain.
+"""Compare the memory that a training needs with that of its chips. Arithmetic alone, of the certain parts.
 
 On each chip are its part of the state, which is spread over the chips of a slice, and the activations of the sequences
 that it takes at a time, computed again in the backward pass. The state is, by parameter:
@@ -40,14 +40,14 @@ class TrainingMemory:
     batch_size: int
     """The largest."""
     at_a_time: int | None
-    """Sequences on each chip, if the config says so."""
+    """Sequences on each chip, if the config sets the number."""
 
     def sequences_on(self, chips: int) -> int:
         """Sequences that each of so many chips, in all slices, takes at a time."""
         return self.at_a_time or max(self.batch_size // chips, 1)
 
     def bytes_on(self, chips: int, slices: int = 1) -> float:
-        """Of one chip, with so many in each slice."""
+        """Bytes of one chip, with `chips` chips in each of `slices` slices."""
         return self.state_bytes / chips + self.sequences_on(chips * slices) * self.sequence_bytes
 
 
@@ -62,8 +62,8 @@ class Chips:
 
 
 def memory_of(config: Any, model: Any, parameters: int | None = None) -> TrainingMemory:
-    """Of a TrainLmConfig or TrainDpoConfig without versioned(), with the shape `model`. Without `parameters`, those of
-    the embedding are left out unless the shape has the size of the vocabulary."""
+    """The memory of a TrainLmConfig or TrainDpoConfig without versioned(), with the shape `model`. Without
+    `parameters`, those of the embedding are left out unless the shape has the size of the vocabulary."""
     kind = config.optimizer.kind if isinstance(config.optimizer, NamedOptimizerSpec) else "adam"
     size = size_of(model, vocab_size=0, precision=config.precision, optimizer=kind)
     count = size.parameters if parameters is None else parameters
@@ -93,7 +93,9 @@ def require_fit(config: Any, resources: Resources | None, step: str) -> None:
     needed_gb = memory.bytes_on(chips.count, chips.slices) / GB
     if needed_gb <= chips.memory_gb:
         return
-    fitting = ", ".join(each.kind for each in _smallest_slices(memory, chips.slices)) or "none of the catalogue"
+    fitting = (
+        ", ".join(slice_kind.kind for slice_kind in _smallest_slices(memory, chips.slices)) or "none of the catalogue"
+    )
     raise TrainError(f"{step!r} {_needs(memory, chips, needed_gb)}. The smallest slices that fit are {fitting}.")
 
 
@@ -133,9 +135,9 @@ def _chips_of(resources: Resources | None) -> Chips | None:
     if resources is None:
         return None
     if resources.tpu is not None:
-        found = slice_type(resources.tpu.kind)  # the state is spread over a slice, and each slice has a copy
+        slice_kind = slice_type(resources.tpu.kind)  # the state is spread over a slice, and each slice has a copy
         slices = max((resources.slices, *resources.more_slices))
-        return Chips(count=found.chips, memory_gb=found.memory_gb, name=found.kind, slices=slices)
+        return Chips(count=slice_kind.chips, memory_gb=slice_kind.memory_gb, name=slice_kind.kind, slices=slices)
     kind = None if resources.gpu is None or resources.gpu.kind is None else find_gpu_type(resources.gpu.kind)
     if resources.gpu is None or kind is None or kind.most_memory_gb is None:
         return None
@@ -144,15 +146,19 @@ def _chips_of(resources: Resources | None) -> Chips | None:
 
 def _smallest_slices(memory: TrainingMemory, slices: int) -> list[SliceType]:
     """The smallest slice of each generation whose chips have the memory."""
-    fitting = [each for each in slice_types() if memory.bytes_on(each.chips, slices) <= each.memory_gb * GB]
-    generations = dict.fromkeys(each.generation for each in fitting)
+    fitting = [
+        slice_kind
+        for slice_kind in slice_types()
+        if memory.bytes_on(slice_kind.chips, slices) <= slice_kind.memory_gb * GB
+    ]
+    generations = dict.fromkeys(slice_kind.generation for slice_kind in fitting)
     return [min((e for e in fitting if e.generation == g), key=lambda e: e.chips) for g in generations]
 
 
 def _needs(memory: TrainingMemory, chips: Chips, needed_gb: float) -> str:
     at_a_time = memory.sequences_on(chips.count * chips.slices)
-    one = replace(memory, at_a_time=1).bytes_on(chips.count, chips.slices) / GB
-    fewer = ", or per_device_parallelism=1 would fit" if at_a_time > 1 and one <= chips.memory_gb else ""
+    single_gb = replace(memory, at_a_time=1).bytes_on(chips.count, chips.slices) / GB
+    fewer = ", or per_device_parallelism=1 would fit" if at_a_time > 1 and single_gb <= chips.memory_gb else ""
     return (
         f"trains {memory.parameters / BILLION:.1f} billion parameters, for which each of the {chips.count} chips of "
         f"{chips.name} needs at least {needed_gb:,.0f} GB with {at_a_time} sequences at a time, and it has "

@@ -78,7 +78,7 @@ def at_paths(mixture: Mixture, path_of: Callable[[str], str]) -> Mixture:
 
 
 def mixture_table(config: TrainLmConfig, mixture: Mixture, length: int) -> dict[str, dict[str, float]]:
-    """What is drawn of each member in the whole training: its share, its sequences, and how often each is drawn."""
+    """The draws of each member in the whole training: its share, its sequences, and how often each is drawn."""
     draws = expected_draws(mixture, config.num_train_steps, config.train_batch_size)
     total = sum(draws.values())
     table = {}
@@ -92,12 +92,12 @@ def sequences_of(mixture: Mixture, name: str, sequence_length: int) -> int:
     """The sequences of a member that are drawn from: those of its subset, cut to the simulated budget."""
     part = (mixture.subsets or {}).get(name)
     if part is None:
-        found = _sequences_in(mixture, name, sequence_length)
+        count = _sequences_in(mixture, name, sequence_length)
     else:
-        found = subset_length(part.tokens, part.sequences, sequence_length)
+        count = subset_length(part.tokens, part.sequences, sequence_length)
     if mixture.experiment_budget_tokens is None or mixture.target_budget_tokens is None:
-        return found
-    return int(found * (mixture.experiment_budget_tokens / mixture.target_budget_tokens))  # as Levanter cuts it
+        return count
+    return int(count * (mixture.experiment_budget_tokens / mixture.target_budget_tokens))  # as Levanter cuts it
 
 
 def subset_length(tokens: int | None, sequences: int | None, sequence_length: int) -> int:
@@ -154,17 +154,17 @@ def _sequences_in(mixture: Mixture, name: str, sequence_length: int) -> int:
 
 
 def _check_length(mixture: Mixture, name: str, sequence_length: int) -> None:
-    part, found = (mixture.subsets or {}).get(name), _sequences_in(mixture, name, sequence_length)
-    if part is not None and subset_length(part.tokens, part.sequences, sequence_length) > found:
+    part, available = (mixture.subsets or {}).get(name), _sequences_in(mixture, name, sequence_length)
+    if part is not None and subset_length(part.tokens, part.sequences, sequence_length) > available:
         raise InputError(
-            f"The subset of {name!r} is {part!r}, and its train side has only {found} sequences of {sequence_length} "
-            f"tokens. Take at most sequences={found}, or leave the subset out."
+            f"The subset of {name!r} is {part!r}, and its train side has only {available} sequences of "
+            f"{sequence_length} tokens. Take at most sequences={available}, or leave the subset out."
         )
     if not sequences_of(mixture, name, sequence_length):
         ratio = f"{mixture.experiment_budget_tokens} / {mixture.target_budget_tokens}"
         raise InputError(
-            f"Member {name!r} would have no sequence left: the simulated budget takes {ratio} of {found} sequences. "
-            "Give it more data, or take a larger experiment_budget_tokens."
+            f"Member {name!r} would have no sequence left: the simulated budget takes {ratio} of {available} "
+            "sequences. Give it more data, or take a larger experiment_budget_tokens."
         )
 
 

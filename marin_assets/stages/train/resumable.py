@@ -1,7 +1,7 @@
-"""A run of Levanter's that resumes: what trainings do around it, whatever their loss is.
+"""A run of Levanter's that resumes: the common work of trainings around it, whatever their loss is.
 
-Leftovers of a killed attempt are removed, the metrics go on after the last checkpoint, the tokenizer is in a local
-folder, and at the end there are the metrics' rows and the plots.
+Leftovers of a killed attempt are removed, the metrics continue after the last checkpoint, the tokenizer is in a local
+folder, and at the end the metrics' rows and the plots are written.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _run_once(
     rows = read_metrics(metrics_path)
     plot_losses(rows, join(config.output_path, PLOT), validation_loss=validation_loss)
     plot_curves(rows, join(config.output_path, CURVES_PLOT))
-    links = dict(each.link for each in trackers)
+    links = dict(tracker.link for tracker in trackers)
     return FinishedRun(
         rows=rows,
         parameters=parameters,
@@ -154,7 +154,7 @@ class FinishedRun:
     resumed_from_step: int | None
     """The checkpoint's step, if this attempt began with one."""
     start: StartingPoint | None
-    """What it went on from."""
+    """The starting point; None for random weights."""
     links: Mapping[str, str]
     """Tracker -> where a person finds the run."""
     validation_loss: str
@@ -162,7 +162,7 @@ class FinishedRun:
 
     @property
     def first_step(self) -> int:
-        """Number of the first step that was trained; above 0 if an optimizer went on."""
+        """Number of the first step that was trained; above 0 if an optimizer's state was continued."""
         return 0 if self.start is None else self.start.first_step
 
 
@@ -196,8 +196,8 @@ def _values(rows: Sequence[Row], metric: str) -> list[float]:
 
 def _flops(rows: Sequence[Row]) -> dict[str, float]:
     total, shares = _values(rows, "throughput/total_gflops"), _values(rows, "throughput/mfu")
-    found = {"flops": total[-1] * 1e9} if total else {}
-    return found | ({"mfu": round(statistics.median(shares) / 100, 4)} if shares else {})
+    flops = {"flops": total[-1] * 1e9} if total else {}
+    return flops | ({"mfu": round(statistics.median(shares) / 100, 4)} if shares else {})
 
 
 def _curve_of(losses: list[float]) -> list[float]:

@@ -80,11 +80,11 @@ class SimpleTrainConfig:
     per_device_parallelism: int | None = None
     per_device_eval_parallelism: int | None = None
     initialize_from_checkpoint_path: str | None = None
-    """Folder of checkpoints to go on from: its weights, or with reset_data_loader_on_init=False the whole state."""
+    """Folder of checkpoints to start from: its weights, or with reset_data_loader_on_init=False the whole state."""
     initialize_from_step: int | None = None
     """Number of that checkpoint; None: the last one."""
     initialize_from_hf: str | None = None
-    """Hugging Face folder to go on from."""
+    """Hugging Face folder to start from."""
     reset_data_loader_on_init: bool = True
     levanter: Mapping[str, Any] = field(default_factory=dict)
     """Any further field of Levanter's config, by its path: {"optimizer.epsilon": 1e-9}."""
@@ -141,7 +141,7 @@ def to_train_lm_config(
 
 
 def start_of(simple: SimpleTrainConfig) -> Start | None:
-    """What the training goes on from. Raises ConfigError if two are given."""
+    """The Start of the training. Raises ConfigError if two are given."""
     if simple.initialize_from_hf is not None:
         if simple.initialize_from_checkpoint_path is not None:
             raise ConfigError(

@@ -1,6 +1,6 @@
-"""How large a model is: its parameters, the operations of a token, the memory of its training. Arithmetic alone.
+"""Size of a model: its parameters, the operations of a token, the memory of its training. Arithmetic alone.
 
-The memory is what is certain: parameters, gradients, the optimizer's moments and the copy for the compute, spread over
+The memory is the certain part: parameters, gradients, the optimizer's moments and the copy for the compute, spread over
 the chips of one slice, and the activations of one sequence on each chip, computed again in the backward pass. XLA needs
 some more. A test compares the counts with the arrays that Levanter makes.
 """
@@ -36,11 +36,11 @@ class ModelSize:
     active_parameters: int
     """Those that a token meets: fewer in a mixture of experts."""
     flops_per_token: float
-    """Of training, forward and backward."""
+    """Operations of training, forward and backward."""
     state_bytes: int
     """Parameters, gradients, moments and the copy for the compute, on all chips together."""
     activation_bytes: int
-    """Of one sequence."""
+    """Activations of one sequence."""
 
     def bytes_per_chip(self, chips: int) -> float:
         """With the state spread over so many chips, and one sequence on each."""
@@ -73,14 +73,16 @@ def size_of(model: Any, vocab_size: int, *, precision: str = MIXED, optimizer: s
 
 
 def moments_of(optimizer: str) -> int:
-    """How many numbers an optimizer keeps of each parameter."""
+    """Count of the numbers that an optimizer keeps of each parameter."""
     return 2 if optimizer in TWO_MOMENTS else 1
 
 
 def smallest_slices(size: ModelSize) -> list[SliceType]:
     """The smallest slice of each generation whose chips have the memory."""
-    fitting = [each for each in slice_types() if size.bytes_per_chip(each.chips) <= each.memory_gb * GB]
-    generations = dict.fromkeys(each.generation for each in fitting)
+    fitting = [
+        slice_kind for slice_kind in slice_types() if size.bytes_per_chip(slice_kind.chips) <= slice_kind.memory_gb * GB
+    ]
+    generations = dict.fromkeys(slice_kind.generation for slice_kind in fitting)
     return [min((e for e in fitting if e.generation == g), key=lambda e: e.chips) for g in generations]
 
 
@@ -118,7 +120,12 @@ def preset_table() -> str:
     for name, spec in PRESETS.items():
         model = unwrap_versioned_value(spec)
         size = size_of(model, LLAMA3_VOCABULARY)
-        cells = [f"`{name}`", model.family, *_numbers(size), ", ".join(each.kind for each in smallest_slices(size))]
+        cells = [
+            f"`{name}`",
+            model.family,
+            *_numbers(size),
+            ", ".join(slice_kind.kind for slice_kind in smallest_slices(size)),
+        ]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*HEAD, *rows])
 

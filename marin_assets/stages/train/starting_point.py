@@ -1,4 +1,4 @@
-"""Find what a training goes on from, and check it before jax is loaded.
+"""Find the checkpoint or the model that a training starts from, and check it before jax is loaded.
 
 In:  a `Start`, the tokenizer of the run.
 Out: `start.json` below the output path, {"step": N}: the checkpoint that the first attempt chose. Later attempts use
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class StartingPoint:
-    """What to read at the first step."""
+    """The weights or the state to read at the first step."""
 
     path: str
     """The folder of the checkpoint itself, or the Hugging Face folder."""
@@ -92,19 +92,19 @@ def _choose(start: FromCheckpoint) -> int:
 def _require_checkpoint(start: FromCheckpoint, step: int) -> None:
     steps = permanent_steps(start.checkpoints_path)
     if step not in steps:
-        there = ", ".join(map(str, steps)) or "none"
+        existing = ", ".join(map(str, steps)) or "none"
         raise TrainError(
-            f"{start.checkpoints_path!r} has no complete permanent checkpoint of step {step!r}; it has {there}. Pass "
-            "the number of one of them as step."
+            f"{start.checkpoints_path!r} has no complete permanent checkpoint of step {step!r}; it has {existing}. "
+            "Pass the number of one of them as step."
         )
 
 
 def _read_choice(path: str) -> int:
     try:
-        found = read_json(path)
+        content = read_json(path)
     except ValueError:
-        found = None
-    step = found.get("step") if isinstance(found, dict) else None
+        content = None
+    step = content.get("step") if isinstance(content, dict) else None
     if isinstance(step, bool) or not isinstance(step, int):
         raise TrainError(
             f"{path!r} is damaged, expected the number of a checkpoint as 'step'. Remove it to choose anew."
@@ -118,7 +118,7 @@ def _export_beside(checkpoints_path: str) -> str:
 
 
 def _check_vocabulary(folder: str, tokenizer_path: str) -> None:
-    """Compare the tokenizer beside the weights with the run's, if there is one: equal shapes may be other tokens."""
+    """Compare the tokenizer of the weights, if they have one, with the run's: equal shapes may be other tokens."""
     theirs = join(folder, "tokenizer.json")
     if exists(theirs) and _vocabulary(read_json(theirs)) != _vocabulary(
         read_json(join(tokenizer_path, "tokenizer.json"))

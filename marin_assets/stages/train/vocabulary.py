@@ -24,7 +24,7 @@ def rows_of(model: Any) -> int | None:
 def require_rows(model: Any, start: Start | None, tokenizer_path: str) -> None:
     """Raise TrainError if the tokenizer has a token without a row in the embedding of the model, or of its start."""
     vocabulary = read_tokenizer(tokenizer_path).get_vocab(with_added_tokens=True)
-    token, last = max(vocabulary.items(), key=lambda each: each[1])
+    token, last = max(vocabulary.items(), key=lambda entry: entry[1])
     rows = rows_of(model)
     if rows is None and isinstance(start, FromHuggingFace):
         rows = int(read_hf_config(start.path)["vocab_size"])

@@ -125,8 +125,8 @@ class StepReports:
 def evaluate_first(
     config: train_lm.TrainLmConfig, trainer: Any, tokenizer: Any, model: Any, average: Any = None
 ) -> None:
-    """Log the validation loss of the model before the first step, and that of the average of its weights, if there is
-    one: Levanter's hooks begin at step 2."""
+    """Log the validation loss of the model before the first step, and that of the average of its weights, if one is
+    kept: Levanter's hooks begin at step 2."""
     settings = trainer.config
     batches = settings.max_eval_batches
     evaluate = levanter.eval.cb_tagged_lm_evaluate(

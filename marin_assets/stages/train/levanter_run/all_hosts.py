@@ -19,7 +19,7 @@ from marin_assets.stages.train.errors import TrainError
 from marin_resources.hosts import ACCELERATOR, coordinator_address, host_count, host_index
 
 START_TIMEOUT_S = 300
-"""How long host 0 waits for the others: they import jax on busy machines."""
+"""Time limit of host 0's wait for the others: they import jax on busy machines."""
 T = TypeVar("T")
 
 
@@ -30,21 +30,21 @@ def join_hosts() -> None:
             coordinator_address(),
             host_count(),
             host_index(),
-            cluster_detection_method="deactivate",  # jax would ask the metadata server, which knows of one slice only
+            cluster_detection_method="deactivate",  # jax would query the metadata server, which knows one slice only
             initialization_timeout=START_TIMEOUT_S,
-            coordinator_bind_address=coordinator_address(),  # not all addresses of the machine, as it asks for no token
+            coordinator_bind_address=coordinator_address(),  # not all addresses of the machine: it requires no token
         )
-    wanted = os.environ.get(ACCELERATOR)
-    if wanted and jax.default_backend() != wanted:
+    accelerator = os.environ.get(ACCELERATOR)
+    if accelerator and jax.default_backend() != accelerator:
         raise TrainError(
-            f"The step requests a {wanted.upper()}, and jax finds only {jax.devices()[0].device_kind!r} on this host. "
-            f"Check that the environment of the nodes has jax for {wanted.upper()}, and that no other process holds "
-            "the devices."
+            f"The step requests a {accelerator.upper()}, and jax finds only {jax.devices()[0].device_kind!r} on this "
+            f"host. Check that the environment of the nodes has jax for {accelerator.upper()}, and that no other "
+            "process holds the devices."
         )
 
 
 def on_host_0(work: Callable[[], T]) -> T | None:
-    """What `work` returns on host 0, when it is done there; None on the others, which wait for it."""
+    """Return the result of `work` on host 0; None on the others, which wait until it is done there."""
     result = work() if host_index() == 0 else None
     if host_count() > 1:
         multihost_utils.sync_global_devices(f"{work.__module__}.{work.__qualname__}")

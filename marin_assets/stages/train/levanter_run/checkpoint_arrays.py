@@ -21,31 +21,31 @@ AVERAGE = "model_averaging/"
 OPTIMIZER = "opt_state/"
 
 
-def require_arrays(path: str, wanted: Any, *, below: str = "") -> None:
+def require_arrays(path: str, tree: Any, *, below: str = "") -> None:
     """Raise TrainError unless the checkpoint at `path` has an array of the same shape for each one in a tree.
 
     `below`: where the tree is in the checkpoint. A checkpoint of the older form, one folder an array, is not looked at.
     """
     if not exists(join(path, "manifest.ocdbt")):
         return
-    found = arrays_in(path)
-    shapes = {below + name: shape for name, shape in shapes_of(wanted).items()}
-    if not below and any(name.startswith(AVERAGE) for name in found) != any(
+    stored = arrays_in(path)
+    shapes = {below + name: shape for name, shape in shapes_of(tree).items()}
+    if not below and any(name.startswith(AVERAGE) for name in stored) != any(
         name.startswith(AVERAGE) for name in shapes
     ):
-        has, wants = ("", "no ") if any(name.startswith(AVERAGE) for name in found) else ("no ", "an ")
+        has, wants = ("", "no ") if any(name.startswith(AVERAGE) for name in stored) else ("no ", "an ")
         raise TrainError(
             f"The checkpoint at {path!r} has {has}averaged weights, and this run keeps {wants}average. Set ema_beta as "
             "in that run, or go on from the weights alone with optimizer_state=False."
         )
     for name, shape in shapes.items():
-        if name not in found and name.startswith(OPTIMIZER):
+        if name not in stored and name.startswith(OPTIMIZER):
             raise TrainError(
                 f"The checkpoint at {path!r} has no {name!r}: its optimizer is another one. Use that run's kind of "
                 "optimizer, or go on from the weights alone with optimizer_state=False."
             )
-        if found.get(name) != shape:
-            has = f"with shape {found[name]}" if name in found else "not at all"
+        if stored.get(name) != shape:
+            has = f"with shape {stored[name]}" if name in stored else "not at all"
             raise TrainError(
                 f"The checkpoint at {path!r} has {name!r} {has}, and this run's model has {shape}. Pass the model (and "
                 "the tokenizer) that it was trained with."

@@ -58,7 +58,7 @@ def _remove(path: str) -> None:
     """In Levanter's thread, which must live. What stays is incomplete, and the next attempt removes it."""
     try:
         remove_checkpoint(path)
-    except Exception as error:  # any error of a store or its client: the training goes on
+    except Exception as error:  # any error of a store or its client: the training continues
         log.warning("the checkpoint %s cannot be removed now (%s: %s)", path, type(error).__name__, error)
 
 

@@ -88,8 +88,8 @@ def _optimizer_config(spec: OptimizerSpec | NamedOptimizerSpec) -> OptimizerConf
     kind: Any = OptimizerConfig.get_known_choices()[spec.kind]
     own = {name: value for name, value in vars(spec).items() if name not in ("kind", "fields") and value is not None}
     given = {name: list(value) if isinstance(value, tuple) else value for name, value in {**own, **spec.fields}.items()}
-    found: OptimizerConfig = kind(**given)
-    return found
+    optimizer: OptimizerConfig = kind(**given)
+    return optimizer
 
 
 def _apply_loop(config: LevanterConfig, loop: LoopSpec | None) -> None:
@@ -124,13 +124,13 @@ def _apply_overrides(config: Any, levanter: Mapping[str, Any] | None) -> None:
 def _set(config: Any, names: list[str], path: str, value: Any) -> Any:
     """The config with the field set: the same one, or a copy if it is frozen."""
     name, *rest = names
-    known = [field.name for field in dataclasses.fields(config) if field.init]
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=3) or sorted(known)
+    field_names = [field.name for field in dataclasses.fields(config) if field.init]
+    if name not in field_names:
+        near = difflib.get_close_matches(name, field_names, n=3) or sorted(field_names)
         where = path.rpartition(name)[0]
         raise TrainError(
             f"levanter has {path!r}, and {type(config).__name__} has no field {name!r}. Near it: "
-            f"{', '.join(f'{where}{each}' for each in near)}."
+            f"{', '.join(f'{where}{near_name}' for near_name in near)}."
         )
     hint = typing.get_type_hints(type(config))[name]
     if rest:

@@ -25,7 +25,7 @@ STATUSES = ("DATA_LOSS", "NOT_FOUND", "OUT_OF_RANGE")
 """TensorStore's, of data that are wrong, missing or cut."""
 ARRAYS = ("zarr.json", ".zarray")
 DETAILS = re.compile(r" \[(?:source locations|tensorstore_spec)=")
-"""What TensorStore's errors have at their end, for its own developers."""
+"""The end of TensorStore's errors, for its own developers."""
 MOST_OF_A_REASON = 300
 
 
@@ -67,7 +67,7 @@ def reading(path: str) -> Iterator[None]:
 
 
 def damage_in(path: str) -> str | None:
-    """What is wrong with the data of a checkpoint, all of which is read; None if nothing is, or if the store fails."""
+    """The damage in the data of a checkpoint, all of which is read; None without damage, or if the store fails."""
     if not exists(join(path, MANIFEST)):
         is_older_form = any(file.name.endswith(ARRAYS) for file in stored_files(path))
         return None if is_older_form else f"{MANIFEST} is missing"

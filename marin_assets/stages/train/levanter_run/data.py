@@ -107,7 +107,7 @@ def _cut(dataset: AsyncDataset[Any], part: Subset, sequence_length: int) -> Asyn
 
 
 def _component_of(path: str, chat: ChatSpec | None) -> DatasetComponent:
-    """Return the component of the cache at `path`; chats are trained on as `chat` says."""
+    """Return the component of the cache at `path`; `chat` has the settings for chats."""
     if chat is None or format_of(path) != CHAT:
         return DatasetComponent(cache_dir=path)
     # the template is that of the tokenizer; a number of 1 packs none, True would be Levanter's 64

@@ -39,7 +39,7 @@ class BuiltShape:
 
 
 def require_room_on_devices(config: TrainLmConfig, model_config: Any, tokenizer: str, devices: Sequence[Any]) -> None:
-    """Raise TrainError if the training needs more memory than the devices have. A CPU says nothing of its own."""
+    """Raise TrainError if the training needs more memory than the devices have. A CPU does not report its memory."""
     chips = _chips_of(devices)
     if chips is not None:
         vocab_size = rows_of(config.model) or read_tokenizer(tokenizer).get_vocab_size()

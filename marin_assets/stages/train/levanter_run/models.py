@@ -71,10 +71,10 @@ def model_config(model: Any, tokenizer: str) -> HFCompatConfig:
     if isinstance(model, LlamaSpec):
         return LlamaConfig(**vars(model), gradient_checkpointing=False, **local)
     if isinstance(model, HuggingFaceModel):
-        found = config_of_folder(model.path)
-        length = model.max_seq_len or found.max_seq_len
+        folder_config = config_of_folder(model.path)
+        length = model.max_seq_len or folder_config.max_seq_len
         own = {"max_seq_len": length, "gradient_checkpointing": model.gradient_checkpointing}
-        return dataclasses.replace(found, **own, **local)
+        return dataclasses.replace(folder_config, **own, **local)
     return _from_spec(model, local)
 
 
@@ -83,18 +83,18 @@ def config_of_folder(path: str) -> HFCompatConfig:
     folder = read_hf_config(path)
     theirs = AutoConfig.for_model(**folder)
     try:
-        found: HFCompatConfig = config_class(folder["model_type"]).from_hf_config(theirs)
-        back = found.to_hf_config(theirs.vocab_size).to_dict()
+        config: HFCompatConfig = config_class(folder["model_type"]).from_hf_config(theirs)
+        back = config.to_hf_config(theirs.vocab_size).to_dict()
     except (KeyError, ValueError, NotImplementedError, TypeError) as error:
         raise TrainError(f"Levanter cannot take the model at {path!r}: {type(error).__name__}: {error}.") from error
-    wanted = theirs.to_dict()
+    original = theirs.to_dict()
     for name in OF_THE_RESULT:
-        if name in wanted and name in back and _plain(wanted[name]) != _plain(back[name]):
+        if name in original and name in back and _plain(original[name]) != _plain(back[name]):
             raise TrainError(
-                f"The model at {path!r} has {name}={wanted[name]!r}, and Levanter's {folder['model_type']} would train "
-                f"it with {back[name]!r}. Use a model without this."
+                f"The model at {path!r} has {name}={original[name]!r}, and Levanter's {folder['model_type']} would "
+                f"train it with {back[name]!r}. Use a model without this."
             )
-    return found
+    return config
 
 
 def require_same_model(start: StartingPoint, config: Any) -> None:
@@ -126,17 +126,17 @@ def _from_spec(model: ModelSpec, local: dict[str, str]) -> HFCompatConfig:
     fields = {name: value for name, value in given.items() if value is not None}
     if model.family in OWN_HEAD_DIM:  # Levanter's default of some is not that of the shape
         fields["head_dim"] = int(shape_of(model).head_dim)
-    found: HFCompatConfig = config_class(model.family)(**fields, rope=_rope(model), **local)
-    _require_exported(model, found)
-    return found
+    config: HFCompatConfig = config_class(model.family)(**fields, rope=_rope(model), **local)
+    _require_exported(model, config)
+    return config
 
 
-def _require_exported(model: ModelSpec, found: Any) -> None:
-    """Raise TrainError if the export of the model would say something else than the spec."""
-    theta, scaling = found.rope.to_hf_config()
-    wanted = {"tie_word_embeddings": model.tie_word_embeddings, "rope_theta": theta, "rope_scaling": scaling}
-    exported = found.to_hf_config(VOCABULARY).to_dict()
-    for name, value in wanted.items():
+def _require_exported(model: ModelSpec, config: Any) -> None:
+    """Raise TrainError if the export of the model would differ from the spec."""
+    theta, scaling = config.rope.to_hf_config()
+    expected = {"tie_word_embeddings": model.tie_word_embeddings, "rope_theta": theta, "rope_scaling": scaling}
+    exported = config.to_hf_config(VOCABULARY).to_dict()
+    for name, value in expected.items():
         if _plain(exported.get(name)) != _plain(value):
             raise TrainError(
                 f"A model of family {model.family!r} with {name}={value!r} would be exported with "

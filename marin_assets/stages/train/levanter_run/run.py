@@ -42,7 +42,7 @@ def run_levanter(
 ) -> ParameterCounts:
     """Train and export. Returns the numbers of parameters. `resumed_at` is the step of the last checkpoint, or None.
 
-    `config.num_train_steps` counts those of the starting point too, if its optimizer goes on.
+    `config.num_train_steps` counts those of the starting point too, if its optimizer's state is continued.
     """
     levanter_config = build_config(config, tokenizer=tokenizer, log_dir=log_dir)
     require_room_on_devices(config, levanter_config.model, tokenizer, jax.devices())

@@ -58,7 +58,7 @@ class CausalSequences(CausalLmDataset):
 
     @cached_property
     def _structure(self) -> Any:
-        """Of an example as Levanter makes it: with the ids of documents, or without."""
+        """The structure of an example as Levanter builds it: with the ids of documents, or without."""
         tokens = np.zeros(self.Pos.size, np.int32)
         return jax.tree.structure(self.fn({"input_ids": tokens}))
 

@@ -35,7 +35,7 @@ REPEATED = {
     "levanter.tensorstore_serialization": "Unknown leaf type <class 'NoneType'>",  # one for each None of the state
     "levanter.checkpoint": "Saving checkpoint",  # three lines before "Saved checkpoint"
 }
-"""Logger -> the beginning of messages that come many times and tell nothing. Its other messages stay."""
+"""Logger -> the beginning of messages that come many times without information. Its other messages stay."""
 
 SHOWN = {
     "train/loss": "loss",

@@ -1,4 +1,4 @@
-"""What may have gone wrong in a training, in numbers of its metrics, and the asset checks of these numbers.
+"""Signs of a problem in a training: numbers of its metrics, and the asset checks of these numbers.
 
 In:  rows of metrics (`metrics.py`).   Out: numbers of the result, each with a check that warns.
 """
@@ -30,14 +30,14 @@ TRAINING_CHECKS = (
     ),
     expect("steps_without_loss", at_most=0, warn=True, description="Steps whose batch had no token in the loss."),
 )
-"""Of every training. They warn: an output that is older than a check has no number for it."""
+"""Checks of every training. They warn: an output that is older than a check has no number for it."""
 
 
 def checks_of(expectations: Iterable[Expectation]) -> tuple[Expectation, ...]:
     """The checks of a training: TRAINING_CHECKS, but for those of a metric in `expectations`, and `expectations`."""
     own = tuple(expectations)
-    names = {each.name for each in own}
-    return (*(each for each in TRAINING_CHECKS if each.name not in names), *own)
+    names = {expectation.name for expectation in own}
+    return (*(expectation for expectation in TRAINING_CHECKS if expectation.name not in names), *own)
 
 
 def health_of(rows: Sequence[Row], validation: str = "eval/") -> dict[str, float | int]:
@@ -56,7 +56,7 @@ def health_of(rows: Sequence[Row], validation: str = "eval/") -> dict[str, float
 
 
 def count_spikes(losses: Iterable[float]) -> int:
-    """How many losses are spikes. The first 50 cannot be, for want of a mean."""
+    """Count the losses that are spikes. The first 50 cannot be, for want of a mean."""
     window: deque[float] = deque(maxlen=WINDOW)
     total = squares = 0.0
     spikes = 0
@@ -73,7 +73,8 @@ def count_spikes(losses: Iterable[float]) -> int:
 
 
 def _loading_share(rows: Iterable[Row]) -> float:
-    """Of the time of a median step. A mean would count the first batch, and those after an evaluation."""
+    """The share of loading in the time of a median step. A mean would count the first batch, and those after an
+    evaluation."""
     timed = [row for row in rows if "throughput/loading_time" in row and "throughput/duration" in row]
     if not timed:
         return 0.0
@@ -85,12 +86,12 @@ def _loading_share(rows: Iterable[Row]) -> float:
 
 def _validations(rows: Iterable[Row], beginning: str) -> dict[str, list[float]]:
     """The losses of each validation set, in order."""
-    found: dict[str, list[float]] = {}
+    losses: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():
             if name.startswith(beginning) and name.endswith("/loss"):
-                found.setdefault(name, []).append(value)
-    return found
+                losses.setdefault(name, []).append(value)
+    return losses
 
 
 def _rise(values: Sequence[float]) -> float:

@@ -163,8 +163,8 @@ def read_metrics(path: str) -> list[Row]:
 
 def numbers_to_keep(metrics: Mapping[str, Any]) -> dict[str, float]:
     """Return the metrics to keep, as floats. One that is NaN or infinite is 1 under NOT_FINITE and its name."""
-    found = {n: float(value) for n, value in metrics.items() if n.startswith(KEPT) and _is_scalar(value)}
-    return {n if math.isfinite(v) else f"{NOT_FINITE}{n}": v if math.isfinite(v) else 1.0 for n, v in found.items()}
+    numbers = {n: float(value) for n, value in metrics.items() if n.startswith(KEPT) and _is_scalar(value)}
+    return {n if math.isfinite(v) else f"{NOT_FINITE}{n}": v if math.isfinite(v) else 1.0 for n, v in numbers.items()}
 
 
 def _is_scalar(value: Any) -> bool:

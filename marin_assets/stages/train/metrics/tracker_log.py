@@ -1,4 +1,4 @@
-"""What one tracker of a training does: it follows the metrics file, and keeps files below the output path."""
+"""Interface of one tracker of a training: it follows the metrics file, and keeps files below the output path."""
 
 from __future__ import annotations
 

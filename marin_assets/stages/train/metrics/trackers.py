@@ -1,4 +1,4 @@
-"""The trackers of a training, which follow its metrics file. After a resumption no step is there twice.
+"""The trackers of a training, which follow its metrics file. After a resumption they have no step twice.
 
 A training does not depend on them: the error of one is a warning, and that tracker gets no more.
 """

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class WandbLog:
-    """The service has the steps of earlier attempts. Files are written anew from the rows, and copied at the end."""
+    """The service has the steps of earlier attempts. Files are written again from the rows, and copied at the end."""
 
     def __init__(self, spec: Wandb, output_path: str, rows: Sequence[Row]) -> None:
         self._folder = join(output_path, FOLDER)

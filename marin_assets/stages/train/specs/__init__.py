@@ -5,7 +5,7 @@ presets        models by name, from nano to 70 B
 mixture        which caches are trained on, in which shares at which step
 mixture_checks what of a mixture Levanter only warns about, or passes over
 optimizer      optimizers by name and their fields, the schedule of the learning rate, the rest of the loop
-start          what the training goes on from
+start          the weights or the state that the training starts from
 lora           small factors beside the weights
 types          a value of its type in each field
 bounds         numbers within their bounds

@@ -1,4 +1,4 @@
-"""Which fields of Levanter's config a training sets itself, so that `levanter={…}` does not reach them."""
+"""The fields of Levanter's config that a training sets itself, so that `levanter={…}` does not reach them."""
 
 from __future__ import annotations
 

@@ -64,9 +64,9 @@ class Mixture:
     """Whether each member is shuffled, by the seed of the training. False keeps its order up to the block: which place
     in a block is whose is drawn in any case."""
     permutation_type: str = versioned("feistel")
-    """Of a full shuffle. "linear" is Levanter's older and weaker one."""
+    """Permutation of a full shuffle. "linear" is Levanter's older and weaker one."""
     stop_strategy: str = versioned("restart")
-    """What comes after the last sequence of a member: "restart" begins it again. With "first_exhausted" the mixture
+    """Continuation after the last sequence of a member: "restart" begins it again. With "first_exhausted" the mixture
     ends with the first member that ends, with "all_exhausted" with the last; the training must end before."""
     experiment_budget_tokens: int | None = versioned(None)
     target_budget_tokens: int | None = versioned(None)
@@ -84,7 +84,7 @@ class Phase:
 
     first_step: int
     weights: dict[str, float]
-    """Of the members that are drawn, by name; they sum to 1."""
+    """Weights of the members that are drawn, by name; they sum to 1."""
 
 
 def versioned_mixture(mixture: Mixture) -> Mixture:

@@ -121,12 +121,12 @@ def _check_choices(mixture: Mixture) -> None:
     size = mixture.block_size
     if not _is_count(size) or size > MAX_BLOCK_SIZE:
         raise InputError(f"The mixture's block_size is {size!r}, expected 1 to {MAX_BLOCK_SIZE} sequences.")
-    for what, value, choices in (
+    for field, value, choices in (
         ("stop_strategy", mixture.stop_strategy, StopStrategies),
         ("permutation_type", mixture.permutation_type, PermutationTypes),
     ):
         if value not in choices:
-            raise InputError(f"The mixture's {what} is {value!r}, expected one of {list(choices)}.")
+            raise InputError(f"The mixture's {field} is {value!r}, expected one of {list(choices)}.")
     shuffle = mixture.shuffle
     if isinstance(shuffle, BlockShuffle):
         if not _is_count(shuffle.io_block_size) or not _is_count(shuffle.window_blocks):
@@ -165,7 +165,7 @@ def _check_borders(phases: Sequence[Phase], block_size: int, steps: int, batch_s
         before = sequences_before(start, batch_size)
         if before % block_size:
             apart = block_size // math.gcd(block_size, batch_size)
-            borders = math.gcd(*(sequences_before(each, batch_size) for each in starts))
+            borders = math.gcd(*(sequences_before(first_step, batch_size) for first_step in starts))
             fitting = next(size for size in range(min(block_size, borders), 0, -1) if borders % size == 0)
             raise InputError(
                 f"The mixture has a phase from step {start}, after {before} sequences, which is within a block of "

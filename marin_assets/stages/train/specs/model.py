@@ -144,7 +144,7 @@ def model_from_hf(path: str, *, max_seq_len: int | None = None) -> HuggingFaceMo
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What the training needs to know of a model before Levanter is loaded."""
+    """The facts of a model that the training needs before Levanter is loaded."""
 
     family: str
     max_seq_len: int

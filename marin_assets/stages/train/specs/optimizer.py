@@ -107,7 +107,7 @@ class NamedOptimizerSpec:
     """Further fields of the kind, by Levanter's names."""
 
 
-OWN_FIELDS = frozenset(each.name for each in fields(NamedOptimizerSpec)) - {"kind", "fields"}
+OWN_FIELDS = frozenset(spec_field.name for spec_field in fields(NamedOptimizerSpec)) - {"kind", "fields"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +206,7 @@ def validation_loss_of(loop: LoopSpec | None) -> str:
 
 
 def sequences_in(batch_size: int, loop: LoopSpec | None, first_step: int, end_step: int) -> int:
-    """How many sequences the steps from `first_step` to before `end_step` read."""
+    """Count of the sequences that the steps from `first_step` to before `end_step` read."""
     stages = ((0, batch_size),) if loop is None or loop.batch_schedule is None else loop.batch_schedule
     ends = [start for start, _ in stages[1:]] + [end_step]
     return sum(
@@ -217,8 +217,8 @@ def sequences_in(batch_size: int, loop: LoopSpec | None, first_step: int, end_st
 
 def _require_known_fields(kind: str, names: Iterable[str]) -> None:
     """Raise TrainError for a field that the kind does not have."""
-    known = {*OF_ALL, *OF_KIND[kind]}
+    allowed = {*OF_ALL, *OF_KIND[kind]}
     for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1) or sorted(OF_KIND[kind])[:3] or sorted(OF_ALL)[:3]
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, n=1) or sorted(OF_KIND[kind])[:3] or sorted(OF_ALL)[:3]
             raise TrainError(f"The optimizer {kind!r} has no field {name!r}; near it: {', '.join(near)}.")

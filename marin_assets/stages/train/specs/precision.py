@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from marin_assets.stages.train.errors import TrainError
 
 BYTES = {"bf16": 2, "bfloat16": 2, "f16": 2, "float16": 2, "half": 2, "f32": 4, "float32": 4, "full": 4}
-"""Of a number, by jmp's name. jax computes float64 as float32 here."""
+"""Bytes of a number, by jmp's name. jax computes float64 as float32 here."""
 PARTS = {"p": "p", "params": "p", "c": "c", "compute": "c", "o": "o", "output": "o"}
 
 
@@ -21,13 +21,13 @@ def read_precision(text: str) -> Precision:
     """The numbers of a policy. Raises TrainError for one that jmp would not take, or take as another."""
     if "=" not in text:
         return Precision(parameter_bytes=_bytes_of(text, text), compute_bytes=_bytes_of(text, text))
-    found = {"p": 4}
+    sizes = {"p": 4}
     for part in text.split(","):
         name, _, kind = part.partition("=")
         if name not in PARTS:
             raise _error(text)
-        found[PARTS[name]] = _bytes_of(kind, text)
-    return Precision(parameter_bytes=found["p"], compute_bytes=found.get("c", found["p"]))
+        sizes[PARTS[name]] = _bytes_of(kind, text)
+    return Precision(parameter_bytes=sizes["p"], compute_bytes=sizes.get("c", sizes["p"]))
 
 
 def _bytes_of(kind: str, text: str) -> int:

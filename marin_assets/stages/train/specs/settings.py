@@ -150,11 +150,15 @@ def _check_weights(names: Iterable[str], weights: Mapping[str, float]) -> None:
     """A component may be a snapshot, whose partitions "name/key" have the weights."""
     names = list(names)
     for name in weights:
-        if not any(name == one or name.startswith(f"{one}/") for one in names):
+        if not any(name == component or name.startswith(f"{component}/") for component in names):
             near = difflib.get_close_matches(name, names, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise InputError(f"train_weights names {name!r}, expected the components {sorted(names)}.{hint}")
-    missing = [one for one in names if not any(name == one or name.startswith(f"{one}/") for name in weights)]
+    missing = [
+        component
+        for component in names
+        if not any(name == component or name.startswith(f"{component}/") for name in weights)
+    ]
     if missing:
         raise InputError(
             f"train_weights names {sorted(weights)} and components {sorted(names)}, expected the same names."

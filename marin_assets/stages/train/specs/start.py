@@ -1,6 +1,6 @@
-"""What a training goes on from, instead of random weights: a checkpoint of Levanter's, or a Hugging Face folder.
+"""The start of a training, instead of random weights: a checkpoint of Levanter's, or a Hugging Face folder.
 
-`num_train_steps` and the schedule of the learning rate are those of the new run in each case: they begin anew.
+`num_train_steps` and the schedule of the learning rate are those of the new run in each case: they begin again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class FromCheckpoint:
     step: int | None = versioned(None)
     """Number of the checkpoint: that of `step-N`. None: the last permanent one that is complete when the run begins."""
     optimizer_state: bool = versioned(False)
-    """True: the optimizer's moments, the averaged weights and the place in the data go on, as for a cooldown. False:
-    the weights alone are read; optimizer and data begin anew."""
+    """True: the optimizer's moments, the averaged weights and the place in the data continue, as for a cooldown. False:
+    the weights alone are read; optimizer and data begin again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,5 +36,5 @@ Start = FromCheckpoint | FromHuggingFace
 
 
 def continues_optimizer(start: Start | None) -> bool:
-    """Whether the optimizer's state and the place in the data go on."""
+    """Whether the optimizer's state and the place in the data continue."""
     return isinstance(start, FromCheckpoint) and start.optimizer_state

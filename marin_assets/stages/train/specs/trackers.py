@@ -1,4 +1,4 @@
-"""Where the metrics of a training go besides metrics.jsonl. It decides nothing that is learnt: it is in no version."""
+"""Destinations of a training's metrics besides metrics.jsonl. They change nothing that is learnt, nor any version."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def _check_wandb(tracker: Wandb) -> None:
         raise TrainError(
             f"trackers has {tracker!r}, expected the name of a project, and mode {ONLINE!r} or {OFFLINE!r}."
         )
-    for what, name in (("project", tracker.project), ("entity", tracker.entity)):
+    for field, name in (("project", tracker.project), ("entity", tracker.entity)):
         if name is not None and (not name.strip() or len(name) > MOST_OF_A_NAME or set(name) & NOT_IN_A_NAME):
             raise TrainError(
-                f"The {what} of Wandb is {name!r}, expected 1 to {MOST_OF_A_NAME} characters without any of "
+                f"The {field} of Wandb is {name!r}, expected 1 to {MOST_OF_A_NAME} characters without any of "
                 f"{' '.join(sorted(NOT_IN_A_NAME))}."
             )
     if tracker.name is not None and not tracker.name.strip():
@@ -70,4 +70,4 @@ def _check_wandb(tracker: Wandb) -> None:
 def env_of(trackers: Any) -> tuple[str, ...]:
     """The environment variables that a step with these trackers may see. What are none is refused with the step."""
     given = trackers if isinstance(trackers, Sequence) else ()
-    return (API_KEY,) if any(isinstance(each, Wandb) and each.mode == ONLINE for each in given) else ()
+    return (API_KEY,) if any(isinstance(tracker, Wandb) and tracker.mode == ONLINE for tracker in given) else ()

@@ -24,8 +24,8 @@ def without_versions(config: C) -> C:
     def unwrap(leaf: Any) -> Any:
         return map_leaves(leaf.value, unwrap) if isinstance(leaf, VersionedValue) else leaf
 
-    found: C = map_leaves(config, unwrap)
-    return found
+    unwrapped: C = map_leaves(config, unwrap)
+    return unwrapped
 
 
 def check_types(spec: Any, at: str = "") -> None:
@@ -67,7 +67,7 @@ def _fits(value: Any, hint: _Hint) -> bool:
     if kind is Any:
         return True
     if origin in (Union, types.UnionType):
-        return any(_fits(value, one) for one in arguments)
+        return any(_fits(value, alternative) for alternative in arguments)
     if origin is tuple:  # JSON has lists
         if not isinstance(value, tuple | list):
             return False
@@ -88,7 +88,7 @@ def _fits(value: Any, hint: _Hint) -> bool:
 def _described(hint: _Hint) -> str:
     kind, origin, arguments = hint.kind, hint.origin, hint.arguments
     if origin in (Union, types.UnionType):
-        *first, last = [_described(one) for one in arguments]
+        *first, last = [_described(alternative) for alternative in arguments]
         return f"{', '.join(first)} or {last}"
     if origin is tuple:
         if arguments[-1].kind is Ellipsis:
