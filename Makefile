@@ -72,7 +72,7 @@ check: init ## linters, words, types, layers
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-fix: init ## what the linters can mend
+fix: init ## what the linters can fix
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 

@@ -1,6 +1,7 @@
-"""Find the words that CONTRIBUTING.md lists to avoid: `python .ci/words.py [path …]`, by default in ROOMS.
+"""Find the words that CONTRIBUTING.md lists to avoid: `python .ci/words.py [path …]`, by default in ROOMS and ALL.
 
-In:  Python files (docstrings, comments, names of variables) and Markdown pages outside of code blocks.
+In:  Python files (docstrings, comments, names of variables) and Markdown pages outside of code blocks. In ALL the words
+     of WRONG alone, and these also in texts of errors and logs.
 Out: a line for each place, and exit code 1 if one exists.
 """
 
@@ -43,17 +44,24 @@ ROOMS = (
     "marin_resources/storage/transfer",
     "marin_resources/wire",
 )
-"""Rooms without these words."""
+"""Rooms without any of these words."""
+ALL = ("marin_assets", "marin_resources", "marin_sensors", "infra", "deploy", "docs", "SECURITY.md")
+"""Rooms without the words of WRONG."""
 
-WORDS = {
+WRONG = {
     r"tell|tells|telling|told": "report, describe",
-    r"say|says|saying|said": "report, state",
-    r"ask|asks|asking|asked": "request, query",
-    r"go on|goes on|went on|going on": "continue, resume",
+    r"(?:go|goes|went|gone|going)\s+on": "continue, resume",
     r"anew": "again",
     r"mend|mends|mended|mending": "fix, repair",
-    r"lies at|lie at": "is stored at",
-    r"there is|is there|there are|are there": "exists",
+    r"(?:lie|lies|lay)\s+(?:at|in|below|beside|there)": "is stored at",
+    r"giv(?:e|es|ing)\s+up\s+(?:a|the|its)\s+lease": "release",
+}
+"""Words that are wrong in every sentence."""
+WORDS = {
+    **WRONG,
+    r"say|says|saying|said": "report, state",
+    r"ask|asks|asking|asked": "request, query",
+    r"there\s+is|is\s+there|there\s+are|are\s+there": "exists",
 }
 NAMES = frozenset({"found", "each", "one", "known", "wanted", "some", "left", "there", "said", "told", "what", "who"})
 """Names of variables that do not describe what they hold."""
@@ -61,7 +69,9 @@ BEGINNINGS = ("What ", "Who ", "Which ", "Where ", "How ", "Of ", "The same", "L
 """Beginnings of docstrings: relative clauses, and references to the line above."""
 
 PATTERNS = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), use) for pattern, use in WORDS.items()]
-CODE_BLOCK = re.compile(r"^(```|~~~).*?^\1|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+WRONG_PATTERN = re.compile(rf"\b(?:{'|'.join(WRONG)})\b", re.IGNORECASE)
+CODE_BLOCK = re.compile(r"^( *)(```|~~~).*?^\1\2|`[^`\n]+`|\]\([^)\n]*\)", re.DOTALL | re.MULTILINE)
+"""And the targets of links."""
 
 
 def places(path: Path) -> Iterator[tuple[int, str]]:
@@ -78,9 +88,19 @@ def places(path: Path) -> Iterator[tuple[int, str]]:
     for line, name in _variables(tree):
         if name in NAMES:
             yield line, f"a variable is called {name!r}: use the noun of what it holds"
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield from _words(_without_code(token.string), token.start[0])
+    for line, comment in _comments(text):
+        yield from _words(_without_code(comment), line)
+
+
+def wrong_places(path: Path) -> Iterator[tuple[int, str]]:
+    """Line number and sentence of each word of WRONG; in Python also in texts that are not docstrings."""
+    source = path.read_text()
+    texts = [(1, source)] if path.suffix == ".md" else [*_texts(ast.parse(source)), *_comments(source)]
+    for first_line, text in texts:
+        if WRONG_PATTERN.search(text):
+            for match in WRONG_PATTERN.finditer(_without_code(text)):
+                use = next(use for pattern, use in WRONG.items() if re.fullmatch(pattern, match[0], re.IGNORECASE))
+                yield first_line + _without_code(text).count("\n", 0, match.start()), f"{match[0]!r}: use {use}"
 
 
 def _words(text: str, first_line: int) -> Iterator[tuple[int, str]]:
@@ -91,6 +111,26 @@ def _words(text: str, first_line: int) -> Iterator[tuple[int, str]]:
 
 def _without_code(text: str) -> str:
     return CODE_BLOCK.sub(lambda match: "\n" * match.group().count("\n"), text)
+
+
+def _comments(source: str) -> Iterator[tuple[int, str]]:
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """All texts but those of one word, which are names or keys. A value in an f-string is "{}"."""
+    nodes = list(ast.walk(tree))
+    parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            yield (
+                node.lineno,
+                "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values),
+            )
+        elif isinstance(node, ast.Constant) and id(node) not in parts and " " in str(node.value):
+            yield node.lineno, str(node.value)
 
 
 def _docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -112,16 +152,20 @@ def _variables(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    roots = [Path(argument) for argument in arguments] or [ROOT / room for room in ROOMS]
-    files = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*")))]
+    clean = _files([Path(argument) for argument in arguments] or [ROOT / room for room in ROOMS])
+    others = [] if arguments else _files([ROOT / room for room in ALL])
     count = 0
-    for file in files:
-        if file.suffix in (".py", ".md"):
-            for line, sentence in sorted(places(file)):
-                count += 1
-                print(f"{file}:{line}: {sentence}")
-    print(f"{count} words to avoid in {len(files)} files")
+    for file, find in [*((file, places) for file in clean), *((file, wrong_places) for file in others)]:
+        for line, sentence in sorted(find(file)):
+            count += 1
+            print(f"{file}:{line}: {sentence}")
+    print(f"{count} words to avoid in {len(clean) + len(others)} files")
     return 1 if count else 0
+
+
+def _files(roots: list[Path]) -> list[Path]:
+    files = (file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*"))))
+    return [file for file in files if file.suffix in (".py", ".md")]
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def lm_varying_mixture_data_config(
     """Sets by name, with phases: (first step, weights), in order. Steps are training steps.
 
     A phase begins with a block: its first step times the batch size is a multiple of `mixture_block_size`. A member
-    goes on where it stood at the end of the phase before. Raises InputError.
+    continues where it stood at the end of the phase before. Raises InputError.
     """
     return _mixture(
         components,

@@ -119,7 +119,7 @@ def tpu(kind: str, *, slices: int | Sequence[int] = 1, cpus: float = 1, memory_g
     """Whole slices of TPU pods, for example `tpu("v5p-32", slices=2)`. The CPUs and the memory are those of each host.
 
     With several numbers, as in `slices=(1, 2, 4)`, the step takes the most that are free, and at least the smallest
-    number. When more get free later, it goes on with them from its next checkpoint.
+    number. When more get free later, it continues with them from its next checkpoint.
 
     Raises ResourceError for a name that is not in the catalogue.
     """

@@ -1,13 +1,13 @@
 """What a long function says of its progress. A step's function, or a stage, calls:
 
-    report_resumed(120)       once, before its first step of work: the checkpoint that it goes on from, or None
+    report_resumed(120)       once, before its first step of work: the checkpoint that it resumes, or None
     report_step(121)          after each step of work; microseconds
     report_numbers({"loss": 3.2}, of=600)    what people look at meanwhile, and the number of all steps, if it is known
-    report_checkpoint(150)    the checkpoint of step 150 is complete: another process could go on from it
+    report_checkpoint(150)    the checkpoint of step 150 is complete: another process could resume it
     checkpoint_requested()    between two steps: whether its host is about to be taken away, so that it saves now
 
 A `Step` with `progress_timeout_s` counts a function that reports no step for so long as one that hangs. On slices the
-record tells from the reports which part of the work was lost with a host. `marin status` and the asset's page show how
+record has from the reports which part of the work was lost with a host. `marin status` and the asset's page show how
 far a step is, how fast, and its numbers. In a process that is no worker's they do nothing.
 """
 
@@ -91,7 +91,7 @@ _listener: Listener = Unheard()
 
 
 def report_resumed(step: int | None) -> None:
-    """The work goes on from the checkpoint of this step; None: from its beginning."""
+    """The work continues from the checkpoint of this step; None: from its beginning."""
     _listener.resumed(step)
 
 

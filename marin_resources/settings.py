@@ -33,7 +33,7 @@ def project_root() -> Path:
 
 @cache
 def checkout() -> Path | None:
-    """The checkout that this package was imported from; None for an installed wheel, whichever project it lies in."""
+    """The checkout that this package was imported from; None for an installed wheel, in whichever project."""
     root = Path(__file__).resolve().parent.parent
     path = root / "pyproject.toml"
     return root if path.exists() and f'name = "{DISTRIBUTION}"' in path.read_text() else None

@@ -1,4 +1,4 @@
-"""A sensor that watches what a prefix has cost, and tells people when a budget is spent.
+"""A sensor that watches what a prefix has cost, and posts a message when a budget is spent.
 
     from marin_sensors.budget import budget
 
@@ -77,7 +77,7 @@ def budget(
         minimum_interval_seconds=every_s,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Watches the budget of each {every}: {_described(limits)}. Tells the webhook of {webhook_env} when "
+            f"Watches the budget of each {every}: {_described(limits)}. Posts to the webhook of {webhook_env} when "
             f"{' and '.join(f'{share:.0%}' for share in sorted(tell_at))} are spent."
         ),
     )

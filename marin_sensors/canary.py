@@ -1,4 +1,4 @@
-"""A schedule that makes a whole experiment anew, at a tiny scale, to see that it still can be made.
+"""A schedule that computes a whole experiment again, at a tiny scale, to see that it still can be made.
 
     from marin_sensors.canary import canary
 
@@ -7,7 +7,7 @@
 Each run makes the experiment below a prefix of its own, `<MARIN_PREFIX>/canary/<time>-<run>`, on the cluster of the
 deployment, with a Dagster home of its own: no asset's page shows its outputs. Then it runs the experiment a second
 time, which must compute nothing. If both hold, the folder is removed. If not, the run fails, the folder is kept, and
-the sensor `failures` tells the webhook. While the last canary is in progress, none is started.
+the sensor `failures` posts it. While the last canary is in progress, none is started.
 """
 
 import re
@@ -45,7 +45,7 @@ def canary(
     timeout_s: float = 3600,
     start: bool = False,
 ) -> dg.ScheduleDefinition:
-    """A schedule named `name` whose job makes an experiment anew, twice.
+    """A schedule named `name` whose job computes an experiment, twice.
 
     cron         when: "0 5 * * *" is every morning at five, in the time zone
     module       of the experiment: a module that ends in executor_main(…)
@@ -83,7 +83,7 @@ def canary(
 
     @dg.job(
         name=f"{name}_job",
-        description=f"Makes {module} anew, at a prefix of its own, and then again, which must compute nothing.",
+        description=f"Computes {module}, at a prefix of its own, and then again, which must compute nothing.",
         executor_def=dg.in_process_executor,
         tags={SCHEDULE: name, **NO_RETRY},
     )
@@ -96,7 +96,7 @@ def canary(
         cron_schedule=cron,
         execution_timezone=timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING if start else dg.DefaultScheduleStatus.STOPPED,
-        description=f"Makes {module} anew to see that it still can be made. Nothing while its last run is in progress.",
+        description=f"Computes {module} to see that it still can be computed. Nothing while its last run continues.",
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if in_progress(context.instance, SCHEDULE, name):

@@ -1,12 +1,12 @@
-"""A sensor that tells people what broke, by a webhook: a run that failed, a check that no longer holds.
+"""A sensor that posts what broke to a webhook: a run that failed, a check that no longer holds.
 
     from marin_sensors.failures import failures
 
-    told = failures("failures", webhook_env="MARIN_WEBHOOK_URL", ui="https://dagster.example.org")
+    broke = failures("failures", webhook_env="MARIN_WEBHOOK_URL", ui="https://dagster.example.org")
 
 The message has the sentence of the failure, the step, the last lines of its traceback, and a link. Each is sent once;
 more than three at a time are one message, and an hour has at most `per_hour`. A webhook that is down is tried again by
-the next tick. What happened before the sensor was switched on is not told.
+the next tick. What happened before the sensor was switched on is not reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from marin_sensors.webhook.outbox import Told
 from marin_sensors.webhook.reported import Reported
 
 LOOK_BACK_S = 3600.0
-"""Runs that ended longer before the last tick that told all are not looked at again."""
+"""Runs that ended longer before the last tick that reported all are not looked at again."""
 TRIED_AGAIN_S = 300.0
 """Dagster's daemon launches a run again within seconds. One that it has not by then, it cannot."""
 PROBLEM = "A run failed"
@@ -56,7 +56,7 @@ def failures(
         minimum_interval_seconds=every_s,
         default_status=dg.DefaultSensorStatus.RUNNING if channel.is_configured else dg.DefaultSensorStatus.STOPPED,
         description=(
-            f"Tells the webhook of {webhook_env} of runs that failed and checks that no longer hold: each once, "
+            f"Posts runs that failed and checks that no longer hold to the webhook of {webhook_env}: each once, "
             f"at most {per_hour} messages an hour."
         ),
     )
@@ -68,7 +68,7 @@ def failures(
         if not before.told.since_s:
             began = Told(since_s=now_s, ids=tuple(_failing_checks(context)))
             context.update_cursor(Reported(keys=frozenset(began.ids), told=began).text())
-            return dg.SkipReason("It tells of what breaks from now on.")
+            return dg.SkipReason("It reports what breaks from now on.")
         told = before.told
         broke = [*_failed_runs(context, told, channel, now_s), *_failed_checks(context, channel)]
         sent = channel.send(told, broke, now_s)

@@ -1,5 +1,5 @@
 """A sensor that reports jobs on the Ray cluster that no run waits for, runs whose job does not exist, jobs that wait
-too long for a machine, and steps whose worker was lost and that go on.
+too long for a machine, and steps whose worker was lost and that continue.
 
     from marin_sensors.orphaned_jobs import orphaned_jobs
 

@@ -5,7 +5,7 @@
     changed = outdated()
 
 It reports them on its page, and materializes those whose step has the tag "marin/cheap", inputs first:
-Step(…, tags={"marin/cheap": "true"}). Each tick looks at everything anew, so a tick that is lost changes nothing. An
+Step(…, tags={"marin/cheap": "true"}). Each tick looks at everything again, so a tick that is lost changes nothing. An
 output that somebody else has completed at the new version, in the same store, is not outdated.
 """
 

@@ -1,4 +1,4 @@
-"""A sensor on outputs that are left half made: their worker is gone, and no run goes on with them.
+"""A sensor on outputs that are left half made: their worker is gone, and no run continues them.
 
     from marin_sensors.stale_leases import stale_leases
 
@@ -7,7 +7,7 @@
 It looks at the outputs of the code location that are not complete. A lease in a bucket is stale if the sensor has seen
 it unchanged for its whole time to live, by this machine's clock: no clock of another machine decides. On a disk, the
 kernel ends a lease with its process. Each is reported on the sensor's page, and once to the webhook. The sensor changes
-nothing: the next run of the step goes on.
+nothing: the next run of the step continues.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def stale_leases(
         name=name,
         minimum_interval_seconds=every_s,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reports outputs that are left half made: their worker is gone, and no run goes on with them.",
+        description="Reports outputs that are left half made: their worker is gone, and no run continues them.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         now_s = time.time()
@@ -117,7 +117,7 @@ class _Known:
 
     @classmethod
     def parse(cls, text: str | None, warn: Callable[[str], object]) -> _Known:
-        """What an earlier tick has seen; nothing for a text that is no cursor of this sensor: it watches anew."""
+        """What an earlier tick has seen; nothing for a text that is no cursor of this sensor: it begins again."""
         try:
             found = json.loads(text or "{}")
             seen = {path: (str(lease), float(since_s)) for path, (lease, since_s) in found.get("seen", {}).items()}
@@ -156,8 +156,8 @@ def _sentence(output: Output, observed: Observed, unchanged_s: float) -> str:
         else "it holds no lease, and has neither finished nor failed"
     )
     return (
-        f"The worker of {output.label} at {observed.path} is gone: {what}. Materialize {output.label} again: it goes "
-        "on from there."
+        f"The worker of {output.label} at {observed.path} is gone: {what}. Materialize {output.label} again: it "
+        "continues from there."
     )
 
 

@@ -220,7 +220,7 @@ def _refuse_useless(options: argparse.Namespace) -> None:
     if options.yes and not changes:
         raise OptionError("marin gc: --yes is of --collect and --purge. Pass one of them.")
     if changes and not options.yes and (options.json or not sys.stdin.isatty()):
-        raise OptionError("marin gc: nobody can be asked here whether to go on. Pass --yes.")
+        raise OptionError("marin gc: nobody can be asked here whether to continue. Pass --yes.")
 
 
 def _days(text: str) -> float:

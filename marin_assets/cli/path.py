@@ -1,7 +1,7 @@
 """Print the path of the data of one step, or of one of its partitions, and nothing else: cat $(marin path STEP)/file.
 
 The path is printed also if the output is not complete, as what is half written can be looked at. Then the exit code is
-1, and a sentence on stderr tells the state. Of a step with partitions it is the folder of all of them.
+1, and a sentence on stderr describes the state. Of a step with partitions it is the folder of all of them.
 """
 
 from __future__ import annotations

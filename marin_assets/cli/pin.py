@@ -52,7 +52,7 @@ def _pin(store: Store, options: argparse.Namespace) -> int:
     pins = [Pin(output=path, why=options.why, by=by, at=at, alone=options.alone) for path in paths]
     for pin in pins:
         write_pin(store.prefix, pin)
-    stored = StoredOutputs(store.prefix)  # anew: what was collected before the pin was there comes back
+    stored = StoredOutputs(store.prefix)  # read again: what was collected before the pin was there comes back
     prefixes = (store.prefix, *store.regions)
     notes = {note.relative: note for pin in pins for note in collected_inputs(pin, stored, prefixes)}
     for sentence in stored.damaged.values():

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     if blocked := [item for item in planned if item.action is Action.BLOCKED]:
         for line in lines_of(blocked):
             print_stderr(line)
-        print_stderr("Nothing is run. Mend what blocks, or select other steps.")
+        print_stderr("Nothing is run. Fix what blocks, or select other steps.")
         return 1
     if options.inline:
         return run_inline(chosen, planned, store)

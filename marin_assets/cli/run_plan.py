@@ -1,6 +1,6 @@
 """Carry out a plan in this process: one Dagster run for each set of partitions, of what is not reused.
 
-What is reused takes part in no run. Dagster is told of it without one, where it does not know it yet.
+What is reused takes part in no run. Dagster gets an event of it without one, where it does not know it yet.
 """
 
 from __future__ import annotations

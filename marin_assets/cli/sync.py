@@ -1,7 +1,7 @@
 """Show Dagster what the store has: each complete output that its history does not know, and what has vanished.
 
 After a loss of Dagster's database, in a new deployment, for outputs that were computed elsewhere or removed by hand. It
-adds the keys of dynamic partitions too. It computes nothing; runs and ticks do not come back. Interrupted, it goes on
+adds the keys of dynamic partitions too. It computes nothing; runs and ticks do not come back. Interrupted, it continues
 where it was.
 
     marin sync --store       the other way round, for the store's own index: rebuild the markers of complete outputs

@@ -87,7 +87,9 @@ def default_anneal(
     `learning_rate` to 0, unless the config has another schedule. Its optimizer is of the same kind as that of `of`.
     """
     if not isinstance(of, Step) or not isinstance(of.config, TrainLmConfig):
-        raise ConfigError(f"default_anneal({name!r}) goes on from {of!r}, expected a step that default_train returns.")
+        raise ConfigError(
+            f"default_anneal({name!r}) continues from {of!r}, expected a step that default_train returns."
+        )
     if not isinstance(train_config, SimpleTrainConfig):
         raise ConfigError(
             f"default_anneal({name!r}) has a train_config of type {type(train_config).__name__}, expected a "
@@ -96,7 +98,7 @@ def default_anneal(
     given = train_config
     if given.initialize_from_checkpoint_path is not None or given.initialize_from_hf is not None:
         raise ConfigError(
-            f"default_anneal({name!r}) goes on from a checkpoint of {of.name!r}, and its train_config names another "
+            f"default_anneal({name!r}) continues from a checkpoint of {of.name!r}, and its train_config names another "
             "start. Leave initialize_from_checkpoint_path and initialize_from_hf None."
         )
     config = dataclasses.replace(

@@ -111,7 +111,7 @@ def plan(
             action = Action.BLOCKED
         damaged = damage(node) if action in (Action.RUN, Action.REUSE) and kind is not Kind.COLLECTED else None
         if damaged is not None and kind is Kind.FORCED and not damaged.blocks:
-            damaged = None  # what a run would mend is withdrawn first
+            damaged = None  # what a run would repair is withdrawn first
         if damaged is not None and action is Action.RUN:
             action, kind, reason = Action.BLOCKED if damaged.blocks else Action.REUSE, Kind.DAMAGED, ""
         actions[node.output] = action
@@ -210,6 +210,6 @@ def _why_run(node: Node, seen: Observed, actions: Mapping[Output, Action]) -> tu
 
 
 def _computed_again(node: Node, actions: Mapping[Output, Action], forced: Collection[Output]) -> str:
-    """A phrase if a forced input is computed again: the output stays, and is no longer made from what lies there."""
+    """A phrase if a forced input is computed again: the output stays, and its input is then another one."""
     again = [label for label, output in node.inputs.items() if output in forced and actions.get(output) is Action.RUN]
     return f"its input {', '.join(map(repr, again))} is computed again, so it may drift" if again else ""

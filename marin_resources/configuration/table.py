@@ -112,9 +112,9 @@ SETTINGS = (
     ),
     Setting(
         name="MARIN_WEBHOOK_URL",
-        meaning="the webhook that is told what breaks",
+        meaning="the webhook that gets what breaks",
         kind=Kind.URL,
-        default="nobody is told",
+        default="no messages",
         secret=True,
     ),
     Setting(name="MARIN_UI_URL", meaning="the address of Dagster's UI", kind=Kind.URL, default="no links in messages"),

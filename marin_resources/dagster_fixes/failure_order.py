@@ -1,7 +1,7 @@
 """The event that a run has failed is read when the run is marked as failed, not before.
 
 Dagster (1.13.27) stores the event first, and marks the run afterwards. Its daemon, which launches lost runs again, may
-read the event in between: it then takes the run for one that goes on, and never looks at it again. This happens when a
+read the event in between: it then takes the run for one under way, and never looks at it again. This happens when a
 machine is started again, as the daemon's threads begin together.
 
 Related: dagster-io/dagster#33741, a retry that was not launched. Without this, a lost run may stay lost.

@@ -22,4 +22,4 @@ def freeze_startup_objects() -> None:
         return
     _frozen = True
     gc.freeze()
-    gc.collect()  # visits next to nothing, and makes Python count anew
+    gc.collect()  # visits next to nothing, and makes Python count from zero

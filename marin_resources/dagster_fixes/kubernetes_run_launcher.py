@@ -3,7 +3,7 @@
 Dagster's run monitoring marks a run as failed whose launcher says anything but "it runs". Dagster's own launcher says
 "unknown" in two cases in which the run may well live:
 
-* Kubernetes' API does not answer, as while its control plane is upgraded. The run goes on, and its job with it. It is
+* Kubernetes' API does not answer, as while its control plane is upgraded. The run continues, and its job with it. It is
   asked again at the next poll.
 * There is no job of the run's name, as a command in a terminal executes it (`marin materialize`). It is not Dagster's.
 

@@ -1,4 +1,4 @@
-"""Dagster's Postgres storages for a deployment: a run waits for a database that is away, and goes on.
+"""Dagster's Postgres storages for a deployment: a run waits for a database that is away, and continues.
 
 As published (dagster-postgres 0.29.27) a connection is tried for 6 s. A run whose step ends while Postgres is restarted
 then fails, though its output is complete. Here a process that executes a run waits up to 15 minutes. Every other

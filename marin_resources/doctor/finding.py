@@ -13,7 +13,7 @@ class State(enum.StrEnum):
     WARNING = "warning"
     """It works, and is likely not what is wanted, or it could not be looked at."""
     WRONG = "wrong"
-    """Steps fail, or are lost, until it is mended."""
+    """Steps fail, or are lost, until it is fixed."""
 
 
 @dataclass(frozen=True, slots=True)

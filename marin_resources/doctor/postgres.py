@@ -54,7 +54,7 @@ def why_no_connection(address: Address) -> str:
 
 
 def _is_readable(url: str) -> bool:
-    """Whether user, password, host and port can be told from one another."""
+    """Whether user, password, host and port can be distinguished."""
     try:
         found = urlsplit(url)
         return found.netloc.count("@") < 2 and "@" not in found.path and (found.port or 1) > 0 and bool(found.netloc)

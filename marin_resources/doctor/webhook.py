@@ -1,4 +1,4 @@
-"""The webhook that is told what breaks."""
+"""The webhook that gets what breaks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def look(*, with_message: bool = False) -> Iterator[Finding]:
     """`with_message` sends a test message: only then is it known that the webhook takes one."""
     url = os.environ.get(WEBHOOK, "")
     if not url:
-        yield ok(SUBJECT, f"none: nobody is told what breaks ({WEBHOOK} is not set)")
+        yield ok(SUBJECT, f"none: nobody gets a message when it breaks ({WEBHOOK} is not set)")
         return
     try:
         host = require_answer(url)
@@ -34,7 +34,7 @@ def look(*, with_message: bool = False) -> Iterator[Finding]:
 
 
 def _with_advice(sentence: str) -> str:
-    """A run that meets the error is told that the message is sent again; a person corrects the address."""
+    """A run that meets the error reads that the message is sent again; a person corrects the address."""
     for advice in (" The message is sent again later.", " Correct the variable."):
         sentence = sentence.replace(advice, f" Correct {WEBHOOK}.")
     return sentence

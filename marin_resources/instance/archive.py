@@ -45,7 +45,7 @@ class Writer:
 
 @contextmanager
 def new_archive(target: Path, facts: Mapping[str, Any]) -> Iterator[Writer]:
-    """A back-up to be filled in the block; `facts` are told to who reads it. Raises BackUpError if the file exists."""
+    """A back-up to be filled in the block; `facts` are for its reader. Raises BackUpError if the file exists."""
     import zstandard
 
     if target.exists():

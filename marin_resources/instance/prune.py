@@ -30,7 +30,7 @@ def successful_runs(instance: dg.DagsterInstance, before: datetime) -> list[str]
 
 
 class Reuses:
-    """Tells which runs only reused. What an asset shows is read once: whatever comes later makes no run the latest."""
+    """Finds runs that only reused. What an asset shows is read once: whatever comes later makes no run the latest."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self.instance = instance
@@ -58,7 +58,7 @@ class Reuses:
         return reused or self._has_no_event(run_id)
 
     def delete(self, run_id: str) -> None:
-        """Delete what the run printed, its events, then the run: one that is interrupted is gone on with."""
+        """Delete what the run printed, its events, then the run: an interrupted deletion is continued."""
         self.instance.compute_log_manager.delete_logs(prefix=[run_id])
         self.instance.event_log_storage.delete_events(run_id)
         self.instance.delete_run(run_id)

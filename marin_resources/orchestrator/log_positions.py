@@ -1,4 +1,4 @@
-"""How much of a job's log its runs have shown, so that a run that attaches to the job of a killed run goes on there.
+"""How much of a job's log its runs have shown, so that a run that attaches to the job of a killed run continues there.
 
 In:  the lines of jobs, as a run shows them.
 Out: where the next run continues: the bytes that were noted, and how many lines the killed run has shown after them.

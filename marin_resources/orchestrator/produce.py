@@ -181,7 +181,7 @@ async def produce(
             if lost > lost_worker_budget:
                 raise ProduceError(
                     f"Step {name!r} lost its worker {lost} times, the last time because {outcome.error}. "
-                    f"Look at {log_path(observed.path, attempt)!r}; run again to go on."
+                    f"Look at {log_path(observed.path, attempt)!r}; run again to continue."
                 )
             callbacks.log(f"{name}: {outcome.error}; trying again ({lost} of {lost_worker_budget})")
 
@@ -365,7 +365,7 @@ def _vanished_sentence(name: str, path: str, error: str) -> str:
 
 def _held_sentence(name: str, holder: Holder) -> str:
     return (
-        f"Step {name!r} is being computed by {holder.describe()}, and this run was told not to wait. "
+        f"Step {name!r} is being computed by {holder.describe()}, and this run is configured not to wait. "
         "Run again when it is done, or let it wait."
     )
 

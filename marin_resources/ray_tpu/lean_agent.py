@@ -1,4 +1,4 @@
-"""In the place of Ray's dashboard agent, in a local run: tell the node, which waits for its ports, that it has none.
+"""In the place of Ray's dashboard agent, in a local run: the node, which waits for its ports, learns that it has none.
 
 A script with the arguments of Ray's agent, which takes 2 s of a CPU to start. It reports as a Ray that is installed
 without its dashboard does, and ends with the raylet, whose pipe is its stdin. Python alone, as it must start at once.

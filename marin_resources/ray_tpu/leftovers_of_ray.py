@@ -18,7 +18,7 @@ import psutil
 GRACE_S = 5.0
 """How long Ray's processes have to end by themselves."""
 WATCH_S = 30.0
-"""How long it goes on while one is left: one that was just starting opens its log later."""
+"""How long it continues while one is left: one that was just starting opens its log later."""
 POLL_S = 1.0
 
 

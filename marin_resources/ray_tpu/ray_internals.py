@@ -58,7 +58,7 @@ def kv_delete(key: bytes, namespace: bytes, *, by_prefix: bool = False) -> None:
 
 
 def drain_node(node_id: str, notice_s: float, why: str) -> None:
-    """Tell Ray that a node is preempted in `notice_s`: it places nothing there any more. Ray always accepts that.
+    """Notify Ray that a node is preempted in `notice_s`: it places nothing there any more. Ray always accepts that.
 
     Relies on `GcsClient.drain_node` of the connected process, and on the number of the reason. The command `ray
     drain-node` is hidden, and no public API either (ray-project/ray#43189, #62942); it is a process per node, which

@@ -1,4 +1,4 @@
-"""What is wrong with the jobs on the cluster. Told to the webhook of MARIN_WEBHOOK_URL."""
+"""What is wrong with the jobs on the cluster. Posted to the webhook of MARIN_WEBHOOK_URL."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What breaks is told to the webhook of MARIN_WEBHOOK_URL. Without that variable the sensor is switched off."""
+"""What breaks is posted to the webhook of MARIN_WEBHOOK_URL. Without that variable the sensor is switched off."""
 
 import os
 

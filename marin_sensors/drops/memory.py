@@ -38,7 +38,7 @@ FORMAT = VersionedJson(
     newest=FORMAT_VERSION,
     error=StateError,
     shape={"drops": Required({}), "last_new": str},
-    if_damaged="Reset the sensor's cursor in Dagster's UI: it takes all drops anew, and complete outputs are reused.",
+    if_damaged="Reset the sensor's cursor in Dagster's UI: it takes all drops again, and complete outputs are reused.",
 )
 STAMPS = VersionedJson(
     kind="list of a drop's files", newest=FORMAT_VERSION, error=StateError, shape={"files": Required({})}

@@ -1,7 +1,7 @@
 """One look of a sensor at its place: what is new, what is complete, and what has changed since it was taken.
 
 A tick lists the names of all drops, the files of those that are not taken, and, in rotation, the files of those that
-are: each once in `recheck_s`. It ends when its time is over, and the next one goes on from there.
+are: each once in `recheck_s`. It ends when its time is over, and the next one continues from there.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Cursor:
             return cls(**json.loads(text)) if text else cls()
         except (ValueError, TypeError):
             raise ListingError(
-                f"The cursor {text!r:.100} is none of this sensor. Reset it: it takes all drops anew, and complete "
+                f"The cursor {text!r:.100} is none of this sensor. Reset it: it takes all drops again, and complete "
                 "outputs are reused."
             ) from None
 

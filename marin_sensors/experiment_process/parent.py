@@ -24,7 +24,7 @@ from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children,
 
 POLL_S = 0.1
 KILLED_S = 10.0
-"""How long it goes on killing: some fork meanwhile."""
+"""How long it keeps killing: some fork meanwhile."""
 
 
 def main(home: str, folder: str, grace_s: str, *command: str) -> None:

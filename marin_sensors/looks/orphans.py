@@ -65,7 +65,7 @@ class Findings:
     starved: tuple[Finding, ...] = ()
     """Jobs that wait for a machine longer than they should."""
     preempted: tuple[Finding, ...] = ()
-    """Jobs that go on with a step whose last job has lost its worker."""
+    """Jobs that compute a step again whose last job has lost its worker."""
     ours: int = 0
     """Unfinished jobs of this deployment."""
     foreign: int = 0
@@ -179,7 +179,7 @@ def _preempted(job: JobInfo, before: JobInfo) -> Finding:
         submission_id=job.submission_id,
         sentence=(
             f"Job {before.submission_id!r} of step {step!r} has lost its worker, as on a machine that is preempted. "
-            f"Job {job.submission_id!r} goes on, as attempt {job.metadata['marin/attempt']}."
+            f"Job {job.submission_id!r} continues, as attempt {job.metadata['marin/attempt']}."
         ),
     )
 
@@ -192,7 +192,7 @@ def _starved(job: JobInfo, now_s: float) -> Finding:
         run_id=job.metadata["marin/run_id"],
         submission_id=job.submission_id,
         sentence=(
-            f"Job {job.submission_id!r} of step {step!r} has waited {hours:.1f} h for a machine. It goes on waiting; "
+            f"Job {job.submission_id!r} of step {step!r} has waited {hours:.1f} h for a machine. It keeps waiting; "
             "`marin cluster jobs` lists what runs before it."
         ),
     )

@@ -89,7 +89,7 @@ def _etag(source: str) -> Revision:
     if not changed:
         raise RevisionError(
             f"The server of {source!r} sends neither an ETag nor the time of the last change, so a new revision cannot "
-            "be told. Watch a listing of files instead: new_raw_data."
+            "be recognised. Watch a listing of files instead: new_raw_data."
         )
     return Revision(_name_of(f"{changed} {headers.get('Content-Length', '')}"), f"last change {changed}")
 

@@ -20,7 +20,7 @@ class Told:
     """What was sent, for the sensor's cursor."""
 
     since_s: float = 0.0
-    """What happened before is not told."""
+    """What happened before is not reported."""
     ids: tuple[str, ...] = ()
     posts_s: tuple[float, ...] = ()
     """When the posts of the last hour were sent."""
@@ -37,7 +37,7 @@ class Told:
 def send(
     told: Told, messages: Iterable[Message], now_s: float, per_hour: int, post: Callable[[Sequence[Message]], None]
 ) -> tuple[Told, int, Exception | None]:
-    """Send what is new. Return what was told by then, how many wait for the next hour, and the error of a post."""
+    """Send what is new. Return what was sent by then, how many wait for the next hour, and the error of a post."""
     known = set(told.ids)
     new = [message for message in messages if message.id not in known]
     posts = [[each] for each in new] if len(new) <= SINGLE else [new]

@@ -1,4 +1,4 @@
-"""What a sensor has reported: the cursor of the sensors that tell people of what they find."""
+"""What a sensor has reported: the cursor of the sensors that post what they find."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Reported:
             told = Told.parse(json.dumps(found["told"]))
             return cls(keys=frozenset(found.get("keys", ())), last=str(found.get("last", "")), told=told)
         except (ValueError, KeyError, TypeError, AttributeError):
-            warn(f"The cursor {text!r:.100} is none of this sensor: it begins anew, and reports all findings again.")
+            warn(f"The cursor {text!r:.100} is none of this sensor: it begins again, and reports all findings again.")
             return cls()
 
     def after(self, found: Mapping[str, str], now_s: float) -> Reported:

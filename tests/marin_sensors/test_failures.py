@@ -52,7 +52,7 @@ def tick(instance: dg.DagsterInstance, webhook: Webhook, clock: Clock) -> Callab
         assert isinstance(skipped, dg.SkipReason)
         return str(skipped.skip_message)
 
-    assert tick() == "It tells of what breaks from now on."
+    assert tick() == "It reports what breaks from now on."
     return tick
 
 

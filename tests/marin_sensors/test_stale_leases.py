@@ -88,7 +88,7 @@ def test_an_output_whose_worker_was_killed_is_told_once(deployment: Deployment, 
     said = deployment.tick()
     for label in ("parts/raw", "parts/each[a]"):
         assert f"The worker of {label} at " in said
-        assert f"Materialize {label} again: it goes on from there." in said
+        assert f"Materialize {label} again: it continues from there." in said
     for _ in range(2):
         clock.now_s += 600
         deployment.tick()

@@ -94,7 +94,7 @@ def test_the_losses_are_those_of_one_process_also_when_the_slice_is_taken_away_a
     with paused(there[MODEL]) as hosts, ThreadPoolExecutor() as beside:  # or it may end before the notice arrives
         with caplog.at_level(logging.INFO, "marin_resources.ray_tpu.cluster.local"):
             taken = beside.submit(local_cluster.preempt, slice_of(hosts, sliced), notice_s=60, state=sliced.state)
-            wait_until(lambda: "are told; they are killed in 60 s" in caplog.text or taken.done(), "the notice", 60)
+            wait_until(lambda: "are notified; they are killed in 60 s" in caplog.text or taken.done(), "the notice", 60)
         for host in hosts:
             host.resume()
         taken.result()

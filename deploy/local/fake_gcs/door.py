@@ -1,4 +1,4 @@
-"""The door for tests: faults are armed, calm is made, requests are told, a bucket is filled, or forgotten."""
+"""The door for tests: faults are armed, calm is made, requests are listed, a bucket is filled, or forgotten."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from fake_gcs.objects import Bucket, Store
 from fake_gcs.refusals import invalid, not_implemented
 
 PAGE = 1000
-"""The most that one page holds, and what it holds if it is not told."""
+"""The most that one page holds, and what it holds if the request has no size."""
 LAST = "\U0010ffff"
 
 

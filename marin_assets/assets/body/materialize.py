@@ -187,7 +187,7 @@ class Body:
 
     def _stopped(self) -> dg.Failure:
         """The failure of a step whose run ends early."""
-        name, again = self.node.name, "Materialize it again to go on."
+        name, again = self.node.name, "Materialize it again to continue."
         if self.node.step.partitions is None:
             stopped = failure(f"Step {name!r} was stopped with its run. {again}")
             return self.failures.get(None, stopped)
@@ -241,7 +241,7 @@ async def produce_output(body: Body, node: Node) -> Produced:
             should_detach=lambda: state.should_detach,
         )
     except asyncio.CancelledError:
-        raise failure(f"Step {label!r} was stopped with its run. Materialize it again to go on.") from None
+        raise failure(f"Step {label!r} was stopped with its run. Materialize it again to continue.") from None
     except MarinError as error:
         if isinstance(error, RayGoneError):
             await asyncio.to_thread(mark_lost, context.instance, context.run.run_id)

@@ -63,7 +63,7 @@ def _for_good(options: argparse.Namespace) -> int:
         while not ended.is_set():
             try:
                 print_report(controller.step(), verbose=False)
-            except (GoogleError, WantedError, UnavailableError) as error:  # the next pass may see it mended
+            except (GoogleError, WantedError, UnavailableError) as error:  # the next pass may see it fixed
                 print_stderr(str(error))
             ended.wait(options.every)
     return 0

@@ -2,9 +2,9 @@
 
 A slice of another cluster is drained, if that cluster is named twice (`drain_slice.py`).
 
-With `--notice`, its hosts are told before, as Google tells a spot machine 30 s before its end: a training saves then.
+With `--notice`, its hosts get a notice, as a spot machine of Google's does 30 s before its end: a training saves then.
 
-The steps that run there go on with another slice, from their last checkpoint. `marin cluster local up --fake …` brings
+The steps that run there continue on another slice, from their last checkpoint. `marin cluster local up --fake …` brings
 the slice back.
 """
 
@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_cluster(parser)
     parser.add_argument("--really", metavar="URL", help="a cluster that is not this machine's own, a second time")
     parser.add_argument(
-        "--notice", type=seconds, default=0.0, metavar="SECONDS", help="tell its hosts so long before (default: 0)"
+        "--notice", type=seconds, default=0.0, metavar="SECONDS", help="notify its hosts so long before (default: 0)"
     )
 
 

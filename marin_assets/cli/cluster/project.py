@@ -1,7 +1,7 @@
 """Give a project of Google Cloud what the clusters of the catalogue need: `marin cluster project --dry-run`.
 
 The network with its firewall, buckets, registries of images, the secret with a new token, service accounts with their
-rights. What is there is left as it is: what differs is reported. So it may be repeated, and goes on where it was
+rights. What is there is left as it is: what differs is reported. So it may be repeated, and continues where it was
 interrupted. infra/project.json has all of it, to be read.
 """
 

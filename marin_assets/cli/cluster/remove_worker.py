@@ -1,4 +1,4 @@
-"""Let a cluster have these slices no longer, and delete them from Google Cloud. Steps there go on elsewhere."""
+"""Let a cluster have these slices no longer, and delete them from Google Cloud. Steps there continue elsewhere."""
 
 from __future__ import annotations
 

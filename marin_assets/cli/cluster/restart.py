@@ -1,8 +1,8 @@
 """Restart the head of a cluster, and submit its jobs again: `marin cluster restart us-central2 --yes`.
 
-Its unfinished jobs are backed up below the prefix, the head and the workers without a TPU go down and come up anew, and
-the jobs are submitted to the new head. Slices stay: their hosts join again. A step goes on from its checkpoint or its
-finished shards, as another attempt; a command begins anew. `local` is the cluster of this machine.
+Its unfinished jobs are backed up below the prefix, the head and the workers without a TPU restart, and
+the jobs are submitted to the new head. Slices stay: their hosts join again. A step resumes its checkpoint or its
+finished shards, as another attempt; a command begins again. `local` is the cluster of this machine.
 
 If it is interrupted, --from with the backup's path submits what is left.
 """

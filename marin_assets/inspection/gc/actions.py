@@ -67,7 +67,7 @@ def restore(store: Store, notes: Iterable[Collected]) -> Iterator[Done]:
 
     def one(note: Collected) -> Done:
         if not bring_back(store, store.locate(note.output)):
-            raise KeptError("its data are removed, or an attempt computes it anew")
+            raise KeptError("its data are removed, or an attempt computes it again")
         return Done(relative=note.relative, bytes=note.bytes or 0)
 
     return _each(list(notes), one, lambda note: note.relative)

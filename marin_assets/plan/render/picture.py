@@ -44,7 +44,7 @@ Steps = list[list[Planned]]
 
 
 def picture_of(planned: Sequence[Planned], links: Mapping[Output, str]) -> str:
-    """The DAG for a page, with a sentence of what is not drawn. `links`: where the page tells more of an output."""
+    """The DAG for a page, with a sentence of what is not drawn. `links`: where the page has more about an output."""
     drawn, left = _drawn(planned)
     if not drawn:
         return "<p>Every step is reused.</p>" if planned else "<p>No steps.</p>"

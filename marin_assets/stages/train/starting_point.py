@@ -64,7 +64,7 @@ def find_start(start: Start | None, output_path: str, tokenizer_path: str, *, is
     else:
         step = _choose(start)
         write_json(choice, {"step": step})
-        log.info("going on from the checkpoint of step %d in %s", step, start.checkpoints_path)
+        log.info("continuing from the checkpoint of step %d in %s", step, start.checkpoints_path)
     if not is_resumed:
         _require_checkpoint(start, step)
         _check_vocabulary(_export_beside(start.checkpoints_path), tokenizer_path)
@@ -107,7 +107,7 @@ def _read_choice(path: str) -> int:
     step = content.get("step") if isinstance(content, dict) else None
     if isinstance(step, bool) or not isinstance(step, int):
         raise TrainError(
-            f"{path!r} is damaged, expected the number of a checkpoint as 'step'. Remove it to choose anew."
+            f"{path!r} is damaged, expected the number of a checkpoint as 'step'. Remove it to choose again."
         )
     return step
 

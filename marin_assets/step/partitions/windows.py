@@ -131,7 +131,7 @@ def _time(cadence: Cadence, start: str | date) -> TimePartitions:
     moment = _moment(cadence, start)
     if cadence.floor(moment) != moment:
         raise ConfigError(
-            f"{cadence.value}({start!r}) does not start with a window. The one that it lies in starts at "
+            f"{cadence.value}({start!r}) does not start with a window. Its window starts at "
             f"{cadence.floor(moment).strftime(cadence.key_format)!r}: pass that, or the next one."
         )
     return TimePartitions(cadence, moment)

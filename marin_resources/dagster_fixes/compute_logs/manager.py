@@ -5,7 +5,7 @@
 
 A log is printed into a local file, and its process uploads it to `<prefix>/.marin/logs/` each 15 s while it grows, and
 whole when it ends. Another machine shows what is uploaded; this one shows the file. If the store is away, the file
-stays, a line says so, the run goes on, and it ends at most 5 s later. What a process has not uploaded is uploaded by
+stays, a line says so, the run continues, and it ends at most 5 s later. What a process has not uploaded is uploaded by
 the next one on this machine that has a log, or by the sensor `waiting_logs`.
 
 Dagster's own GCSComputeLogManager (dagster-gcp 0.29.27) is not it. Measured with a bucket that answers 503: if it is

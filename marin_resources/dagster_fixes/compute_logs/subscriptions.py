@@ -26,8 +26,8 @@ class Subscriptions(PollingComputeLogSubscriptionManager):
                     try:
                         ended = self.is_complete(subscription)
                         subscription.fetch()
-                    except Exception:  # of the observer, which may be gone: the others are still told
-                        log.exception("a log that is open could not be told")
+                    except Exception:  # of the observer, which may be gone: the others are still notified
+                        log.exception("the subscriber of an open log could not be notified")
                         continue
                     if ended:
                         self.remove_subscription(subscription)

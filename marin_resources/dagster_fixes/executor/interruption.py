@@ -11,5 +11,5 @@ class Interruption(enum.Enum):
     TERMINATED = "Terminated on request"
     """In the UI, or with Dagster's API."""
     CTRL_C = "Interrupted by Ctrl-C"
-    SIGTERM = "This process was told to stop (SIGTERM)"
+    SIGTERM = "Interrupted by SIGTERM"
     """As in a redeployment: the work is still wanted."""

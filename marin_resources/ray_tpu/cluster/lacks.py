@@ -20,7 +20,7 @@ LOOK_TIMEOUT_S = 10.0
 
 
 def environment_lack(required: Requirements, settings: ClusterSettings) -> Lack | None:
-    """Return what the settings alone tell: an extra that no environment has, or a package that is no requirement."""
+    """Return what the settings alone show: an extra that no environment has, or a package that is no requirement."""
     return python_lack(required.extras, settings) or invalid_packages(required)
 
 

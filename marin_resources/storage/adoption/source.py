@@ -139,7 +139,7 @@ def _take(path: str, given: str, report: Callable[[str], None]) -> Manifest:
 
 
 def _is_status(name: str) -> bool:
-    """Whether it is the status of an output inside. What lies in `.marin` was moved aside."""
+    """Whether it is the status of an output inside. The content of `.marin` was moved aside."""
     return name.endswith(f"/{STATUS}") and not name.startswith(".marin/")
 
 

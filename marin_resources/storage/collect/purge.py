@@ -78,7 +78,7 @@ def _purge(store: Store, looked: Collected, path: str, held: Lease) -> int:
     current_status, now = status.read_status(path), commit.read_commit(path)
     if current_status is not None or not _is_ours(note, now):
         remove_collected(store.prefix, note)
-        raise KeptError("it is complete again" if current_status is Status.SUCCESS else "an attempt computes it anew")
+        raise KeptError("it is complete again" if current_status is Status.SUCCESS else "an attempt computes it again")
     contents = _contents(path, note)
     if now is None or now.state is State.COMMITTED:
         note, now = _claim(store, note, path, now, held)

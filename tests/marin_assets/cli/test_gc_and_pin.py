@@ -137,7 +137,7 @@ def test_an_experiment_that_does_not_load_stops_a_collection(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("gc", "--collect"), "nobody can be asked here whether to go on. Pass --yes"),
+        (("gc", "--collect"), "nobody can be asked here whether to continue. Pass --yes"),
         (("gc", "--collect", "--restore"), "not allowed with argument"),
         (("gc", "--restore"), "got no output, expected at least one"),
         (("gc", "--restore", "nothing"), "'nothing' finds no collected output"),

@@ -299,7 +299,7 @@ def test_a_run_that_must_not_wait_fails_and_says_who_works(
         one = asyncio.create_task(orchestrator.produce_async(step))
         await asyncio.to_thread(wait_until, logged(prefix, "toy/busy", "waiting in process"), "the step")
         with pytest.raises(
-            ProduceError, match=r"Step 'toy/busy' is being computed by process \d+ on .*told not to wait"
+            ProduceError, match=r"Step 'toy/busy' is being computed by process \d+ on .*configured not to wait"
         ):
             await orchestrator.produce_async(step, wait_for_others=False)
         gate.unlink()

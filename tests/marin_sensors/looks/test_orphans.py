@@ -138,7 +138,7 @@ def test_a_job_that_waits_long_for_its_machine_is_starved() -> None:
     findings = compare(jobs, runs, NOW_S + 3500, 3600)
     [starved] = findings.starved
     assert starved.sentence == (
-        "Job 'a-1-a1' of step 'a' has waited 1.0 h for a machine. It goes on waiting; `marin cluster jobs` lists what "
+        "Job 'a-1-a1' of step 'a' has waited 1.0 h for a machine. It keeps waiting; `marin cluster jobs` lists what "
         "runs before it."
     )
     assert findings.summary().startswith("1 job has no run and 1 job waits too long for a machine; the tick's log")
@@ -152,7 +152,7 @@ def test_a_job_that_follows_a_lost_one_says_so() -> None:
     findings = found([job(status=JobStatus.FAILED), second], run)
     [preempted] = findings.preempted
     assert preempted.sentence == (
-        "Job 'a-1-a1' of step 'a' has lost its worker, as on a machine that is preempted. Job 'a-1-a2' goes on, as "
+        "Job 'a-1-a1' of step 'a' has lost its worker, as on a machine that is preempted. Job 'a-1-a2' continues, as "
         "attempt 2."
     )
     assert findings.summary() == preempted.sentence

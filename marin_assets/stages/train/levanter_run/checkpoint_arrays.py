@@ -36,13 +36,13 @@ def require_arrays(path: str, tree: Any, *, below: str = "") -> None:
         has, wants = ("", "no ") if any(name.startswith(AVERAGE) for name in stored) else ("no ", "an ")
         raise TrainError(
             f"The checkpoint at {path!r} has {has}averaged weights, and this run keeps {wants}average. Set ema_beta as "
-            "in that run, or go on from the weights alone with optimizer_state=False."
+            "in that run, or continue from the weights alone with optimizer_state=False."
         )
     for name, shape in shapes.items():
         if name not in stored and name.startswith(OPTIMIZER):
             raise TrainError(
                 f"The checkpoint at {path!r} has no {name!r}: its optimizer is another one. Use that run's kind of "
-                "optimizer, or go on from the weights alone with optimizer_state=False."
+                "optimizer, or continue from the weights alone with optimizer_state=False."
             )
         if stored.get(name) != shape:
             has = f"with shape {stored[name]}" if name in stored else "not at all"

@@ -69,7 +69,7 @@ def _open(spec: Tracker, output_path: str, rows: Sequence[Row]) -> TrackerLog:
 
 def _warn(name: str, error: Exception) -> None:
     log.warning(
-        "the tracker %s failed (%s: %s); the training goes on without it, and its metrics are in metrics.jsonl",
+        "the tracker %s failed (%s: %s); the training continues without it, and its metrics are in metrics.jsonl",
         name,
         type(error).__name__,
         error,

@@ -53,7 +53,7 @@ def check_mixture_in(mixture: Mixture, *, loop: LoopSpec | None, optimizer_goes_
         )
     if optimizer_goes_on and len(phases_of(mixture.weights)) > 1:
         raise InputError(
-            "The mixture has phases, and the training goes on with the optimizer's state of another one, from whose "
+            "The mixture has phases, and the training continues with the optimizer's state of another one, from whose "
             "first step they would be counted. Give the mixture one set of weights."
         )
 

@@ -146,14 +146,14 @@ class Carriers:
                 return None
 
     def end(self) -> None:
-        """Tell the carriers of this run that no more steps come. Blocks."""
+        """Notify the carriers of this run that no more steps come. Blocks."""
         for known in self._started.values():
             try:
                 known.outbox.end()
             except MailboxClosedError:
                 continue
             except (UnavailableError, ControlFileError) as error:  # it ends by itself after a while
-                log.warning("the carrier %s cannot be told that the run has ended (%s)", known.carrier.job, error)
+                log.warning("the carrier %s cannot be notified that the run has ended (%s)", known.carrier.job, error)
         self._started.clear()
 
     async def _start(self, prefix: str, python: str, ship: Callable[[JobsApi], Awaitable[Code]]) -> _Started:

@@ -66,7 +66,7 @@ def kill_slice(hosts: Sequence[FakeHost]) -> None:
 
 
 def drain_slice(cluster: LocalCluster, hosts: Sequence[FakeHost], notice_s: float) -> None:
-    """Tell Ray that these hosts are gone in so many seconds, as the notice of a cloud does."""
+    """Notify Ray that these hosts are gone in so many seconds, as the notice of a cloud does."""
     ids = {(node["labels"].get(SLICE), node["labels"].get(WORKER)): node["node_id"] for node in nodes(cluster)}
     for host in hosts:
         run_ray(

@@ -171,7 +171,7 @@ def preempt(name: str, *, notice_s: float = 0, state: Path | None = None) -> tup
         with exclusive(folder):
             cluster, hosts = _fake_slice(folder, name)
             drain_slice(cluster, hosts, notice_s)
-        log.info("the hosts of %s are told; they are killed in %g s", name, notice_s)
+        log.info("the hosts of %s are notified; they are killed in %g s", name, notice_s)
         until_s = time.monotonic() + notice_s
         while any(map(is_up, hosts)) and time.monotonic() < until_s:  # Ray ends an idle host that is drained
             time.sleep(POLL_S)

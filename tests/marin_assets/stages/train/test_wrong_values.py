@@ -278,7 +278,7 @@ def test_a_wrong_argument_of_a_default_is_a_sentence() -> None:
         (lambda: default_dpo("a", TOKENS, base, LlamaSpec(), start), "its train_config has one too"),
         (lambda: default_anneal("a", base, TOKENS, config_of()), "of type TrainLmConfig, expected a Simple"),
         (lambda: default_anneal("a", base, TOKENS, start), "its train_config names another start"),
-        (lambda: default_anneal("a", None, TOKENS, SIMPLE), "goes on from None, expected a step"),
+        (lambda: default_anneal("a", None, TOKENS, SIMPLE), "continues from None, expected a step"),
     ):
         with pytest.raises(ConfigError, match=sentence):
             call()

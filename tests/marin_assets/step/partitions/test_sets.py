@@ -66,8 +66,8 @@ def test_the_start_of_a_set_may_be_a_text_or_a_date() -> None:
         (lambda: dynamic(""), "dynamic('') is not a name."),
         (lambda: daily("1.1.2026"), "daily('1.1.2026') is not a day."),
         (lambda: daily(2026), "daily(2026) is not a day."),  # type: ignore[arg-type]
-        (lambda: weekly("2026-01-01"), "The one that it lies in starts at '2025-12-28'"),
-        (lambda: monthly("2026-01-02"), "The one that it lies in starts at '2026-01-01'"),
+        (lambda: weekly("2026-01-01"), "Its window starts at '2025-12-28'"),
+        (lambda: monthly("2026-01-02"), "Its window starts at '2026-01-01'"),
         (lambda: daily(datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=1)))), "is not in UTC"),
         (lambda: product(a=static("x")), "product() has 1 dimensions, expected two"),
         (lambda: product(a=static("x"), b=["y"]), "product() has b=['y'], expected static()"),  # type: ignore[arg-type]

@@ -179,7 +179,7 @@ def test_no_error_of_a_tracker_ends_a_training(
     assert [call for tracker in made for call in tracker.calls] == calls
     assert [row["step"] for row in read_metrics(f"{tmp_path}/metrics.jsonl")] == [0, 1]
     [warning] = [record.getMessage() for record in caplog.records if "the tracker" in record.getMessage()]
-    assert "TensorBoard failed (RuntimeError: the service is away); the training goes on without it" in warning
+    assert "TensorBoard failed (RuntimeError: the service is away); the training continues without it" in warning
 
 
 @pytest.mark.parametrize(
