@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from marin_resources.settings import project_root
+
+if TYPE_CHECKING:
+    import dagster as dg
+    import pytest
 
 YAML = "telemetry: {enabled: false}\n"
 
@@ -25,6 +32,30 @@ def laptop_home(path: Path) -> Path:
     home = new_home(path)
     shutil.copy(project_root() / ".dagster/dagster.yaml", home)
     return home
+
+
+@contextmanager
+def deployed_instance(home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    """An instance with the settings of a deployment on one machine; `home` is created."""
+    import dagster as dg
+
+    home.mkdir()
+    shutil.copy(project_root() / "deploy/vm/dagster.yaml", home)
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv("MARIN_PREFIX", str(home / "outputs"))
+    monkeypatch.setenv("MARIN_POSTGRES_URL", postgres_url)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
+
+
+@contextmanager
+def instance_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    """The instance of a home that one of the functions above has created."""
+    import dagster as dg
+
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
 
 
 @cache

@@ -32,6 +32,14 @@ def run_all(instance: dg.DagsterInstance, first: str = KEYS[0]) -> dg.ExecuteInP
     return job.execute_in_process(instance=instance, tags=tags)
 
 
+def stored_by_two_runs(instance: dg.DagsterInstance) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is stored by a run of all partitions, and by one of the last five."""
+    first, second = run_all(instance), run_all(instance, KEYS[20])
+    assert first.success
+    assert second.success
+    return seen(instance, first.run_id), seen(instance, second.run_id)
+
+
 def seen(instance: dg.DagsterInstance, run_id: str) -> dict[str, Any]:
     """What pages and daemons read of a run and its assets, but for times and ids."""
     keys = [dg.AssetKey("one"), dg.AssetKey("two")]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,17 @@ print("after it", file=sys.stderr)
 """
 
 
+@pytest.fixture
+def slow_tail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command `tail` begins late, as on a busy machine."""
+    command = tmp_path / "bin/tail"
+    command.parent.mkdir()
+    command.write_text('#!/bin/sh\nsleep 5\nexec /usr/bin/tail "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(command.parent), os.environ["PATH"]]))
+
+
+@pytest.mark.usefixtures("slow_tail")
 @pytest.mark.parametrize("characters", [0, 1_000_000])
 def test_the_last_line_of_a_run_reaches_the_terminal_and_the_file(tmp_path: Path, characters: int) -> None:
     """With Dagster's own `tail` it is lost whenever the run ends sooner than `tail` reads."""

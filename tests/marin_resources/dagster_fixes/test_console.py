@@ -8,6 +8,7 @@ from running import run_job
 
 from marin_resources.dagster_fixes.captured_output import threads_for_tails
 from marin_resources.dagster_fixes.console import FORMAT_VARIABLE, short_console
+from marin_resources.orchestrator.executor import marin_executor
 from marin_resources.settings import SettingError
 
 
@@ -34,6 +35,18 @@ def test_a_person_reads_short_lines(instance: dg.DagsterInstance, capfd: pytest.
     lines = [line.partition(" ")[2] for line in capfd.readouterr().err.splitlines()]
     assert "two" in lines
     assert [line for line in lines if "it is broken" in line]
+
+
+def test_a_person_reads_short_lines_of_a_run_without_loggers_in_its_config_too(
+    instance: dg.DagsterInstance, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As one of the UI is. Dagster gives it its own console, with a line for each event."""
+    definitions = dg.Definitions(assets=[broken], jobs=[dg.define_asset_job("make")], executor=marin_executor)
+    run_job(definitions, "make", instance)
+    printed = capfd.readouterr().err
+    assert "it is broken" in printed
+    assert "not shown" not in printed
+    assert "STEP_START" not in printed
 
 
 def test_a_service_prints_objects_with_run_and_step(

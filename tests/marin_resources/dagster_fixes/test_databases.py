@@ -15,6 +15,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
+from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 from dagster._core.test_utils import create_run_for_test
 
 from marin_resources.dagster_fixes import databases
@@ -192,6 +194,16 @@ def test_a_home_that_is_opened_again_and_again_keeps_nothing_of_it(home: Path) -
             assert [entry.message for entry in instance.all_logs(run.run_id)] == ["it began"]
             assert not instance.all_instigator_state()
     assert atexit._ncallbacks() == before
+
+
+def test_runs_and_schedules_are_read_by_one_engine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dagster creates one for each connection."""
+    with dg.DagsterInstance.get() as instance:
+        for module in (sqlite_run_storage, sqlite_schedule_storage):
+            monkeypatch.setattr(module, "create_engine", lambda *_, **__: pytest.fail("another engine"))
+        for _ in range(2):
+            assert instance.get_runs() == []
+            assert list(instance.all_instigator_state()) == []
 
 
 def test_a_database_without_a_table_of_today_gets_it(home: Path) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.test_utils import create_run_for_test
-from dagster_homes import laptop_home
+from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from sqlalchemy import create_engine
 
 YAML = """
 telemetry: {enabled: false}
@@ -20,11 +20,14 @@ def numbers() -> dg.MaterializeResult:
     return dg.MaterializeResult(metadata={"n": 3}, check_results=[dg.AssetCheckResult(check_name="fine", passed=True)])
 
 
-def test_what_is_logged_is_where_dagster_itself_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("DAGSTER_HOME", str(home))
-    (home / "dagster.yaml").write_text(YAML % MODULE)
+@pytest.fixture
+def home(dagster_home: Path) -> Path:
+    """A home whose event log is ours."""
+    (dagster_home / "dagster.yaml").write_text(YAML % MODULE)
+    return dagster_home
+
+
+def test_what_is_logged_is_where_dagster_itself_looks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{MODULE}.KEPT", 2)
     with dg.DagsterInstance.get() as instance:
         assert type(instance.event_log_storage).__name__ == "PooledSqliteEventLogStorage"
@@ -38,11 +41,24 @@ def test_what_is_logged_is_where_dagster_itself_looks(tmp_path: Path, monkeypatc
         assert plain.get_latest_materialization_event(dg.AssetKey("numbers")).run_id == runs[-1]
 
 
-def test_a_wiped_history_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("DAGSTER_HOME", str(home))
-    (home / "dagster.yaml").write_text(YAML % MODULE)
+@pytest.mark.usefixtures("home")
+def test_the_events_of_a_run_are_stored_by_open_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dagster creates an engine for each event: here only databases are created so."""
+    created: list[str] = []
+
+    def counted(url: str, **options: Any) -> Any:
+        created.append(url)
+        return create_engine(url, **options)
+
+    monkeypatch.setattr(sqlite_event_log, "create_engine", counted)
+    with dg.DagsterInstance.get() as instance:
+        run_id = dg.materialize([numbers], instance=instance).run_id
+        events = instance.all_logs(run_id)
+    assert len(created) <= 4 < len(events), "two for the database of the run, and two for the index"
+
+
+@pytest.mark.usefixtures("home")
+def test_a_wiped_history_begins_anew() -> None:
     with dg.DagsterInstance.get() as instance:
         run_id = dg.materialize([numbers], instance=instance).run_id
         instance.wipe()
@@ -52,38 +68,11 @@ def test_a_wiped_history_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert instance.all_logs(again.run_id)
 
 
-def test_a_deleted_run_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(laptop_home(tmp_path / "home")))
+def test_a_deleted_run_leaves_no_file(home: Path) -> None:
     with dg.DagsterInstance.get() as instance:
         gone, kept = (dg.materialize([numbers], instance=instance).run_id for _ in range(2))
-        assert list((tmp_path / "home").rglob(f"{gone}*.db"))
+        assert list(home.rglob(f"{gone}*.db"))
         instance.delete_run(gone)
-        assert not list((tmp_path / "home").rglob(f"{gone}*.db*"))
+        assert not list(home.rglob(f"{gone}*.db*"))
         assert instance.all_logs(kept)
         assert instance.get_latest_materialization_event(numbers.key).run_id == kept
-
-
-def test_the_failure_of_a_run_is_read_when_the_run_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dagster's daemon looks once at a run that has failed, and ignores one that is not marked."""
-    monkeypatch.setenv("DAGSTER_HOME", str(laptop_home(tmp_path / "home")))
-    with dg.DagsterInstance.get() as instance:
-        runs = [create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED) for _ in range(2)]
-        log = instance.event_log_storage
-        seen: list[int] = []
-        mark = instance.run_storage.handle_run_event
-
-        def look_and_mark(*args: Any) -> None:
-            seen.append(len(log.get_logs_for_all_runs_by_log_id(-1, {dg.DagsterEventType.RUN_FAILURE})))
-            mark(*args)
-
-        monkeypatch.setattr(instance.run_storage, "handle_run_event", look_and_mark)
-        for run in runs:
-            instance.report_run_failed(run)
-        assert seen == [0, 1]
-        assert len(log.get_logs_for_all_runs_by_log_id(-1, {dg.DagsterEventType.RUN_FAILURE})) == 2
-
-        monkeypatch.setattr(instance.run_storage, "handle_run_event", lambda *_: None)
-        unmarked = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
-        instance.report_run_failed(unmarked)
-        monkeypatch.setattr("marin_resources.dagster_fixes.failure_order.MARKED_S", 0.0)
-        assert len(log.get_logs_for_all_runs_by_log_id(-1, {dg.DagsterEventType.RUN_FAILURE})) == 3

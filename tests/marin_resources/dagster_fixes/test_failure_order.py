@@ -47,14 +47,23 @@ def failures(instance: dg.DagsterInstance) -> list[str]:
     return [event.run_id for event in events.values()]
 
 
-def test_a_failure_is_read_when_the_run_is_marked(laptop: dg.DagsterInstance) -> None:
-    ended, marked_later = (create_run_for_test(laptop, status=dg.DagsterRunStatus.STARTED) for _ in range(2))
-    laptop.report_run_failed(ended, "lost")
-    entry = failure_of(marked_later)
-    laptop.event_log_storage.store_event(entry)
-    assert failures(laptop) == [ended.run_id]
-    laptop.run_storage.handle_run_event(marked_later.run_id, entry.get_dagster_event())
-    assert failures(laptop) == [ended.run_id, marked_later.run_id]
+def test_the_failure_of_a_run_is_read_when_the_run_is_marked(
+    laptop: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster stores the event, then marks the run. Its daemon reads the event once, and ignores a run without mark."""
+    runs = [create_run_for_test(laptop, status=dg.DagsterRunStatus.STARTED) for _ in range(2)]
+    before_marks: list[list[str]] = []
+    mark = laptop.run_storage.handle_run_event
+
+    def read_and_mark(*arguments: Any) -> None:
+        before_marks.append(failures(laptop))
+        mark(*arguments)
+
+    monkeypatch.setattr(laptop.run_storage, "handle_run_event", read_and_mark)
+    for run in runs:
+        laptop.report_run_failed(run)
+    assert before_marks == [[], [runs[0].run_id]]
+    assert failures(laptop) == [run.run_id for run in runs]
 
 
 def test_a_failure_after_one_that_waits_is_read_after_it(laptop: dg.DagsterInstance) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster_homes import deployed_instance, instance_at, laptop_home
 from postgres_server import postgres
-from running import ROOT
 
 from marin_resources.partition_key import PartitionKeyError
 
@@ -17,20 +17,13 @@ from marin_resources.partition_key import PartitionKeyError
 def instance(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dg.DagsterInstance]:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    monkeypatch.setenv("MARIN_PREFIX", str(tmp_path / "outputs"))
+    home = tmp_path / "home"
     if request.param == "Postgres":
-        with postgres() as server:
-            monkeypatch.setenv("MARIN_POSTGRES_URL", server.create("keys"))
-            yield from _instance(tmp_path, (ROOT / "deploy/vm/dagster.yaml").read_text())
+        with postgres() as server, deployed_instance(home, server.create("keys"), monkeypatch) as instance:
+            yield instance
     else:
-        yield from _instance(tmp_path, (ROOT / ".dagster/dagster.yaml").read_text())
-
-
-def _instance(home: Path, settings: str) -> Iterator[dg.DagsterInstance]:
-    (home / "dagster.yaml").write_text(settings)
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        yield instance
+        with instance_at(laptop_home(home), monkeypatch) as instance:
+            yield instance
 
 
 def test_a_key_beside_another_that_differs_in_case_alone_is_refused(instance: dg.DagsterInstance) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
+from dagster_homes import deployed_instance, instance_at, laptop_home, new_home
 from partitioned_pair import KEYS, run_all
 from postgres_server import postgres
-from running import ROOT
 
 from marin_resources.dagster_fixes.partition_wipes import wipe_partitions
 
@@ -22,20 +22,14 @@ GONE, KEPT = list(KEYS[:2]), set(KEYS[2:])
 def instance(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dg.DagsterInstance]:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    monkeypatch.setenv("MARIN_PREFIX", str(tmp_path / "outputs"))
+    home = tmp_path / "home"
     if request.param == "Postgres":
-        with postgres() as server:
-            monkeypatch.setenv("MARIN_POSTGRES_URL", server.create("wiped"))
-            yield from _instance(tmp_path, (ROOT / "deploy/vm/dagster.yaml").read_text())
+        with postgres() as server, deployed_instance(home, server.create("wiped"), monkeypatch) as instance:
+            yield instance
     else:
-        yield from _instance(tmp_path, (ROOT / ".dagster/dagster.yaml").read_text() if request.param == "ours" else "")
-
-
-def _instance(home: Path, settings: str) -> Iterator[dg.DagsterInstance]:
-    (home / "dagster.yaml").write_text(settings)
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        yield instance
+        create = laptop_home if request.param == "ours" else new_home
+        with instance_at(create(home), monkeypatch) as instance:
+            yield instance
 
 
 def cached(instance: dg.DagsterInstance) -> set[str]:

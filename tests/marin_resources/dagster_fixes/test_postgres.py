@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 import pytest
 import sqlalchemy
-from partitioned_pair import KEYS, run_all, seen
+from dagster_homes import deployed_instance
+from partitioned_pair import KEYS, run_all, stored_by_two_runs
 from postgres_server import Postgres, postgres
-from running import ROOT
 
 from marin_resources.dagster_fixes.event_batches import VARIABLE
 from marin_resources.dagster_fixes.postgres import KEPT_CONNECTIONS
@@ -28,29 +26,27 @@ def server() -> Iterator[Postgres]:
         yield server
 
 
-@contextmanager
-def deployed(server: Postgres, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
-    """An instance with the settings of a deployment on one machine."""
-    home.mkdir()
-    shutil.copy(ROOT / "deploy/vm/dagster.yaml", home)
-    monkeypatch.setenv("DAGSTER_HOME", str(home))
-    monkeypatch.setenv("MARIN_PREFIX", str(home / "outputs"))
-    monkeypatch.setenv("MARIN_POSTGRES_URL", server.create(f"kept_{time.time_ns()}"))
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        yield instance
-
-
 @pytest.fixture
 def instance(server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
-    with deployed(server, tmp_path / "home", monkeypatch) as instance:
+    with deployed_instance(tmp_path / "home", new_database(server), monkeypatch) as instance:
         yield instance
 
 
-def test_the_tables_are_looked_at_once(instance: dg.DagsterInstance) -> None:
+def new_database(server: Postgres) -> str:
+    return server.create(f"kept_{time.time_ns()}")
+
+
+def statements_of(instance: dg.DagsterInstance) -> list[str]:
+    """The statements that the event log sends from now on."""
     statements: list[str] = []
     sqlalchemy.event.listen(
         instance.event_log_storage._engine, "before_cursor_execute", lambda *given: statements.append(given[2])
     )
+    return statements
+
+
+def test_the_tables_are_looked_at_once(instance: dg.DagsterInstance) -> None:
+    statements = statements_of(instance)
     for key in "abc":
         instance.report_runless_asset_event(dg.AssetMaterialization(key))
         assert [record.asset_entry.asset_key for record in instance.get_asset_records([dg.AssetKey(key)])]
@@ -62,23 +58,17 @@ def test_the_tables_are_looked_at_once(instance: dg.DagsterInstance) -> None:
 def test_what_a_batch_stores_is_what_is_stored_one_by_one(
     server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str
 ) -> None:
-    found = []
+    stored = []
     for batch in ("0", size):
         monkeypatch.setenv(VARIABLE, batch)
-        with deployed(server, tmp_path / batch, monkeypatch) as instance:
-            first, second = run_all(instance), run_all(instance, KEYS[20])
-            assert first.success
-            assert second.success
-            found.append((seen(instance, first.run_id), seen(instance, second.run_id)))
-    assert found[0] == found[1]
-    assert found[0][0]["materialized"]["two"] == set(KEYS)
+        with deployed_instance(tmp_path / batch, new_database(server), monkeypatch) as instance:
+            stored.append(stored_by_two_runs(instance))
+    assert stored[0] == stored[1]
+    assert stored[0][0]["materialized"]["two"] == set(KEYS)
 
 
 def test_a_run_of_many_partitions_is_created_by_few_statements(instance: dg.DagsterInstance) -> None:
-    statements: list[str] = []
-    sqlalchemy.event.listen(
-        instance.event_log_storage._engine, "before_cursor_execute", lambda *given: statements.append(given[2])
-    )
+    statements = statements_of(instance)
     assert run_all(instance).success
     assert len([each for each in statements if each.startswith("INSERT INTO event_logs")]) < len(KEYS)
 
