@@ -28,6 +28,7 @@ ROOMS = (
     "marin_assets/step",
     "marin_resources/drift",
     "marin_resources/infra",
+    "marin_resources/ray_tpu/cluster",
     "marin_resources/ray_tpu/environment",
     "marin_resources/ray_tpu/fleet",
     "marin_resources/ray_tpu/job",

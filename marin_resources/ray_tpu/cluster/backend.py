@@ -61,7 +61,7 @@ STOP_TIMEOUT_S = 4.5
 """Ray kills a job that ignores SIGTERM after 3 s."""
 STOP_POLL_S = 0.1
 SUBMIT_TIMEOUT_S = 15.0
-"""How long another run may take from its note to its job before the job counts as never submitted."""
+"""Time limit for another run from its note to its job. After it, the job counts as never submitted."""
 log = logging.getLogger(__name__)
 
 

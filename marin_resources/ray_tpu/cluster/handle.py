@@ -54,7 +54,7 @@ class JobHandle:
 
     @property
     def id(self) -> str:
-        """What people call its job, also if a carrier runs it."""
+        """The id of its job for people, also if a carrier runs it."""
         return self.note.submission_id
 
     def describe(self) -> str:
@@ -91,12 +91,12 @@ def runtime_env_of(code: Code, settings: ClusterSettings) -> dict[str, Any]:
 
 
 def entrypoint_resources(task: Task) -> Resources:
-    """What the job's own process requests: the step's, or `DRIVER_CPUS` if a Ray task with a device does the work."""
+    """The requests of the job's own process: the step's, or `DRIVER_CPUS` if a Ray task with a device does the work."""
     return Resources(cpus=DRIVER_CPUS) if needs_device(task) else task.resources
 
 
 def is_small(task: Task) -> bool:
-    """Whether a carrier runs the step, at a fraction of a job's cost: if it says so itself, else if it requests no more
+    """Whether a carrier runs the step, at a fraction of a job's cost: by its own setting, else if it requests no more
     than one CPU, and its extras do not load JAX or torch."""
     if task.own_job is not None:
         return not task.own_job

@@ -1,4 +1,4 @@
-"""What steps lack on a cluster: an environment with their extras, and a node with their resources.
+"""The lacks of steps on a cluster: an environment with their extras, and a node with their resources.
 
 The variables that they name are looked up on the nodes, and their packages are installed there: neither is known here.
 """
@@ -31,23 +31,29 @@ async def lacks_on(
 
     A lack of nodes is not certain: a step waits `start_timeout_s` for a node.
     """
-    certain = {one.step: lack for one in required if (lack := environment_lack(one, settings))}
+    certain = {
+        requirements.step: lack for requirements in required if (lack := environment_lack(requirements, settings))
+    }
     try:
         async with asyncio.timeout(LOOK_TIMEOUT_S):
             nodes = Nodes(settings, RetryWhileUnreachable(settings.address, LOOK_TIMEOUT_S, lambda sentence: None))
-            short = {one.step: await nodes.shortcomings(one.resources) for one in required if one.step not in certain}
+            short = {
+                requirements.step: await nodes.shortcomings(requirements.resources)
+                for requirements in required
+                if requirements.step not in certain
+            }
     except (TimeoutError, UnreachableError, ClusterError) as error:
         why = str(error) or f"no answer within {LOOK_TIMEOUT_S:g} s"
         report(f"whether {settings.address} has nodes for all steps is unknown: {why}")
         return certain
     of_nodes = {
-        one.step: Lack(
+        requirements.step: Lack(
             verb="requests",
-            what=f"{one.resources.describe()}, which no node of {settings.address} has now: {phrase}",
+            what=f"{requirements.resources.describe()}, which no node of {settings.address} has now: {phrase}",
             remedy=f"It waits {settings.start_timeout_s:g} s for such a node.",
             certain=False,
         )
-        for one in required
-        if (phrase := short.get(one.step))
+        for requirements in required
+        if (phrase := short.get(requirements.step))
     }
     return {**certain, **of_nodes}

@@ -45,13 +45,13 @@ class ClusterSettings:
     environments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Path of a Python on the nodes -> its extras. Empty: the `python` of a node has them all."""
     start_timeout_s: float = DEFAULT_START_TIMEOUT_S
-    """How long a step may wait while no node has what it asks for: a cluster takes minutes to grow. A busy node is
-    awaited without limit."""
+    """Time limit for a step that no node could hold: a cluster takes minutes to grow. A busy node is awaited without
+    limit."""
     node_types: tuple[Mapping[str, float], ...] = ()
     """The resources of each kind of node that the cluster's autoscaler may add, by Ray's names. A step that one of
     them could hold is awaited without limit too."""
     outage_timeout_s: float = 1800.0
-    """How long requests to a dashboard that does not answer are retried."""
+    """Time limit for retries of requests to a dashboard that does not answer."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of its jobs, beside those of the deployment that are forwarded."""
 
@@ -61,6 +61,6 @@ class ClusterSettings:
                 f"The Ray cluster's address is {self.address!r}, expected {LOCAL!r} or the dashboard's URL, "
                 "such as http://10.0.0.5:8265."
             )
-        for what in ("start_timeout_s", "outage_timeout_s"):
-            if not getattr(self, what) > 0:
-                raise SettingError(f"The Ray cluster has {what} {getattr(self, what)!r}, expected seconds above 0.")
+        for name in ("start_timeout_s", "outage_timeout_s"):
+            if not getattr(self, name) > 0:
+                raise SettingError(f"The Ray cluster has {name} {getattr(self, name)!r}, expected seconds above 0.")

@@ -32,10 +32,10 @@ from marin_resources.settings import SettingError
 
 VARIABLE = "MARIN_CLUSTER"
 NAMES = re.compile(r"[a-z0-9-]+(\s*,\s*[a-z0-9-]*)*")
-"""Of clusters: an address has a colon."""
+"""Names of clusters: an address has a colon."""
 HOST = {"CPU": 240.0, "memory": 720.0 * 2**30}
-"""What a host of a slice has at most: v4 has the most CPUs, v6e the most memory
-(cloud.google.com/tpu/docs/system-architecture-tpu-vm). What it really has is known when it is there."""
+"""Maximum resources of a host of a slice: v4 has the most CPUs, v6e the most memory
+(cloud.google.com/tpu/docs/system-architecture-tpu-vm). Its real resources are known when it is up."""
 EXPECTED = f"expected {LOCAL!r} or the dashboard's URL, such as http://10.0.0.5:8265"
 MOST_MEMORY = 2.0**50
 TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "MARIN_CLUSTER_TOKEN_SECRET")
@@ -60,8 +60,8 @@ def settings_from_env(cluster: str | None, **overrides: Any) -> ClusterSettings 
         return ClusterSettings(**_with_catalogue(named_cluster(names[0], cluster), fields))
     if address == LOCAL:
         return ClusterSettings(**{**fields, **_local()})
-    what = VARIABLE if not cluster else "The Ray cluster's address"
-    return ClusterSettings(address=_checked_address(address, what), **fields)
+    origin = VARIABLE if not cluster else "The Ray cluster's address"
+    return ClusterSettings(address=_checked_address(address, origin), **fields)
 
 
 def is_on_cluster(cluster: str | None) -> bool:
@@ -72,13 +72,13 @@ def is_on_cluster(cluster: str | None) -> bool:
 def each_from_env() -> list[ClusterSettings]:
     """The settings of every cluster of MARIN_CLUSTER; none if it is not set. Raises SettingError."""
     names = cluster_names(None)
-    found = [settings_from_env(name) for name in names] if names else [settings_from_env(None)]
-    return [settings for settings in found if settings is not None]
+    clusters = [settings_from_env(name) for name in names] if names else [settings_from_env(None)]
+    return [settings for settings in clusters if settings is not None]
 
 
 def cluster_names(cluster: str | None) -> list[str]:
     """The names of `cluster`, else of MARIN_CLUSTER, in the catalogue of clusters; none if that is no name but an
-    address. Raises SettingError for a name that is there twice."""
+    address. Raises SettingError for a name that occurs twice."""
     given = (cluster or os.environ.get(VARIABLE) or "").strip()
     if not given or given == LOCAL or not NAMES.fullmatch(given):
         return []
@@ -89,12 +89,12 @@ def cluster_names(cluster: str | None) -> list[str]:
 
 
 def named_cluster(name: str, cluster: str | None = None) -> Cluster:
-    """The cluster of that name. `cluster`: what a caller has named, else MARIN_CLUSTER has it. Raises SettingError."""
-    what = f"The Ray cluster's address is {cluster!r}" if cluster else f"{VARIABLE} is {os.environ[VARIABLE]!r}"
+    """The cluster of that name. `cluster`: the setting of a caller, else MARIN_CLUSTER has it. Raises SettingError."""
+    origin = f"The Ray cluster's address is {cluster!r}" if cluster else f"{VARIABLE} is {os.environ[VARIABLE]!r}"
     try:
         return find_cluster(name)
     except CatalogueError as error:
-        raise SettingError(f"{what}, {EXPECTED}, or names of clusters. {error}") from None
+        raise SettingError(f"{origin}, {EXPECTED}, or names of clusters. {error}") from None
 
 
 def check_environment() -> None:
@@ -109,40 +109,42 @@ def check_environment() -> None:
 
 
 def _with_catalogue(cluster: Cluster, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a cluster: as given, else as the catalogue says. Its own token file is the most special."""
-    slices = {each.slice_type.kind: each.slice_type for each in cluster.slices}
-    hosts = [{**HOST, "TPU": each.chips_per_host, f"TPU-{each.kind}-head": 1} for each in slices.values()]
+    """The fields of a cluster: the given ones, else the catalogue's. Its own token file has priority."""
+    slices = {group.slice_type.kind: group.slice_type for group in cluster.slices}
+    hosts = [
+        {**HOST, "TPU": slice_type.chips_per_host, f"TPU-{slice_type.kind}-head": 1} for slice_type in slices.values()
+    ]
     worker = {"CPU": cluster.worker_cpus, "memory": min(cluster.worker_memory_bytes, MOST_MEMORY)}
-    found = {"address": cluster.dashboard, "node_types": (worker, *hosts), **fields}
+    merged = {"address": cluster.dashboard, "node_types": (worker, *hosts), **fields}
     if cluster.token_path:
-        return {**found, "token_path": os.path.expanduser(cluster.token_path), "token_secret": None}
+        return {**merged, "token_path": os.path.expanduser(cluster.token_path), "token_secret": None}
     has_token = any(os.environ.get(name, "").strip() for name in TOKENS)
-    return found if has_token else {"token_secret": cluster.token_resource, **found}
+    return merged if has_token else {"token_secret": cluster.token_resource, **merged}
 
 
 def _local() -> dict[str, Any]:
     # late, for its weight: psutil and subprocesses serve a local cluster alone
     from marin_resources.ray_tpu.cluster.local import local_cluster
 
-    found = local_cluster.find()
-    if found is None:
+    cluster = local_cluster.find()
+    if cluster is None:
         raise SettingError("No local cluster is up on this machine. Start it: marin cluster local up")
-    return {"address": found.address, "token_path": found.token_path, "token_secret": None}
+    return {"address": cluster.address, "token_path": cluster.token_path, "token_secret": None}
 
 
-def _checked_address(address: str, what: str) -> str:
+def _checked_address(address: str, origin: str) -> str:
     expected = EXPECTED
     if "@" in address:
-        raise SettingError(f"{what} has a user or a password in it, {expected}, and the token in a file of its own.")
+        raise SettingError(f"{origin} has a user or a password in it, {expected}, and the token in a file of its own.")
     try:
         url = urlsplit(address)
         valid = url.scheme in ("http", "https") and url.hostname and (url.port is None or url.port > 0)
     except ValueError:
         valid = None
     if not valid:
-        raise SettingError(f"{what} is {address!r}, {expected}.")
+        raise SettingError(f"{origin} is {address!r}, {expected}.")
     if url.path.strip("/") or url.query or url.fragment:
-        raise SettingError(f"{what} is {address!r}, {expected}, without anything behind the port.")
+        raise SettingError(f"{origin} is {address!r}, {expected}, without anything behind the port.")
     return f"{url.scheme}://{url.netloc}"
 
 
@@ -198,16 +200,16 @@ def _environments(value: str, name: str) -> dict[str, tuple[str, ...]]:
         environments[python] = tuple(filter(None, has.split("+")))
         for extra in environments[python]:
             if extra not in known_extras():
-                known = ", ".join(sorted(known_extras()))
-                raise SettingError(f"{name} has the extra {extra!r} in it, expected some of {known}.")
+                existing = ", ".join(sorted(known_extras()))
+                raise SettingError(f"{name} has the extra {extra!r} in it, expected some of {existing}.")
     return environments
 
 
 def parse_node_types(value: str, name: str) -> tuple[dict[str, float], ...]:
     """Parse a JSON list of the resources of nodes. Raises SettingError."""
     try:
-        found = json.loads(value)
-        return tuple({str(key): _amount(amount) for key, amount in node.items()} for node in found)
+        nodes = json.loads(value)
+        return tuple({str(key): _amount(amount) for key, amount in node.items()} for node in nodes)
     except (ValueError, TypeError, AttributeError):
         expected = "expected a JSON list of the resources of nodes by Ray's names"
         raise SettingError(f"{name} is {value!r}, {expected}, such as '[{{\"CPU\": 96}}]'.") from None

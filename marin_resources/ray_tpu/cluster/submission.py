@@ -25,7 +25,7 @@ async def submit_note(
     retry: RetryWhileUnreachable,
 ) -> Outcome | None:
     """Submit the job of a note, with this Python of the node. Return the outcome if the cluster rejects the job; the
-    note says why then."""
+    note has the reason then."""
     code, requested = Code.from_dict(note.code), entrypoint_resources(note.task)
     request = lambda: api.submit(  # noqa: E731
         submission_id=note.submission_id,

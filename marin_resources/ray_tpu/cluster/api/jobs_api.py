@@ -223,7 +223,7 @@ def _hosts_of_slices(response: Any) -> Mapping[str, int]:
 
 def _waiting_groups(response: Any) -> Sequence[str]:
     groups = response["data"]["result"]["result"]
-    return [each["name"] for each in groups if each["state"] in NOT_PLACED and each["name"]]
+    return [group["name"] for group in groups if group["state"] in NOT_PLACED and group["name"]]
 
 
 def _coming(response: Any) -> Mapping[str, float]:

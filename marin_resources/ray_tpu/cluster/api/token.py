@@ -28,7 +28,7 @@ TOKEN_ADVICE = (
 """The advice at the end of an error sentence."""
 HIDDEN = "<token>"
 SECRET_TTL_S = 300.0
-"""How long a secret is cached: a step opens several connections to its cluster."""
+"""Time for which a secret is cached: a step opens several connections to its cluster."""
 
 
 class TokenError(SettingError):
@@ -104,7 +104,7 @@ def find_token(settings: ClusterSettings, environ: Mapping[str, str] = os.enviro
 
 
 def default_token_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where Ray looks for a token: the file of RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token."""
+    """The path of Ray's token: the file of RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token."""
     given = environ.get("RAY_AUTH_TOKEN_PATH", "").strip()
     return Path(given).expanduser() if given else Path(environ.get("HOME") or Path.home(), ".ray", "auth_token")
 

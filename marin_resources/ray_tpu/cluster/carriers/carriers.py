@@ -29,12 +29,12 @@ from marin_resources.storage.output.job_notes import Carrier, Submitter, is_clos
 from marin_resources.versioned_json import ControlFileError
 
 GATHER_S = 0.02
-"""How long a message waits for others to the same carrier."""
+"""Time for which a message waits for others to the same carrier."""
 MAX_INFO_AGE_S = 2.0
-"""How long the state of a carrier is used: all steps that wait for it share one request."""
+"""Maximum age of the state of a carrier: all steps that wait for it share one request."""
 STOP_POLL_S = 0.1
 FIRST_WAITS_S = 0.1
-"""How long the first small step of a run waits for others."""
+"""Time for which the first small step of a run waits for others."""
 
 log = logging.getLogger(__name__)
 
@@ -89,11 +89,11 @@ class Carriers:
     retry: RetryWhileUnreachable
     run_id: str | None
     waiting: int = 0
-    """How many steps of carriers this run waits for."""
+    """Number of steps of carriers that this run waits for."""
     _started: dict[tuple[str, str], _Started] = field(default_factory=dict)
     """By prefix and Python."""
     _small_steps: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """How many were submitted so far, likewise."""
+    """Number of small steps that were submitted so far, by prefix and Python."""
     _outboxes: dict[str, Outbox] = field(default_factory=dict)
     _infos: dict[str, SharedRead[JobInfo | None]] = field(default_factory=dict)
     """By job."""
@@ -109,22 +109,22 @@ class Carriers:
         return self._small_steps[key] == 1
 
     async def started(self, prefix: str, python: str, ship: Callable[[JobsApi], Awaitable[Code]]) -> _Started:
-        """Return the carrier of this run for a Python; start it if there is none. `ship` uploads the code."""
+        """Return the carrier of this run for a Python; start it if none runs. `ship` uploads the code."""
         async with self._lock(f"{prefix} {python}"):
-            known = self._started.get((prefix, python))
-            if known is None:
-                known = self._started[prefix, python] = await self._start(prefix, python, ship)
-            return known
+            running = self._started.get((prefix, python))
+            if running is None:
+                running = self._started[prefix, python] = await self._start(prefix, python, ship)
+            return running
 
     def forget(self, carrier: Carrier) -> None:
         """The next step starts another carrier."""
-        self._started = {key: known for key, known in self._started.items() if known.carrier != carrier}
+        self._started = {key: running for key, running in self._started.items() if running.carrier != carrier}
 
     def outbox(self, carrier: Carrier) -> Outbox:
         return self._outboxes.setdefault(carrier.mailbox, Outbox(carrier.mailbox))
 
     async def stop(self, carrier: Carrier, note_path: str) -> None:
-        """Ask a carrier to stop a step. Return when the step's note is closed, or the carrier has ended."""
+        """Request a carrier to stop a step. Return when the step's note is closed, or the carrier has ended."""
         with suppress(MailboxClosedError):
             await self.outbox(carrier).stop(note_path)
         while not await asyncio.to_thread(is_closed, note_path):
@@ -147,13 +147,13 @@ class Carriers:
 
     def end(self) -> None:
         """Notify the carriers of this run that no more steps come. Blocks."""
-        for known in self._started.values():
+        for running in self._started.values():
             try:
-                known.outbox.end()
+                running.outbox.end()
             except MailboxClosedError:
                 continue
             except (UnavailableError, ControlFileError) as error:  # it ends by itself after a while
-                log.warning("the carrier %s cannot be notified that the run has ended (%s)", known.carrier.job, error)
+                log.warning("the carrier %s cannot be notified that the run has ended (%s)", running.carrier.job, error)
         self._started.clear()
 
     async def _start(self, prefix: str, python: str, ship: Callable[[JobsApi], Awaitable[Code]]) -> _Started:

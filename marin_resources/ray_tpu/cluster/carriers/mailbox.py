@@ -71,8 +71,8 @@ class Mailbox:
             try:
                 control.write(self._path(self._next), data, expected=None)
             except ConflictError:
-                found = self._read(self._next)
-                if found is not None and found.closed:
+                existing = self._read(self._next)
+                if existing is not None and existing.closed:
                     raise MailboxClosedError(f"The carrier of {self.path!r} has ended.") from None
                 self._next += 1
             else:
@@ -86,7 +86,7 @@ class Mailbox:
             yield message
 
     def close(self) -> bool:
-        """Close the mailbox, unless there is a new message. Return whether it is closed."""
+        """Close the mailbox, unless it has a new message. Return whether it is closed."""
         data = {"format_version": FORMAT_VERSION, **asdict(Message(closed=True)), "id": uuid.uuid4().hex}
         try:
             control.write(self._path(self._next), json.dumps(data).encode(), expected=None)
@@ -96,10 +96,10 @@ class Mailbox:
 
     def _read(self, number: int) -> Message | None:
         path = self._path(number)
-        found = control.read(path)
-        if found is None:
+        file = control.read(path)
+        if file is None:
             return None
-        fields = FORMAT.parse(found.data, path)
+        fields = FORMAT.parse(file.data, path)
         return Message(run=tuple(fields["run"]), stop=tuple(fields["stop"]), end=fields["end"], closed=fields["closed"])
 
     def _path(self, number: int) -> str:

@@ -1,4 +1,4 @@
-"""What runs and waits on a cluster, for the reports of steps that wait."""
+"""The running and waiting jobs of a cluster, for the reports of steps that wait."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Queue:
 
         A job that has begun and whose step waits for a device is PENDING here.
         """
-        found = await self._shared.get(MAX_AGE_S)
-        if any(job.submission_id == asks for job in found):
-            return found
+        jobs = await self._shared.get(MAX_AGE_S)
+        if any(job.submission_id == asks for job in jobs):
+            return jobs
         return await self._shared.get(MAX_AGE_WITHOUT_S)
 
     async def _read(self) -> Sequence[JobInfo]:
         jobs = await self._list_jobs()
-        loads = [each for load in await loads_of(jobs) for each in _as_jobs(load)]
+        loads = [job for load in await loads_of(jobs) for job in _as_jobs(load)]
         own = [job for job in jobs if CARRIER not in job.metadata]
         return [*await asyncio.gather(*(asyncio.to_thread(_as_it_waits, job) for job in own)), *loads]
 

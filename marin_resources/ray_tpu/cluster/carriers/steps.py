@@ -69,37 +69,37 @@ async def steps_of(jobs: Sequence[JobInfo]) -> list[CarriedStep]:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What a carrier has to do."""
+    """The unfinished steps of a carrier."""
 
     carrier: JobInfo
     steps: tuple[CarriedStep, ...]
-    """Those that have not ended, by the time of their submission."""
+    """Steps that have not ended, by the time of their submission."""
     at_work: bool
     """Whether it had steps when it last wrote its list, or that is unknown here."""
 
 
 async def loads_of(jobs: Sequence[JobInfo]) -> list[Load]:
-    """What the carriers among these jobs have to do, that have not ended."""
+    """The loads of the carriers among these jobs that have not ended."""
     carriers = [job for job in jobs if CARRIER in job.metadata and not job.status.is_terminal]
     return list(await asyncio.gather(*(asyncio.to_thread(_read_load, carrier) for carrier in carriers)))
 
 
 async def find_step(jobs: Sequence[JobInfo], step_id: str) -> CarriedStep | None:
     """The unfinished step of this id."""
-    found = [step for step in await steps_of(jobs) if step.note.submission_id == step_id]
-    return found[0] if found else None
+    matching = [step for step in await steps_of(jobs) if step.note.submission_id == step_id]
+    return matching[0] if matching else None
 
 
 def _read_load(carrier: JobInfo) -> Load:
     mailbox = carrier.metadata[CARRIER]
     path = join(mailbox, NAME)
     try:
-        found = control.read(path)
-        listed = [] if found is None else FORMAT.parse(found.data, path)["notes"]
+        file = control.read(path)
+        listed = [] if file is None else FORMAT.parse(file.data, path)["notes"]
     except (OSError, ControlFileError) as error:  # another user's bucket, or a damaged file: of this carrier alone
         log.warning("the steps of the carrier at %s cannot be listed: %s", mailbox, error)
         return Load(carrier=carrier, steps=(), at_work=True)
-    steps = [step for each in listed if (step := _read_step(each)) is not None]
+    steps = [step for note_path in listed if (step := _read_step(note_path)) is not None]
     steps.sort(key=lambda step: step.note.submitted_at)
     return Load(carrier=carrier, steps=tuple(steps), at_work=bool(listed))
 

@@ -16,7 +16,7 @@ FOLDER = ".marin/code"
 
 
 def keep(prefix: str, package: Package) -> None:
-    """Store the package below the prefix, unless it is there."""
+    """Store the package below the prefix, unless it exists."""
     path = _path(prefix, package.uri)
     if not _is_kept(path):
         write_bytes(path, package.data)

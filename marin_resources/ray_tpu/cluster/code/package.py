@@ -90,12 +90,12 @@ def _pack_once(root: str) -> Package:
 
 def sources_below(root: str) -> dict[str, bytes]:
     """The Python files that a package of the directory would have, by path, as they are now. Blocks."""
-    found: dict[str, bytes] = {}
+    sources: dict[str, bytes] = {}
     for name, path in _walk(root, "", (("", _own_rules(root)),), frozenset()):
         if name.endswith(".py"):
             with suppress(FileNotFoundError), open(path, "rb") as file:  # removed since it was listed
-                found[path] = file.read()
-    return found
+                sources[path] = file.read()
+    return sources
 
 
 Rules = tuple[tuple[str, GitIgnoreSpec], ...]

@@ -12,13 +12,14 @@ DEFAULT_PYTHON = "python"
 """The Python of the node's own Ray."""
 
 
-def python_for(who: str, extras: Sequence[str], settings: ClusterSettings) -> str:
+def python_for(requester: str, extras: Sequence[str], settings: ClusterSettings) -> str:
     """Return the path of the first environment that has all `extras`.
 
-    Raise MissingRequirementError, whose sentence begins with `who`, for an unknown extra or if no environment has all.
+    Raise MissingRequirementError, whose sentence begins with `requester`, for an unknown extra or if no environment
+    has all.
     """
     if lack := python_lack(extras, settings):
-        raise MissingRequirementError(f"{who} {lack.phrase}")
+        raise MissingRequirementError(f"{requester} {lack.phrase}")
     return _find(extras, settings) or DEFAULT_PYTHON
 
 

@@ -43,8 +43,8 @@ def names_of(kinds: Sequence[str]) -> dict[str, str]:
     """Name of a fake slice -> its type, for these types: "fake-v4-16-0". Raises ResourceError for an unknown type."""
     names = {}
     for number, kind in enumerate(kinds):
-        known = slice_type(kind).kind
-        names[f"fake-{known}-{kinds[:number].count(kind)}"] = known
+        type_name = slice_type(kind).kind
+        names[f"fake-{type_name}-{kinds[:number].count(kind)}"] = type_name
     return names
 
 
@@ -112,12 +112,12 @@ def _await_host(cluster: LocalCluster, name: str, process: subprocess.Popen[byte
 
 
 def _start_host(cluster: LocalCluster, name: str, kind: str, worker: int) -> subprocess.Popen[bytes]:
-    known = slice_type(kind)
+    type_of_slice = slice_type(kind)
     environ = {
         "TPU_NAME": name,
         "TPU_WORKER_ID": str(worker),
-        "TPU_ACCELERATOR_TYPE": known.kind,
-        "TPU_TOPOLOGY": known.topology,
+        "TPU_ACCELERATOR_TYPE": type_of_slice.kind,
+        "TPU_TOPOLOGY": type_of_slice.topology,
         FAKE_VARIABLE: "1",
     }
     # A folder of its own, as machines have: nodes that share one choose the same sockets, and remove each other's code.
@@ -127,7 +127,7 @@ def _start_host(cluster: LocalCluster, name: str, kind: str, worker: int) -> sub
         f"--temp-dir={folder}",
         f"--address=127.0.0.1:{cluster.gcs_port}",
         f"--num-cpus={cluster.cpus}",
-        f"--resources={json.dumps({'TPU': known.chips_per_host})}",
+        f"--resources={json.dumps({'TPU': type_of_slice.chips_per_host})}",
         environ=environ,
     )
 

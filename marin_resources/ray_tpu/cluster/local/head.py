@@ -1,6 +1,6 @@
 """The head of a local cluster: `ray start --head`, in a session of its own, on free ports.
 
-Tokens are required whatever the environment says, and all ports are on loopback only. Ray is not imported: that would
+Tokens are required whatever the environment sets, and all ports are on loopback only. Ray is not imported: that would
 cost 1 s and 100 MB in a process that only starts another.
 """
 
@@ -27,9 +27,9 @@ from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, private_folder
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's smallest. Data passes through the filesystem, never through Ray."""
 RECONNECT_TIMEOUT_S = 600
-"""How long a node waits for its head. Ray's default of 60 s is shorter than the restart of a machine."""
+"""Time limit of a node for its head. Ray's default of 60 s is shorter than the restart of a machine."""
 AGENT_TIMEOUT_MS = 120_000
-"""How long a node waits for its agent. After Ray's default of 30 s, which a busy machine exceeds, it kills itself."""
+"""Time limit of a node for its agent. After Ray's default of 30 s, which a busy machine exceeds, it kills itself."""
 START_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 5.0
 POLL_S = 0.1
@@ -51,16 +51,16 @@ class HeadTimedOutError(HeadEndedError):
 
 def free_ports(count: int) -> list[int]:
     """Unused ports, chosen at random, so that two callers at the same moment get different ones."""
-    found: list[int] = []
+    ports: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         with socket.socket() as probe:
             try:
                 probe.bind(("", port))
             except OSError:
                 continue
-        found.append(port)
-        if len(found) == count:
-            return found
+        ports.append(port)
+        if len(ports) == count:
+            return ports
     raise LocalClusterError(f"No {count} ports between {PORTS.start} and {PORTS.stop} are free on this machine.")
 
 
@@ -117,8 +117,8 @@ def await_head(cluster: LocalCluster) -> None:
         if not is_alive(cluster.pid, cluster.started):
             tail = log_tail(cluster)
             kind = HeadTimedOutError if TIMED_OUT in tail else HeadEndedError
-            what = "The head of the local cluster ended while it started"
-            raise kind(f"{what}. Its log, {cluster.log_path!r}, ends with:\n{tail}")
+            sentence = "The head of the local cluster ended while it started"
+            raise kind(f"{sentence}. Its log, {cluster.log_path!r}, ends with:\n{tail}")
         if time.monotonic() > deadline:
             raise LocalClusterError(
                 f"The local cluster at {cluster.address!r} did not answer within {START_TIMEOUT_S:.0f} s. Run `marin "
@@ -149,10 +149,10 @@ def nodes(cluster: LocalCluster) -> list[dict[str, Any]]:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through HTTP_PROXY
     try:
         with direct.open(request, timeout=ANSWER_TIMEOUT_S) as response:
-            found = json.load(response)["data"]["result"]["result"]
+            listed = json.load(response)["data"]["result"]["result"]
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):  # not up, or not complete yet
         return []
-    return [node for node in found if node["state"] == "ALIVE"]
+    return [node for node in listed if node["state"] == "ALIVE"]
 
 
 def run_ray(cluster: LocalCluster, *arguments: str) -> None:

@@ -64,10 +64,10 @@ def down(*, state: Path | None = None) -> LocalCluster | None:
     """End the cluster and all its processes. Return it; None if none was up."""
     folder = state_folder(state)
     with exclusive(folder):
-        known = read_cluster(folder)
-        if known is not None:
-            _remove(folder, known)
-        return known
+        recorded = read_cluster(folder)
+        if recorded is not None:
+            _remove(folder, recorded)
+        return recorded
 
 
 def restart(*, state: Path | None = None) -> LocalCluster:
@@ -77,13 +77,13 @@ def restart(*, state: Path | None = None) -> LocalCluster:
     """
     folder = state_folder(state)
     with exclusive(folder):
-        known = read_cluster(folder)
-        if known is None:
+        recorded = read_cluster(folder)
+        if recorded is None:
             raise LocalClusterError("No local cluster is up on this machine. Start it: marin cluster local up")
-        kinds = {host.slice: host.kind for host in known.fake_hosts}
-        end_cluster(known)
-        shutil.rmtree(known.temp_dir, ignore_errors=True)
-        cluster = dataclasses.replace(known, temp_dir=_short_folder(), fake_hosts=(), pid=None, started=None)
+        kinds = {host.slice: host.kind for host in recorded.fake_hosts}
+        end_cluster(recorded)
+        shutil.rmtree(recorded.temp_dir, ignore_errors=True)
+        cluster = dataclasses.replace(recorded, temp_dir=_short_folder(), fake_hosts=(), pid=None, started=None)
         return _with_slices(folder, _start_again(folder, cluster), kinds)
 
 
@@ -106,8 +106,8 @@ def _start_again(folder: Path, cluster: LocalCluster) -> LocalCluster:
 
 def find(*, state: Path | None = None) -> LocalCluster | None:
     """The cluster; None if its head is not alive."""
-    known = read_cluster(state_folder(state))
-    return known if known is not None and is_alive(known.pid, known.started) else None
+    recorded = read_cluster(state_folder(state))
+    return recorded if recorded is not None and is_alive(recorded.pid, recorded.started) else None
 
 
 def describe(cluster: LocalCluster) -> str:
@@ -131,29 +131,29 @@ def _describe_slice(cluster: LocalCluster, name: str) -> str:
 
 
 def _up(folder: Path, cpus: int | None) -> LocalCluster:
-    known = read_cluster(folder)
-    if known is not None and is_alive(known.pid, known.started):
+    recorded = read_cluster(folder)
+    if recorded is not None and is_alive(recorded.pid, recorded.started):
         with suppress(HeadEndedError):  # its head was ending
-            return _up_already(known, cpus)
-    if known is not None:
-        log.info("the local cluster at %s is dead; its remains are removed", known.address)
-        _remove(folder, known)
-    wanted = cpus if cpus is not None else os.cpu_count() or 1
+            return _up_already(recorded, cpus)
+    if recorded is not None:
+        log.info("the local cluster at %s is dead; its remains are removed", recorded.address)
+        _remove(folder, recorded)
+    cpu_count = cpus if cpus is not None else os.cpu_count() or 1
     for start in range(1, STARTS):
         try:
-            return _start(folder, wanted)
+            return _start(folder, cpu_count)
         except HeadTimedOutError:
             log.warning("Ray did not start in its 30 s (start %d of %d): this machine is busy", start, STARTS)
-    return _start(folder, wanted)
+    return _start(folder, cpu_count)
 
 
 def _with_slices(folder: Path, cluster: LocalCluster, names: Mapping[str, str]) -> LocalCluster:
     """Start the fake slices of these names and types that are not whole."""
     for name, kind in names.items():
-        known = [host for host in cluster.fake_hosts if host.slice == name]
-        if known and all(map(is_up, known)):
+        slice_hosts = [host for host in cluster.fake_hosts if host.slice == name]
+        if slice_hosts and all(map(is_up, slice_hosts)):
             continue
-        kill_slice(known)
+        kill_slice(slice_hosts)
         log.info("starting the fake slice %s", name)
         others = tuple(host for host in cluster.fake_hosts if host.slice != name)
         cluster = dataclasses.replace(cluster, fake_hosts=(*others, *start_slice(cluster, name, kind)))
@@ -164,7 +164,7 @@ def _with_slices(folder: Path, cluster: LocalCluster, names: Mapping[str, str]) 
 def preempt(name: str, *, notice_s: float = 0, state: Path | None = None) -> tuple[FakeHost, ...]:
     """Kill all hosts of a fake slice, `notice_s` after a notice, or without one. Return them.
 
-    Raises LocalClusterError if there is no such slice.
+    Raises LocalClusterError if no such slice is up.
     """
     folder = state_folder(state)
     if notice_s:
@@ -185,25 +185,25 @@ def preempt(name: str, *, notice_s: float = 0, state: Path | None = None) -> tup
 
 def _fake_slice(folder: Path, name: str) -> tuple[LocalCluster, tuple[FakeHost, ...]]:
     """The cluster, and the hosts of the slice that are up."""
-    known = read_cluster(folder)
-    fake_hosts = known.fake_hosts if known is not None else ()
+    recorded = read_cluster(folder)
+    fake_hosts = recorded.fake_hosts if recorded is not None else ()
     hosts = tuple(host for host in fake_hosts if host.slice == name and is_up(host))
-    if known is None or not hosts:
-        there = sorted({repr(host.slice) for host in fake_hosts if is_up(host)})
-        what = f"It has {', '.join(there)}." if there else "Start one: marin cluster local up --fake v4-16"
-        raise LocalClusterError(f"The local cluster has no fake slice {name!r} that is up. {what}")
-    return known, hosts
+    if recorded is None or not hosts:
+        names = sorted({repr(host.slice) for host in fake_hosts if is_up(host)})
+        advice = f"It has {', '.join(names)}." if names else "Start one: marin cluster local up --fake v4-16"
+        raise LocalClusterError(f"The local cluster has no fake slice {name!r} that is up. {advice}")
+    return recorded, hosts
 
 
-def _up_already(known: LocalCluster, cpus: int | None) -> LocalCluster:
-    if cpus is not None and cpus != known.cpus:
+def _up_already(running: LocalCluster, cpus: int | None) -> LocalCluster:
+    if cpus is not None and cpus != running.cpus:
         raise LocalClusterError(
-            f"The local cluster at {known.address!r} is up with {known.cpus} CPUs, and {cpus} are requested. Run "
+            f"The local cluster at {running.address!r} is up with {running.cpus} CPUs, and {cpus} are requested. Run "
             "`marin cluster local down` first."
         )
-    await_head(known)  # the process that started it may have been killed
-    log.info("the local cluster is up already at %s", known.address)
-    return known
+    await_head(running)  # the process that started it may have been killed
+    log.info("the local cluster is up already at %s", running.address)
+    return running
 
 
 def _start(folder: Path, cpus: int) -> LocalCluster:

@@ -38,25 +38,25 @@ def processes_of(cluster: LocalCluster) -> list[psutil.Process]:
 
 
 def with_children(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    found: dict[int, psutil.Process] = {}
+    by_pid: dict[int, psutil.Process] = {}
     for process in processes:
         try:
-            found.update({each.pid: each for each in [process, *process.children(recursive=True)]})
+            by_pid.update({member.pid: member for member in [process, *process.children(recursive=True)]})
         except psutil.NoSuchProcess:
             continue
-    return [process for pid, process in found.items() if pid != os.getpid()]
+    return [process for pid, process in by_pid.items() if pid != os.getpid()]
 
 
 def end_cluster(cluster: LocalCluster) -> None:
     """Kill all processes; repeat, since a dying one may have started others. Raise LocalClusterError after 20 s."""
     deadline = time.monotonic() + END_TIMEOUT_S
-    while left := processes_of(cluster):
+    while remaining := processes_of(cluster):
         if time.monotonic() > deadline:
             raise LocalClusterError(
                 f"The local cluster at {cluster.address!r} has processes that cannot be killed: "
-                f"{sorted(process.pid for process in left)}. Look at them with ps, then run this again."
+                f"{sorted(process.pid for process in remaining)}. Look at them with ps, then run this again."
             )
-        kill(left)
+        kill(remaining)
 
 
 def kill(processes: list[psutil.Process]) -> None:

@@ -35,7 +35,7 @@ class FakeHost:
     kind: str
     """The type of its slice: "v4-16"."""
     worker: int
-    """Its TPU worker id."""
+    """The TPU worker id of the host."""
     pid: int
     started: float
     """When that process began, in seconds since 1970."""
@@ -89,7 +89,7 @@ def read_cluster(folder: Path) -> LocalCluster | None:
     path = folder / "cluster.json"
     try:
         fields = json.loads(path.read_text())
-        hosts = tuple(FakeHost(**each) for each in fields.pop("fake_hosts", ()))
+        hosts = tuple(FakeHost(**host) for host in fields.pop("fake_hosts", ()))
         cluster = LocalCluster(**fields, fake_hosts=hosts)
     except FileNotFoundError:
         return None

@@ -18,7 +18,7 @@ from marin_resources.ray_tpu.log.attempt_log import MARKER_END, LogReader, marke
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What earlier runs have shown of a job's lines."""
+    """The part of a job's lines that earlier runs have shown."""
 
     bytes: int = 0
     """The set-up and the attempt's log before that byte; 0 for neither."""
@@ -27,7 +27,7 @@ class Shown:
 
 
 class Positions(Protocol):
-    """How much runs have shown of the log of each job. May block."""
+    """The part of each job's log that runs have shown. May block."""
 
     def of(self, submission_id: str, step: str) -> Shown: ...
     def show(self, submission_id: str, step: str, before: Shown, pass_on: Callable[[], None]) -> None: ...
@@ -50,7 +50,7 @@ class JobLog:
         shown: Shown = Shown(),
         has_set_up: bool = True,
     ) -> None:
-        """What earlier runs have shown is left out. A step in a carrier has no set-up of its own."""
+        """Lines that earlier runs have shown are left out. A step in a carrier has no set-up of its own."""
         self.path, self.position_bytes = attempt_log_path, shown.bytes
         self._on_line = on_line
         self._reader = LogReader(attempt_log_path)
@@ -171,11 +171,11 @@ def attempt_bytes(stdout: str, marker: str) -> bytes:
 
     Ray buffers its line about the entry point, so under load that line may follow the marker: it is removed.
     """
-    found = re.search(rf"{re.escape(marker)}.*{re.escape(MARKER_END)}\n", stdout)
-    if found is None:
+    match = re.search(rf"{re.escape(marker)}.*{re.escape(MARKER_END)}\n", stdout)
+    if match is None:
         return b""
-    after = stdout[found.end() :]
-    if ENTRY_POINT not in stdout[: found.start()]:
+    after = stdout[match.end() :]
+    if ENTRY_POINT not in stdout[: match.start()]:
         after = re.sub(rf"^{ENTRY_POINT}.*\n", "", after, count=1, flags=re.MULTILINE)
     return after.encode(errors="replace")
 

@@ -1,4 +1,4 @@
-"""The outcome of a job that has ended: the worker's own report in the note, else what Ray and the note say."""
+"""The outcome of a job that has ended: the worker's own report in the note, else the end by Ray and the note."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START_FAILURES = frozenset(
 QUEUED_TOO_LONG = "JOB_SUPERVISOR_ACTOR_START_TIMEOUT"
 """Ray's error type of a job that waited for its node longer than the head's RAY_JOB_START_TIMEOUT_SECONDS (900 s)."""
 NO_CODE = "No module named 'marin_resources"
-"""What Python says of a job whose shipped package was removed from its node: Ray unpacks it again for the next job."""
+"""Python's error for a job whose shipped package was removed from its node: Ray unpacks it again for the next job."""
 SHELL_SIGNAL_OFFSET = 128
 """A shell reports a command killed by a signal as 128 + the signal's number, Python as the negative number."""
 

@@ -1,4 +1,4 @@
-"""What all steps of a run that wait read of the cluster: one request for all of them."""
+"""Reads of the cluster that all waiting steps of a run share: one request for all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class SharedRead(Generic[T]):
-    """A value that is read again when it is older than who asks allows. For tasks of one event loop."""
+    """A value that is read again when it is older than its reader allows. For tasks of one event loop."""
 
     def __init__(self, read: Callable[[], Awaitable[T]]) -> None:
         self._read = read
@@ -23,6 +23,6 @@ class SharedRead(Generic[T]):
         """Return the value. Raises what reading it raises; the next caller then reads again."""
         async with self._reading:
             if self._found is None or time.monotonic() - self._found[0] >= max_age_s:
-                found = await self._read()
-                self._found = time.monotonic(), found
+                value = await self._read()
+                self._found = time.monotonic(), value
             return self._found[1]

@@ -51,7 +51,7 @@ class StartWatch:
     """Returns what runs and waits on the cluster, for a job of this id."""
     job: str
     resources: Resources
-    """What the job's own process requests."""
+    """The resources that the job's own process requests."""
     start_timeout_s: float
     report: Callable[[str], None]
     """Takes a phrase such as "waits for 2 CPU since 65 s: …"."""

@@ -35,7 +35,7 @@ print("MARIN", json.dumps(found))
 
 @dataclass(frozen=True, kw_only=True)
 class BadHost:
-    """A host that no step is placed on now, if there is another one."""
+    """A host that no step is placed on now, if another one is up."""
 
     host: str
     """The slice and the worker, "us-central2-v4-16-0-1/1"; of a host that is no TPU's, the id of its node."""
@@ -43,7 +43,7 @@ class BadHost:
     step: str
     """The name of the step that has reported it."""
     since_s: float
-    """How long ago that was."""
+    """Seconds since the report."""
 
     @property
     def left_s(self) -> float:
@@ -54,9 +54,9 @@ async def bad_hosts_of(api: JobsApi, *, lift: Sequence[str] = (), user: str | No
     """The hosts that are avoided now, the latest report first. Those in `lift` are avoided no longer. Raises as the
     API."""
     arguments = (NAMESPACE.decode(), PREFIX.decode(), json.dumps(list(lift)))
-    found = await run_on_head(api, "bad-hosts", CODE, *arguments, user=user)
+    entries = await run_on_head(api, "bad-hosts", CODE, *arguments, user=user)
     hosts = [
         BadHost(host=host, why=entry["why"], step=entry.get("step", ""), since_s=max(entry["age_s"], 0.0))
-        for host, entry in found.items()
+        for host, entry in entries.items()
     ]
-    return sorted((each for each in hosts if each.left_s > 0), key=lambda each: each.since_s)
+    return sorted((host for host in hosts if host.left_s > 0), key=lambda host: host.since_s)

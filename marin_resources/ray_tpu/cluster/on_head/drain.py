@@ -46,7 +46,7 @@ print("MARIN", json.dumps({"hosts": hosts, "used": used}))
 
 @dataclass(frozen=True, kw_only=True)
 class Drained:
-    """What the cluster had when the slices were drained."""
+    """The state of the slices when they were drained."""
 
     hosts: Mapping[str, int]
     """Name of each slice -> its hosts that are alive."""
@@ -55,6 +55,6 @@ class Drained:
 
 
 async def drain_slices(api: JobsApi, names: Sequence[str], notice_s: float, user: str | None = None) -> Drained:
-    """Drain those of the slices that are up. `notice_s`: how long their hosts are said to live. Raises as the API."""
-    found = await run_on_head(api, "drain", CODE, json.dumps(list(names)), str(notice_s), user=user)
-    return Drained(hosts=found["hosts"], used=frozenset(found["used"]))
+    """Drain the slices that are up. `notice_s`: the announced time until their hosts end. Raises as the API."""
+    state = await run_on_head(api, "drain", CODE, json.dumps(list(names)), str(notice_s), user=user)
+    return Drained(hosts=state["hosts"], used=frozenset(state["used"]))

@@ -41,10 +41,10 @@ async def run_on_head(api: JobsApi, purpose: str, code: str, *arguments: str, us
     until_s = time.monotonic() + TIMEOUT_S
     while not (info := await api.info(job)).status.is_terminal and time.monotonic() < until_s:
         await asyncio.sleep(POLL_S)
-    _, found, said = (await api.logs(job)).rpartition(f"{PRINTS} ")
-    if not found:
+    _, separator, printed = (await api.logs(job)).rpartition(f"{PRINTS} ")
+    if not separator:
         raise ApiError(
             f"The job {job!r} on the head of {api.address} is {info.status}, and has not printed its result. Look at "
             f"its log: marin cluster logs {job}"
         )
-    return json.loads(said.splitlines()[0])
+    return json.loads(printed.splitlines()[0])

@@ -52,20 +52,20 @@ class Command:
 
     @property
     def cpus(self) -> float | None:
-        """CPUs that its entry point reserves; None if its submitter did not say."""
-        found = self.metadata.get(CPUS)
-        return None if found is None else float(found)
+        """CPUs that its entry point reserves; None if its submitter named none."""
+        cpus = self.metadata.get(CPUS)
+        return None if cpus is None else float(cpus)
 
     @property
     def memory_bytes(self) -> int | None:
-        found = self.metadata.get(MEMORY)
-        return None if found is None else int(found)
+        memory_bytes = self.metadata.get(MEMORY)
+        return None if memory_bytes is None else int(memory_bytes)
 
     @property
     def package(self) -> str | None:
         """URI of its code, if that was shipped."""
-        found = self.runtime_env.get("working_dir")
-        return found if isinstance(found, str) and found.startswith("gcs://") else None
+        uri = self.runtime_env.get("working_dir")
+        return uri if isinstance(uri, str) and uri.startswith("gcs://") else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,16 +100,16 @@ def write_backup(path: str, backup: Backup) -> None:
 
 def read_backup(path: str) -> Backup:
     """Read the file. Raises BackupError and UnavailableError."""
-    found = control.read(path)
-    if found is None:
+    file = control.read(path)
+    if file is None:
         raise BackupError(f"There is no backup of jobs at {path!r}.")
-    fields = FORMAT.parse(found.data, path)
+    fields = FORMAT.parse(file.data, path)
     return Backup(
         address=fields["address"],
         session=fields["session"],
         at=fields["at"],
         steps=tuple(fields["steps"]),
-        commands=tuple(Command(**each) for each in fields["commands"]),
+        commands=tuple(Command(**command) for command in fields["commands"]),
     )
 
 

@@ -35,7 +35,7 @@ RESTARTED = "its cluster was restarted"
 
 
 class Fate(enum.StrEnum):
-    """What became of a job of the backup."""
+    """The outcome for a job of the backup."""
 
     SUBMITTED = "submitted again"
     NEEDLESS = "not needed"
@@ -47,7 +47,7 @@ class Restored:
     """One job of the backup."""
 
     job: str
-    """Its id now, or before if it has none."""
+    """The id of the job now, or before if it has none."""
     fate: Fate
     why: str = ""
 
