@@ -36,13 +36,7 @@ ROOMS = (
     "marin_resources/ray_tpu/shards",
     "marin_resources/ray_tpu/slices",
     "marin_resources/ray_tpu/worker",
-    "marin_resources/storage/collect",
-    "marin_resources/storage/control",
-    "marin_resources/storage/index",
-    "marin_resources/storage/lease",
-    "marin_resources/storage/mirror",
-    "marin_resources/storage/output",
-    "marin_resources/storage/transfer",
+    "marin_resources/storage",
     "marin_resources/wire",
 )
 """Rooms without any of these words."""

@@ -85,8 +85,8 @@ def remove_dead_temporaries(folder: str) -> None:
             continue
         with suppress(FileNotFoundError, BlockingIOError), open(entry.path, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = os.fstat(file.fileno())
-            if found.st_size or time.time() - found.st_mtime > NEW_S:
+            state = os.fstat(file.fileno())
+            if state.st_size or time.time() - state.st_mtime > NEW_S:
                 os.unlink(entry.path)
 
 

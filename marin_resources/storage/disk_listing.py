@@ -72,9 +72,9 @@ def _below(
         return
     for entry in visible:
         try:
-            found = entry.stat()
-            if not stat.S_ISDIR(found.st_mode):
-                require_file(entry.path, found)
+            entry_state = entry.stat()
+            if not stat.S_ISDIR(entry_state.st_mode):
+                require_file(entry.path, entry_state)
         except FileNotFoundError:
             if entry.is_symlink():
                 on_error(entry.path, _broken(entry.path))
@@ -82,10 +82,10 @@ def _below(
         except OSError as error:  # also a link to itself
             on_error(entry.path, error)
             continue
-        if not stat.S_ISDIR(found.st_mode):
-            yield entry.path, found
-        elif (found.st_dev, found.st_ino) not in above:
-            yield from _below(entry.path, found, above, on_error)
+        if not stat.S_ISDIR(entry_state.st_mode):
+            yield entry.path, entry_state
+        elif (entry_state.st_dev, entry_state.st_ino) not in above:
+            yield from _below(entry.path, entry_state, above, on_error)
 
 
 def _broken(path: str) -> FileNotFoundError:

@@ -54,12 +54,12 @@ _reached: Counter[str] = Counter()
 
 def reach(point: str) -> None:
     """Kill the process if the environment names this point. Raises KeyError for a point that is not declared."""
-    wanted = os.environ.get(VARIABLE)
-    if not wanted:
+    setting = os.environ.get(VARIABLE)
+    if not setting:
         return
     if point not in POINTS + IN_A_REGION + OF_AN_UNDO + OF_A_COLLECTION + OF_A_FORCED_RUN + OF_A_PURGE:
         raise KeyError(point)
-    name, _, time = wanted.partition("@")
+    name, _, time = setting.partition("@")
     if name == point:
         _reached[point] += 1
         if _reached[point] == int(time or 1):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 REQUESTS_AT_ONCE = 32
 """Concurrent requests to a bucket for the objects of one folder."""
 HELD_IN_MEMORY_BYTES = 8 * 1024**2
-"""Of a file that is being uploaded; a larger one is spooled to the system's temporary folder."""
+"""Size limit of a file that is uploaded from memory; a larger one is spooled to the system's temporary folder."""
 
 
 def exists(path: str) -> bool:
@@ -59,7 +59,7 @@ def list_files(path: str, suffix: str = "") -> list[str]:
 def names_in(path: str, starting: str = "") -> list[str]:
     """The names of the files and folders directly in a folder, in no order; none if it does not exist.
 
-    `starting`: only names that start so; a bucket is asked for them alone.
+    `starting`: only names that start so; they alone are requested from a bucket.
     """
     try:
         if is_local(path):
@@ -83,8 +83,8 @@ def names_below(path: str) -> list[str]:
 
 def _names_on_disk(folder: str, before: str) -> Iterator[str]:
     try:
-        with os.scandir(folder) as found:
-            entries = list(found)
+        with os.scandir(folder) as scan:
+            entries = list(scan)
     except (FileNotFoundError, NotADirectoryError):
         return
     for entry in entries:
@@ -98,10 +98,10 @@ def folders_in(path: str) -> list[str]:
     """The names of the folders directly in a folder, in no order, by one listing; none if it does not exist."""
     try:
         if is_local(path):
-            with os.scandir(absolute(path)) as found:
-                return [each.name for each in found if each.is_dir()]
+            with os.scandir(absolute(path)) as entries:
+                return [entry.name for entry in entries if entry.is_dir()]
         fs, root = filesystem_of(path)
-        below = ((each["name"].rstrip("/"), each["type"]) for each in fs.ls(root, detail=True))
+        below = ((entry["name"].rstrip("/"), entry["type"]) for entry in fs.ls(root, detail=True))
         return [name.rpartition("/")[2] for name, kind in below if kind == "directory" and name != root]
     except (FileNotFoundError, NotADirectoryError):
         return []
@@ -113,7 +113,7 @@ class StoredFile:
 
     path: str
     name: str
-    """Its path below the listed folder."""
+    """Path of the file below the listed folder."""
     size_bytes: int
     stamp: str
     """Changes with the file: its generation or entity tag, on a disk the time of its last change in ns."""
@@ -147,11 +147,11 @@ def stored_and_unusable_files(path: str) -> tuple[list[StoredFile], dict[str, OS
 def _stored_files(path: str, on_error: OnError, *, hidden: bool = False) -> list[StoredFile]:
     fs, root = filesystem_of(path)
     if is_local(path) and not hidden:
-        found: Iterable[tuple[str, int, str]] = _on_disk(path, root, on_error)
+        listed: Iterable[tuple[str, int, str]] = _on_disk(path, root, on_error)
     else:
-        found = ((stored, info["size"] or 0, _stamp(info)) for stored, info in _find(fs, root).items())
+        listed = ((stored, info["size"] or 0, _stamp(info)) for stored, info in _find(fs, root).items())
     files = []
-    for stored, size_bytes, stamp in found:
+    for stored, size_bytes, stamp in listed:
         name = stored[len(root) :].strip("/") or stored.rpartition("/")[2]
         if hidden or not _is_hidden(name):
             spelled = fs.unstrip_protocol(stored) if "://" in path else stored
@@ -274,13 +274,13 @@ def size_of(path: str) -> int:
 
 
 def changed_at(path: str) -> datetime | None:
-    """When a file was written last, by the clock of its store; None if nothing exists there."""
+    """The time when a file was written last, by the clock of its store; None if nothing exists there."""
     fs, p = filesystem_of(path)
     try:
-        found: datetime = fs.modified(p)
+        modified: datetime = fs.modified(p)
     except FileNotFoundError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return modified if modified.tzinfo is not None else modified.replace(tzinfo=UTC)
 
 
 def read_from(path: str, start: int) -> bytes:

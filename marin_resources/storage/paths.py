@@ -56,8 +56,8 @@ def without_scheme(path: str) -> str:
 
 
 def name_below(given: str, prefix: str) -> str:
-    """What a person has typed for an output: its path below the prefix, if it is a path that leads there; else as it
-    is."""
+    """The name of an output that a person has typed: its path below the prefix, if it is a path that leads there; else
+    as it is."""
     on_disk = is_local(given) and is_local(prefix) and os.path.exists(absolute(given))
     return places.relative_to(absolute(given) if on_disk else given, [prefix]) or given.rstrip("/")
 

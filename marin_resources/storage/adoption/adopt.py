@@ -57,7 +57,7 @@ def adopt(
     by: str,
     report: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Make the data of the source the output. `facts`: of its step, for the record.
+    """Make the data of the source the output. `facts`: those of its step, for the record.
 
     Raises AdoptionError if another process computes the output, or has completed it; UnavailableError.
     """
@@ -68,8 +68,10 @@ def adopt(
     adopted = {"from": source.path, "why": why, "by": by, "at": at, "of": source.of}
     try:
         attempts.add_facts(claim.path, claim.attempt, {"adopted": adopted})
-        there = dataclasses.replace(claim, data_path=source.path)
-        store.publish_manifest(there, source.manifest, {**facts, **_ending(store, there, source), "adopted": adopted})
+        elsewhere = dataclasses.replace(claim, data_path=source.path)
+        store.publish_manifest(
+            elsewhere, source.manifest, {**facts, **_ending(store, elsewhere, source), "adopted": adopted}
+        )
     except LeaseLostError as error:
         claim.lease.release()
         raise AdoptionError(str(error)) from None
@@ -97,7 +99,7 @@ def _claim(store: Store, output: Output, source: Source, stale: str | None) -> C
 
 
 def _ending(store: Store, claim: Claim, source: Source) -> dict[str, Any]:
-    """What the record says of the attempt: without its duration, which is not the time that the data took to make. Only
-    a result that was recorded with the data is theirs."""
+    """The facts of the attempt for the record: without its duration, as the computation of the data took another time.
+    Only a result that was recorded with the data is theirs."""
     ending = {name: value for name, value in store.ending(claim).items() if name != "duration_s"}
     return ending | ({"result": dict(source.record.result)} if source.record.has_result else {})

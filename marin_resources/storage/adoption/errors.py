@@ -1,4 +1,4 @@
-"""What an adoption is refused with."""
+"""The error of a refused adoption."""
 
 from marin_resources.errors import MarinError
 

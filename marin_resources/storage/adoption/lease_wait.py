@@ -1,4 +1,4 @@
-"""Wait for the lease of an output that is adopted, or whose adoption is taken back; say for whom."""
+"""Wait for the lease of an output that is adopted, or whose adoption is taken back; report the holder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def acquire_or_refuse(acquire: Callable[[str | None], T], label: str, report: Callable[[str], None]) -> T:
-    """What `acquire` returns, as in `when_free`. Raises AdoptionError for a live holder."""
+    """The result of `acquire`, as in `when_free`. Raises AdoptionError for a live holder."""
 
     def on_wait(holder: Holder) -> None:
         report(f"{label}: held by {holder.describe()}; waiting up to {holder.ttl_s:g} s for a sign of life")

@@ -1,4 +1,4 @@
-"""Where the data to adopt are, from what a person has typed; and what may not be adopted because of its place."""
+"""The path of the data to adopt, from the text that a person has typed; and the places that may not be adopted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _as_prefix_spells(path: str, prefix: str) -> str:
 
 
 def refuse_control_files(path: str) -> None:
-    """Raise AdoptionError for a folder of control files. They change, and what is aside there is removed."""
+    """Raise AdoptionError for a folder of control files. They change, and files that were moved aside are removed."""
     if OWN_FOLDER in path.split("/") or OWN_FOLDER in places.place_of(path).split("/"):
         raise AdoptionError(
             f"{path!r} is in a folder {OWN_FOLDER!r}, which holds control files and what was moved aside, expected a "
@@ -59,16 +59,17 @@ def refuse_control_files(path: str) -> None:
 
 def refuse_own_place(path: str, own: Iterable[str], label: str) -> None:
     """Raise AdoptionError for a path that is one of the output's own, is inside one, or has one inside."""
-    for each in own:
-        if is_same(path, each):
+    for own_path in own:
+        if is_same(path, own_path):
             raise AdoptionError(f"{path!r} is the path of {label!r} itself. Give the path of other data.")
-        if is_within(path, each):
+        if is_within(path, own_path):
             raise AdoptionError(
-                f"{path!r} is inside {each!r}, the path of {label!r} itself. Give the path of other data."
+                f"{path!r} is inside {own_path!r}, the path of {label!r} itself. Give the path of other data."
             )
-        if is_within(each, path):
+        if is_within(own_path, path):
             raise AdoptionError(
-                f"{path!r} has {each!r} inside, the path of {label!r} itself. Give a folder that holds the data alone."
+                f"{path!r} has {own_path!r} inside, the path of {label!r} itself. Give a folder that holds the data "
+                "alone."
             )
 
 

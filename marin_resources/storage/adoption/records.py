@@ -1,6 +1,6 @@
-"""Where the records of adopted inputs are, for a function that reads records beside its inputs.
+"""The folders of the records of adopted inputs, for a function that reads records beside its inputs.
 
-A function gets the paths of data, and beside adopted data there is no record, or that of another version. The worker
+A function gets the paths of data, and adopted data have no record beside them, or that of another version. The worker
 sets these places around the call of a function, in its own process.
 """
 
@@ -25,5 +25,5 @@ def records_at(folders: Mapping[str, str]) -> Iterator[None]:
 
 
 def record_folder(path: str) -> str:
-    """Where the record of the input at `path` is: its own path, if it is adopted."""
+    """The folder with the record of the input at `path`: the input's own path, if it is adopted."""
     return _folders.get(path.rstrip("/"), path)

@@ -1,7 +1,7 @@
-"""What is to be adopted, checked: a complete output with its manifest, or other data, of which a manifest is taken.
+"""The data to adopt, checked: a complete output with its manifest, or other data, of which a manifest is taken.
 
 Names and sizes of all files are compared with the manifest of an output, and checksums too: all that the store has, and
-those computed from the bytes if the output is small or that is asked for.
+those computed from the bytes if the output is small or that is requested.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SMALL_BYTES = 10**9
 """An output up to this size is read to compare its checksums: a few seconds."""
 SHOWN_FINDINGS = 5
 KEPT = ("name", "version", "identity", "finished_at")
-"""What the new record keeps of the output's own."""
+"""Fields of the output's own record that the new one keeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,40 +50,40 @@ class Source:
     """Data that may be adopted."""
 
     path: str
-    """Where the data are."""
+    """Path of the data."""
     manifest: Manifest
     was_checked: bool
-    """Whether they had a manifest, and are as it says. Otherwise it was taken now."""
+    """Whether they had a manifest, and agree with it. Otherwise it was taken now."""
     record: Record = field(default_factory=Record)
-    """Of the output that they are; empty for other data."""
+    """Record of the output that they are; empty for other data."""
 
     @property
     def of(self) -> dict[str, Any]:
-        """The output that the data were made as: of an output that is adopted itself, what that one is of."""
+        """The output that the data were computed as; for an adopted output, the one that it was adopted from."""
         if self.record.adopted:
             return dict(self.record.adopted.of)
-        known = self.record.to_dict()
-        return {name: known[name] for name in KEPT if known.get(name) is not None}
+        fields = self.record.to_dict()
+        return {name: fields[name] for name in KEPT if fields.get(name) is not None}
 
 
 def find_source(
     given: str, store: Store, output: Output, *, checksums: bool, report: Callable[[str], None] = lambda line: None
 ) -> Source:
-    """What is at `given`, for the output. `checksums`: read all bytes; `report` gets the progress.
+    """The data at `given`, for the output. `checksums`: read all bytes; `report` gets the progress.
 
     Raises AdoptionError, ControlFileError and UnavailableError.
     """
     path, own = place_of(given, store.prefix), store.places(output)
     refuse_control_files(path)
     refuse_own_place(path, own, output.label)
-    found = read_status(path)
-    if found is not Status.SUCCESS:
-        _refuse_incomplete(path, found)
-    record = (recorded(path, found) if found is not None else None) or Record()
+    status = read_status(path)
+    if status is not Status.SUCCESS:
+        _refuse_incomplete(path, status)
+    record = (recorded(path, status) if status is not None else None) or Record()
     data_path = record.data_path or path
     refuse_own_place(data_path, own, output.label)
     _refuse_part_of_incomplete(data_path)
-    manifest = read_manifest(path) if found is not None else None
+    manifest = read_manifest(path) if status is not None else None
     if manifest is None:
         manifest = _take(data_path, given, report)
         return Source(path=data_path, manifest=manifest, was_checked=False, record=record)
@@ -91,13 +91,13 @@ def find_source(
     return Source(path=data_path, manifest=manifest, was_checked=True, record=record)
 
 
-def _refuse_incomplete(path: str, found: Status | None) -> None:
+def _refuse_incomplete(path: str, status: Status | None) -> None:
     """Raise AdoptionError if something that is no complete output is an output all the same."""
     holder = lease.holder_of(path)
     if holder is not None:
         state = f"it is being computed by {holder.describe()}"
-    elif found is not None:
-        state = f"its status is {found}"
+    elif status is not None:
+        state = f"its status is {status}"
     elif read_commit(path) is not None:
         state = "it has no status"
     else:
@@ -108,11 +108,11 @@ def _refuse_incomplete(path: str, found: Status | None) -> None:
 def _refuse_part_of_incomplete(path: str) -> None:
     """A folder inside a complete output may be adopted: a model's export, for example."""
     for above in folders_above(path):
-        found = read_status(above)
-        if found not in (None, Status.SUCCESS):
+        status = read_status(above)
+        if status not in (None, Status.SUCCESS):
             raise AdoptionError(
-                f"{path!r} is inside the output {above!r}, which is not complete: its status is {found}. Adopt it when "
-                "it is complete."
+                f"{path!r} is inside the output {above!r}, which is not complete: its status is {status}. Adopt it "
+                "when it is complete."
             )
 
 

@@ -4,7 +4,7 @@
     2 the commit is replaced    by the claim of an attempt that publishes nothing: the adoption is undone
     3 the record is removed
     4 its marker is removed     which plans go by
-    5 the mark of that attempt  says what was undone, by whom and when
+    5 the mark of that attempt  records the adoption, the person and the time
 
 All of it under the output's lease, so no run is at work. A process that is killed before 2 has undone nothing.
 """
@@ -63,20 +63,20 @@ def _withdraw(store: Store, path: str, output: Output, held: lease.Lease, by: st
     _delete(join(path, record.NAME), seen[1])
     fault_points.reach("record withdrawn")
     (marks if output.partition is None else partitions).remove_marks(store.prefix, output)
-    who = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "by": by}
+    author = {"owner": held.holder.owner, "host": held.holder.host, "pid": held.holder.pid, "by": by}
     at = datetime.now(UTC).isoformat()
     undone = {"outcome": "undone", "started_at": at, "finished_at": at, "undone": adopted.to_dict()}
-    attempts.begin_attempt(path, before + 1, {**who, "identity": output.identity, **undone})
+    attempts.begin_attempt(path, before + 1, {**author, "identity": output.identity, **undone})
     return adopted
 
 
 def _adopted(path: str, output: Output, now: Commit | None) -> Adoption:
     """By the commit object; by the record if readers still go by that alone."""
     if now is not None and now.state is State.COMMITTED:
-        known = now.record
+        current_record = now.record
     else:
-        known = record.read_record(path) if status.read_status(path) is Status.SUCCESS else None
-    adopted = known.adopted if known is not None else None
+        current_record = record.read_record(path) if status.read_status(path) is Status.SUCCESS else None
+    adopted = current_record.adopted if current_record is not None else None
     if adopted is None:
         raise AdoptionError(f"{output.label!r} is not adopted, so there is nothing to undo at {path!r}.")
     return adopted

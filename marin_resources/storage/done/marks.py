@@ -25,23 +25,23 @@ FOLDER = ".marin/complete"
 DIGITS = 16
 NUMBERS = 4
 MAX_NAME_BYTES = 200
-"""Of the last part of a step's name: a file system takes 255 for a name. An output with a longer one has no marker, and
-a plan looks at it by itself."""
+"""Limit for the last part of a step's name: a file system takes 255 for a name. An output with a longer one has no
+marker, and a plan looks at it by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A complete output, as its marker says."""
+    """A complete output, as its marker describes it."""
 
     name: str
     version: str
     digest: str
-    """Of the output's identity."""
+    """Digest of the output's identity."""
     attempt: int
     files: int
     bytes: int
     finished_s: int
-    """Seconds since 1970; 0 if its record does not say."""
+    """Seconds since 1970; 0 if its record has no time."""
 
     @property
     def file(self) -> str:
@@ -74,7 +74,7 @@ def mark_of(output: Output, record: Record) -> Mark:
 
 
 def seconds_of(record: Record) -> int:
-    """When the output of this record was complete, in seconds since 1970; 0 if the record does not say."""
+    """The time when the output of this record was complete, in seconds since 1970; 0 if the record has none."""
     finished_at = record.finished_at
     return int(datetime.fromisoformat(finished_at).timestamp()) if finished_at else 0
 
@@ -92,7 +92,7 @@ def write_mark(prefix: str, mark: Mark) -> None:
 def remove_marks(prefix: str, output: Output) -> int | None:
     """Remove the markers of an output that is computed now, if it was complete before, or that is taken back.
 
-    Return when it was complete, in seconds since 1970; None if no marker says so of this very version.
+    Return the time when it was complete, in seconds since 1970; None if this very version has no marker.
     """
     folder, _, last = f"{output.name}-{output.version}".rpartition("/")
     place, seconds = join(prefix, FOLDER, folder) if folder else join(prefix, FOLDER), []
@@ -106,8 +106,8 @@ def remove_marks(prefix: str, output: Output) -> int | None:
 
 def list_marks(prefix: str) -> list[Mark]:
     """Every marker below the prefix, by one listing, in no order."""
-    found = map(_parse, names_below(join(prefix, FOLDER)))
-    return [mark for mark in found if mark is not None]
+    parsed = map(_parse, names_below(join(prefix, FOLDER)))
+    return [mark for mark in parsed if mark is not None]
 
 
 def output_path_in(file: str) -> str:

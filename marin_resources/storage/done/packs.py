@@ -5,8 +5,8 @@
 
 The marker may be that of a partition. A record of a complete output never changes, and its marker has another name
 when the output is computed again. So a pack is never out of date: it only holds records whose marker is gone. A plan
-that has read many records one by one writes them into a pack, and joins packs when there are too many. What a plan does
-not need (the function's result, the tries on slices) is left out.
+that has read many records one by one writes them into a pack, and joins packs when they are too many. Facts that a plan
+does not need (the function's result, the tries on slices) are left out.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ def names_of_packs(prefix: str) -> list[str]:
 
 def read_packs(prefix: str, names: Iterable[str]) -> Records:
     """The records in these packs. One that is damaged, or of a newer format, is left out with a warning."""
-    found: Records = {}
+    merged: Records = {}
     with ThreadPoolExecutor(THREADS) as pool:
         for records in pool.map(lambda name: _read(join(prefix, FOLDER, name)), names):
-            found.update(records)
-    return found
+            merged.update(records)
+    return merged
 
 
 def write_packs(prefix: str, records: Mapping[str, Record]) -> list[str]:
     """Write the records in packs; return their names. Two processes that write the same write one file."""
     names = []
-    for some in _parts(sorted(records)):
-        data = _data({file: records[file] for file in some})
+    for part in _parts(sorted(records)):
+        data = _data({file: records[file] for file in part})
         name = hashlib.sha256(data).hexdigest()[:DIGITS_OF_A_NAME] + SUFFIX
         write_bytes(join(prefix, FOLDER, name), data)
         names.append(name)
@@ -86,7 +86,7 @@ def keep_packed(
     if packed is not None and len(names) > MOST_SMALL_PACKS:
         live = list_live()
         if len(names) > len(live) // RECORDS_IN_A_PACK + MOST_SMALL_PACKS:
-            kept = write_packs(prefix, {file: each for file, each in {**packed, **new}.items() if file in live})
+            kept = write_packs(prefix, {file: record for file, record in {**packed, **new}.items() if file in live})
             for name in set(names) - set(kept):
                 remove(join(prefix, FOLDER, name))
             return

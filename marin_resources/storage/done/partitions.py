@@ -29,7 +29,7 @@ DIGITS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """A complete partition, as its marker says."""
+    """A complete partition, as its marker describes it."""
 
     file: str = field(default="", compare=False)
     """The marker's path below the folder of markers."""
@@ -60,7 +60,7 @@ def mark_done(prefix: str, output: Output, record: Record) -> None:
 def remove_marks(prefix: str, output: Output) -> int | None:
     """Remove the markers of a partition that is computed now, if it was complete before and was removed by hand.
 
-    Return when it was complete, in seconds since 1970; None if no marker says so of this very version.
+    Return the time when it was complete, in seconds since 1970; None if this very version has no marker.
     """
     assert output.partition is not None
     folder, segment, seconds = _folder(prefix, output), segment_of(output.partition), []
@@ -75,7 +75,7 @@ def remove_marks(prefix: str, output: Output) -> int | None:
 
 def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:
     """The partitions of the version `whole` that have a marker of their identity, by key."""
-    found, folder = {}, f"{whole.name}-{whole.version}"
+    marked, folder = {}, f"{whole.name}-{whole.version}"
     for name in names_in(_folder(prefix, whole)):
         segment, *parts = name.rsplit(".", 4)
         key = key_of(segment)
@@ -83,8 +83,8 @@ def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:
             continue  # not ours
         if whole.at(key).identity[:DIGITS] == parts[0]:
             files, size, finished_s = map(int, parts[1:])
-            found[key] = Done(file=join(folder, name), files=files, bytes=size, finished_s=finished_s)
-    return found
+            marked[key] = Done(file=join(folder, name), files=files, bytes=size, finished_s=finished_s)
+    return marked
 
 
 def list_files(prefix: str) -> list[str]:

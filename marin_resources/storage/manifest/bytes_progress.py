@@ -12,8 +12,8 @@ EVERY_S = 5.0
 class BytesProgress:
     """Reports at most one line every 5 s, so short work is silent. Threads may share it."""
 
-    def __init__(self, what: str, total_bytes: int, report: Callable[[str], None]) -> None:
-        self._what, self._total, self._report = what, total_bytes, report
+    def __init__(self, action: str, total_bytes: int, report: Callable[[str], None]) -> None:
+        self._action, self._total, self._report = action, total_bytes, report
         self._done = 0
         self._started = self._reported = time.monotonic()
         self._lock = threading.Lock()
@@ -32,7 +32,7 @@ class BytesProgress:
         rate = self._done / elapsed_s
         left_s = max(self._total - self._done, 0) / max(rate, 1)
         return (
-            f"{self._what}: {readable_bytes(self._done)} of {readable_bytes(self._total)}, "
+            f"{self._action}: {readable_bytes(self._done)} of {readable_bytes(self._total)}, "
             f"{readable_bytes(rate)}/s, {left_s:.0f} s left"
         )
 

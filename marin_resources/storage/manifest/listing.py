@@ -30,14 +30,14 @@ class Listed:
     """A file as its store lists it now."""
 
     stored: str
-    """Its path in the store's spelling."""
+    """Path of the file in the store's spelling."""
     name: str
-    """Its path below the output."""
+    """Path of the file below the output."""
     size: int
     checksum: str | None = None
     """The store's own, if it has one."""
     irregular: str = ""
-    """What it is in place of a regular file, as a phrase; a link is what it leads to."""
+    """Kind of an irregular file, as a phrase; a link has the kind of its target."""
     link: str | None = None
     """The target of a symbolic link, as the link has it."""
 
@@ -45,8 +45,8 @@ class Listed:
 def list_output(output_path: str) -> tuple[fsspec.AbstractFileSystem, list[Listed]]:
     """The filesystem, and every file below `output_path`, sorted by name; empty folders of a disk too."""
     fs, root = filesystem_of(output_path)
-    found = _on_disk(root.rstrip("/")) if is_local(output_path) else _in_bucket(fs, root.rstrip("/"))
-    return fs, sorted(found, key=lambda file: file.name)
+    files = _on_disk(root.rstrip("/")) if is_local(output_path) else _in_bucket(fs, root.rstrip("/"))
+    return fs, sorted(files, key=lambda file: file.name)
 
 
 def is_control(name: str) -> bool:
@@ -78,10 +78,10 @@ def _on_disk(root: str) -> Iterator[Listed]:
 def _listed(entry: os.DirEntry[str], root: str) -> Listed:
     link = os.readlink(entry.path) if entry.is_symlink() else None
     try:
-        found: os.stat_result | None = os.stat(entry.path)
+        state: os.stat_result | None = os.stat(entry.path)
     except OSError:  # a link that leads nowhere, or to itself: its reader finds out
-        found = None
-    size, irregular = (found.st_size, _irregular(found.st_mode)) if found is not None else (0, "")
+        state = None
+    size, irregular = (state.st_size, _irregular(state.st_mode)) if state is not None else (0, "")
     if irregular and link is not None:
         irregular = f"a symbolic link to {irregular}, {link!r}"
     return Listed(stored=entry.path, name=entry.path[len(root) + 1 :], size=size, irregular=irregular, link=link)

@@ -60,7 +60,7 @@ class Entry:
     """One data file."""
 
     name: str
-    """Its path below the output."""
+    """Path of the file below the output."""
     size: int
     checksum: str | None = None
     """ "crc32c:<base64>" or "md5:<hex>"; None in manifests of format 1, and if it was not requested."""
@@ -103,11 +103,11 @@ class Manifest:
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Manifest:
         """Read format 1 or 2; other fields are ignored. Raises ValueError, KeyError, TypeError or AttributeError."""
-        found = (
+        entries = (
             Entry(name=e["name"], size=e["size"], checksum=e.get("checksum"), timing=e.get("timing", False))
             for e in value["entries"]
         )
-        return Manifest(entries=tuple(sorted(map(_require_types, found), key=lambda entry: entry.name)))
+        return Manifest(entries=tuple(sorted(map(_require_types, entries), key=lambda entry: entry.name)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +115,7 @@ class DataFile:
     """A data file as its store lists it now."""
 
     stored: str
-    """Its path in the store's spelling."""
+    """Path of the file in the store's spelling."""
     entry: Entry
     """With the store's own checksum, if it has one."""
 
@@ -130,11 +130,11 @@ def take_manifest(output_path: str, *, checksums: bool = True, report: Callable[
     """
     fs, listed = list_output(output_path)
     refuse_irregular(output_path, listed)
-    found = data_of(listed)
+    files = data_of(listed)
     if not checksums:
-        return Manifest(entries=tuple(file.entry for file in found))
-    trusted = _tags_can_be_trusted(fs, found)
-    unknown = [file for file in found if file.entry.checksum is None or not trusted]
+        return Manifest(entries=tuple(file.entry for file in files))
+    trusted = _tags_can_be_trusted(fs, files)
+    unknown = [file for file in files if file.entry.checksum is None or not trusted]
     progress = BytesProgress(f"checksums of {output_path}", sum(file.entry.size for file in unknown), report)
     computed = map_largest_first(
         lambda file: read_checksum(fs, file.stored, CRC32C, progress.advance),
@@ -143,7 +143,7 @@ def take_manifest(output_path: str, *, checksums: bool = True, report: Callable[
         threads=read_threads([output_path]),
     )
     by_name = {file.entry.name: checksum for file, checksum in zip(unknown, computed, strict=True)}
-    entries = (replace(f.entry, checksum=by_name.get(f.entry.name, f.entry.checksum)) for f in found)
+    entries = (replace(f.entry, checksum=by_name.get(f.entry.name, f.entry.checksum)) for f in files)
     return Manifest(entries=tuple(entries))
 
 
@@ -153,8 +153,8 @@ def read_manifest(output_path: str) -> Manifest | None:
     Raises ControlFileError if it is damaged, or of a newer format than this software knows.
     """
     path = join(output_path, NAME)
-    found = control.read(path)
-    return None if found is None else parse_manifest(found.data, path)
+    snapshot = control.read(path)
+    return None if snapshot is None else parse_manifest(snapshot.data, path)
 
 
 def parse_manifest(data: bytes, path: str) -> Manifest | None:
@@ -202,7 +202,7 @@ def is_data(name: str) -> bool:
 
 
 def _irregularity(file: Listed) -> str:
-    """What is wrong with a data file, as a phrase; "" for a regular file, a good link, and an empty folder."""
+    """The irregularity of a data file, as a phrase; "" for a regular file, a good link, and an empty folder."""
     if file.irregular:
         return file.irregular if file.irregular != EMPTY_FOLDER else ""
     if file.link is None:

@@ -19,7 +19,7 @@ from marin_resources.storage.upload.writer import stamp
 
 ONE_REQUEST_BYTES = 8 * 1024**2
 CHUNK_BYTES = 32 * 1024**2
-"""Of one request of a session; held in memory. Google requires a multiple of 256 KiB."""
+"""Bytes of one request of a session; held in memory. Google requires a multiple of 256 KiB."""
 
 
 class GcsObject:
@@ -40,10 +40,10 @@ class GcsObject:
 
     def digest(self) -> tuple[int, str] | None:
         try:
-            found = self._fs.call("GET", "b/{}/o/{}", self._bucket, self._key, json_out=True)
+            metadata = self._fs.call("GET", "b/{}/o/{}", self._bucket, self._key, json_out=True)
         except FileNotFoundError:
             return None
-        return int(found["size"]), base64.b64decode(found.get("md5Hash", "")).hex()
+        return int(metadata["size"]), base64.b64decode(metadata.get("md5Hash", "")).hex()
 
     def _put_at_once(self, body: Body, about: dict[str, Any], condition: dict[str, str]) -> None:
         boundary = uuid.uuid4().hex.encode()  # random, so that no body contains it

@@ -44,10 +44,10 @@ class S3Object:
 
     def digest(self) -> tuple[int, str] | None:
         try:
-            found = self._call("head_object")
+            head = self._call("head_object")
         except FileNotFoundError:
             return None
-        return int(found["ContentLength"]), found.get("Metadata", {}).get(MD5) or found["ETag"].strip('"')
+        return int(head["ContentLength"]), head.get("Metadata", {}).get(MD5) or head["ETag"].strip('"')
 
     def _put_in_parts(self, body: Body, about: dict[str, Any], condition: dict[str, str]) -> None:
         upload = {"UploadId": self._call("create_multipart_upload", **about)["UploadId"]}

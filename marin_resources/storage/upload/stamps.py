@@ -1,4 +1,4 @@
-"""Who uploaded the objects below a path, by their metadata. A local disk keeps none.
+"""The writers of the objects below a path, by their metadata. A local disk keeps none.
 
 GCS lists metadata with the objects; S3 needs one request for each object.
 """
@@ -22,32 +22,32 @@ class Stamped:
     """An object that an attempt has uploaded."""
 
     name: str
-    """Its path below the listed folder."""
+    """Path of the object below the listed folder."""
     generation: str
-    """Its generation, on S3 its entity tag."""
+    """Generation of the object, on S3 its entity tag."""
     writer: Writer
 
 
-def stamped_below(path: str, wanted: Callable[[str], bool]) -> list[Stamped]:
-    """Every object below `path` that carries a writer and has a wanted name, sorted by name."""
+def stamped_below(path: str, is_selected: Callable[[str], bool]) -> list[Stamped]:
+    """Every object below `path` that carries a writer and whose name is selected, sorted by name."""
     kind = kind_of(path)
     if kind not in (StoreKind.GCS, StoreKind.S3):
         return []
     fs, root = filesystem_of(path)
     start = len(root.rstrip("/")) + 1
     listed = fs.find(root, detail=True).items()
-    found = {name: (place, info) for place, info in listed if wanted(name := place[start:])}
+    selected = {name: (place, info) for place, info in listed if is_selected(name := place[start:])}
 
     def stamped(name: str) -> Stamped | None:
-        place, info = found[name]
+        place, info = selected[name]
         writer = writer_of(info.get("metadata") if kind is StoreKind.GCS else _s3_metadata(fs, place))
         generation = str(info.get("generation") or info["ETag"])
         return Stamped(name=name, generation=generation, writer=writer) if writer is not None else None
 
     if kind is StoreKind.GCS:
-        return [one for one in map(stamped, sorted(found)) if one is not None]
+        return [stamp for stamp in map(stamped, sorted(selected)) if stamp is not None]
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-        return [one for one in pool.map(stamped, sorted(found)) if one is not None]
+        return [stamp for stamp in pool.map(stamped, sorted(selected)) if stamp is not None]
 
 
 def _s3_metadata(fs: Any, place: str) -> dict[str, str]:

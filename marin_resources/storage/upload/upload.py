@@ -37,10 +37,10 @@ def upload(path: str, file: IO[bytes], *, replace: bool) -> None:
             return target.put(body, content_type, replace=replace)
         except target.errors as error:
             problem = error
-        found = _digest(path, target)
-        if found == (body.size_bytes, body.md5.hex()):
+        digest = _digest(path, target)
+        if digest == (body.size_bytes, body.md5.hex()):
             return None
-        if found is not None and not replace:
+        if digest is not None and not replace:
             raise already_exists(path) from problem
     raise UnavailableError(
         f"{path!r} ({body.size_bytes:,} bytes) cannot be uploaded ({type(problem).__name__}: {problem}). "

@@ -22,9 +22,9 @@ METADATA = "marin-writer"
 class Writer:
     attempt: int
     owner: str
-    """Of the lease: new with each acquisition."""
+    """Owner of the lease: new with each acquisition."""
     number: int = 1
-    """Of the try, in an attempt that calls its function again on other hosts."""
+    """Number of the try, in an attempt that calls its function again on other hosts."""
 
     def __str__(self) -> str:
         return f"{self.attempt}/{self.owner}" + (f"/{self.number}" if self.number > 1 else "")
@@ -36,14 +36,14 @@ class Writer:
 
 
 class _LeaseCheck:
-    """How this process asks whether its lease is held. A forked child has no heartbeat, so it does not ask."""
+    """The check of this process that its lease is held. A forked child has no heartbeat, so it checks nothing."""
 
     def __init__(self) -> None:
-        self.ask: Callable[[], None] | None = None
+        self.function: Callable[[], None] | None = None
         os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        self.ask = None
+        self.function = None
 
 
 _check = _LeaseCheck()
@@ -59,7 +59,7 @@ def writing_as(writer: Writer | None, check: Callable[[], None] | None = None) -
         yield
         return
     before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE], _check.ask = str(writer), check
+    os.environ[VARIABLE], _check.function = str(writer), check
     try:
         yield
     finally:
@@ -75,8 +75,8 @@ def current_writer() -> Writer | None:
 
 def require_lease() -> None:
     """Raise LeaseLostError if this process writes for an attempt and its lease is lost."""
-    if (ask := _check.ask) is not None:
-        ask()
+    if (check := _check.function) is not None:
+        check()
 
 
 def stamp() -> dict[str, str]:
@@ -85,6 +85,6 @@ def stamp() -> dict[str, str]:
 
 
 def writer_of(metadata: Mapping[str, str] | None) -> Writer | None:
-    """Who uploaded an object, by its metadata; None if another program did."""
+    """The writer of an object, by its metadata; None if another program uploaded it."""
     text = (metadata or {}).get(METADATA)
     return Writer.parse(text) if text else None

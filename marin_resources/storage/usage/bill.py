@@ -1,8 +1,8 @@
-"""What an output has cost in dollars, at today's prices.
+"""The cost of an output in dollars, at today's prices.
 
 Chips and GPUs are paid by the hour that they were held; the CPUs of their hosts are in that. A step without devices
 pays for its CPUs. The price of a chip or a CPU is that of the cluster in the catalogue (`chip_dollars`, `cpu_dollars`)
-that the record names, else of MARIN_DEVICE_PRICES. Without a price nothing is guessed: the reason is said.
+that the record names, else of MARIN_DEVICE_PRICES. Without a price nothing is guessed: the bill has the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from marin_resources.storage.usage.prices import Prices, declared_prices
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Of one output."""
+    """The cost of one output."""
 
     dollars: float | None
     """None: not known."""
@@ -37,9 +37,9 @@ class PriceList:
 
 
 def price_list() -> PriceList:
-    """Of the environment and the catalogue; without a checkout there may be no catalogue. Raises SettingError."""
-    there = VARIABLE in os.environ or default_path().exists()
-    return PriceList(prices=declared_prices(), clusters=read_catalogue() if there else {})
+    """The prices of the environment and the catalogue, which may be missing without a checkout. Raises SettingError."""
+    has_catalogue = VARIABLE in os.environ or default_path().exists()
+    return PriceList(prices=declared_prices(), clusters=read_catalogue() if has_catalogue else {})
 
 
 def bill_of(cost: RecordCost, listed: PriceList) -> Bill:
@@ -73,4 +73,4 @@ def _cluster(cost: RecordCost, clusters: Mapping[str, Cluster]) -> Cluster | Non
     """The cluster that the record names; one that is no member of a fleet by the address of its dashboard."""
     if cost.cluster is not None:
         return clusters.get(cost.cluster)
-    return next((each for each in clusters.values() if each.dashboard == cost.dashboard), None)
+    return next((cluster for cluster in clusters.values() if cluster.dashboard == cost.dashboard), None)

@@ -52,9 +52,9 @@ class Entry:
     """An attempt that holds devices, or reads from other regions."""
 
     path: str
-    """Of the output."""
+    """Path of the output."""
     step: str
-    """Its label: "tokenized/web[2026-01]"."""
+    """Label of the output: "tokenized/web[2026-01]"."""
     attempt: int
     started_at: str
     """ISO 8601, UTC, by the worker's clock."""
@@ -104,7 +104,7 @@ def enter(prefix: str, entry: Entry) -> None:
 
 
 def entry_path(prefix: str, output_path: str, attempt: int, started: datetime) -> str:
-    """Where the entry of an attempt is, if it has one."""
+    """The path of the entry of an attempt, if it has one."""
     name = f"{attempt}-{hashlib.sha256(output_path.encode()).hexdigest()[:16]}.json"
     return join(_folder(prefix, started.astimezone(UTC).date()), name)
 
@@ -112,21 +112,21 @@ def entry_path(prefix: str, output_path: str, attempt: int, started: datetime) -
 def entries(prefix: str, first: date, last: date) -> list[str]:
     """The paths of the entries of these days, the first and the last included. Raises UnavailableError."""
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    there = frozenset(names_in(join(prefix, FOLDER)))
-    folders = [_folder(prefix, day) for day in days if day.isoformat() in there]
+    existing = frozenset(names_in(join(prefix, FOLDER)))
+    folders = [_folder(prefix, day) for day in days if day.isoformat() in existing]
     with ThreadPoolExecutor(THREADS) as pool:
-        found = pool.map(names_in, folders)
-        return [join(folder, name) for folder, names in zip(folders, found, strict=True) for name in names]
+        listings = pool.map(names_in, folders)
+        return [join(folder, name) for folder, names in zip(folders, listings, strict=True) for name in names]
 
 
 def read_entry(path: str) -> Entry:
     """Raises UsageError, UnavailableError, and FileNotFoundError for an entry that is gone."""
-    found = control.read(path)
-    if found is None:
+    snapshot = control.read(path)
+    if snapshot is None:
         raise FileNotFoundError(f"No usage entry exists at {path!r}.")
-    fields = FORMAT.parse(found.data, path)
-    known = {field.name for field in dataclasses.fields(Entry)}
-    entry = Entry(**{name: value for name, value in fields.items() if name in known})
+    fields = FORMAT.parse(snapshot.data, path)
+    names = {field.name for field in dataclasses.fields(Entry)}
+    entry = Entry(**{name: value for name, value in fields.items() if name in names})
     try:
         if entry.started.tzinfo is None:
             raise ValueError("it has no time zone")

@@ -1,4 +1,4 @@
-"""What an attempt has held, and when: from its entry, its mark, and what else it has left.
+"""The devices that an attempt has held, over time: from its entry, its mark, and its other traces.
 
 In:  the entry of an attempt.   Out: spans of time, each with a number of devices.
 
@@ -33,11 +33,11 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What an attempt has held."""
+    """The devices that an attempt has held."""
 
     spans: Sequence[Span]
     end: datetime
-    """Of the attempt, or the last sign of it."""
+    """End of the attempt, or its last sign."""
     ended: bool
 
     def hours(self, since: datetime, until: datetime) -> float:
@@ -49,7 +49,7 @@ class Held:
 
 
 def held_by(entry: Entry, now: datetime) -> Held:
-    """What the attempt has held until now. Raises UnavailableError, and ControlFileError for a mark that is damaged."""
+    """The devices that it has held until now. Raises UnavailableError, and ControlFileError for a damaged mark."""
     try:
         mark = read_attempt(entry.path, entry.attempt)
     except FileNotFoundError:
@@ -60,32 +60,32 @@ def held_by(entry: Entry, now: datetime) -> Held:
 
 
 def _spans(entry: Entry, mark: Mapping[str, Any], end: datetime) -> list[Span]:
-    tries = [each for each in mark.get("tries") or () if each.get("devices") and each.get("attempt") == entry.attempt]
-    starts = [_time_in(entry, "started_at of a try", each.get("started_at")) or entry.started for each in tries]
+    tries = [run for run in mark.get("tries") or () if run.get("devices") and run.get("attempt") == entry.attempt]
+    starts = [_time_in(entry, "started_at of a try", run.get("started_at")) or entry.started for run in tries]
     if not tries:
         return [Span(start=entry.started, end=end, devices=entry.devices)]
     spans = []
     if (tries[0].get("number") or 1) > 1:  # the mark has only the last tries
         spans.append(Span(start=entry.started, end=starts[0], devices=entry.devices))
-    for each, start in zip(tries, starts, strict=True):
-        ran_s = each.get("ran_s")
+    for run, start in zip(tries, starts, strict=True):
+        ran_s = run.get("ran_s")
         until = end if ran_s is None else start + timedelta(seconds=ran_s)
-        spans.append(Span(start=start, end=until, devices=each["devices"]))
+        spans.append(Span(start=start, end=until, devices=run["devices"]))
     return spans
 
 
-def _time_in(entry: Entry, what: str, text: Any) -> datetime | None:
+def _time_in(entry: Entry, name: str, text: Any) -> datetime | None:
     """A time of the mark; None if it has none. Raises UsageError if it is no time."""
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        if found.tzinfo is None:
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is None:
             raise ValueError("it has no time zone")
-        return found
+        return time
     except (TypeError, ValueError):
         raise UsageError(
-            f"The mark of attempt {entry.attempt} at {entry.path!r} has {what}={text!r}, expected a time such as "
+            f"The mark of attempt {entry.attempt} at {entry.path!r} has {name}={text!r}, expected a time such as "
             "'2026-01-31T12:00:00+00:00'. Look at the file; move it aside if it is damaged."
         ) from None
 

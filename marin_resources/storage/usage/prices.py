@@ -1,9 +1,9 @@
-"""What a device hour costs: a setting, as prices differ between contracts and regions, and change.
+"""The price of a device hour: a setting, as prices differ between contracts and regions, and change.
 
     MARIN_DEVICE_PRICES   v5p=4.2@2026-11-01,H100=2.99@2026-10-15
 
-Dollars for an hour of one chip of a generation of TPUs, or of one GPU of a model, and the day of the price. There is no
-table of list prices: for a preemptible machine they are wrong within weeks.
+Dollars for an hour of one chip of a generation of TPUs, or of one GPU of a model, and the day of the price. No table of
+list prices exists: for a preemptible machine they are wrong within weeks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ITEM = re.compile(r"(?P<device>[^=@]+)=(?P<dollars>[^=@]+)@(?P<on>[^=@]+)")
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """Of a device hour."""
+    """The price of a device hour."""
 
     device: str
     """A generation of TPUs ("v5p"), or a model of GPU ("H100")."""
@@ -40,7 +40,7 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What device hours have cost."""
+    """The cost of device hours."""
 
     dollars: float
     unpriced: tuple[str, ...]
@@ -64,11 +64,11 @@ class Prices:
         return None
 
     def cost(self, hours: Mapping[str, float]) -> Cost:
-        """What these hours cost: pool -> device hours."""
-        found = {pool: self.of_pool(pool) for pool, spent in hours.items() if spent}
+        """The cost of these hours: pool -> device hours."""
+        prices = {pool: self.of_pool(pool) for pool, spent in hours.items() if spent}
         return Cost(
-            dollars=sum(price.dollars * hours[pool] for pool, price in found.items() if price is not None),
-            unpriced=tuple(sorted(pool for pool, price in found.items() if price is None)),
+            dollars=sum(price.dollars * hours[pool] for pool, price in prices.items() if price is not None),
+            unpriced=tuple(sorted(pool for pool, price in prices.items() if price is None)),
         )
 
 
@@ -84,24 +84,24 @@ def declared_prices() -> Prices:
 
 
 def _price(item: str) -> Price:
-    found = ITEM.fullmatch(item)
-    if found is None:
+    match = ITEM.fullmatch(item)
+    if match is None:
         raise SettingError(f"{VARIABLE} has {item!r}, expected device=dollars@day, as in v5p=4.2@2026-11-01.")
     return Price(
-        device=_device(found["device"].strip()),
-        dollars=_dollars(found["dollars"].strip(), item),
-        on=_day(found["on"].strip(), item),
+        device=_device(match["device"].strip()),
+        dollars=_dollars(match["dollars"].strip(), item),
+        on=_day(match["on"].strip(), item),
     )
 
 
 def _device(name: str) -> str:
-    known = find_generation(name) or (name if find_gpu_type(name) else None)
-    if known is None:
+    device = find_generation(name) or (name if find_gpu_type(name) else None)
+    if device is None:
         near = ", ".join(map(repr, near_devices(name)))
         raise SettingError(
             f"{VARIABLE} has a price of {name!r}, expected a generation of TPUs or a model of GPU; near it are {near}."
         )
-    return known
+    return device
 
 
 def _dollars(text: str, item: str) -> float:

@@ -1,4 +1,4 @@
-"""What a time has cost: device hours of the attempts that held devices in it, and bytes from other regions."""
+"""The usage in a time: device hours of the attempts that held devices in it, and bytes from other regions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = timedelta(days=60)
 
 @dataclass(frozen=True, kw_only=True)
 class Used:
-    """What an attempt has cost in the time that was asked for."""
+    """The usage of an attempt in the requested time."""
 
     entry: Entry
     hours: float
@@ -29,7 +29,7 @@ class Used:
 
 @dataclass(kw_only=True)
 class UsageReader:
-    """Reads what was used below a prefix. It remembers attempts that have ended: ask one reader again and again."""
+    """Reads the usage below a prefix. It remembers attempts that have ended: query one reader again and again."""
 
     prefix: str
     _entries: dict[str, Entry] = field(default_factory=dict)
@@ -37,19 +37,21 @@ class UsageReader:
     """Path of an entry -> what its attempt has held, once that has ended."""
 
     def used(self, since: datetime, until: datetime) -> list[Used]:
-        """What each attempt has cost from `since` to `until`; the oldest first. Both have a time zone.
+        """The usage of each attempt from `since` to `until`; the oldest first. Both have a time zone.
 
         Raises UnavailableError, and ControlFileError for an entry or a mark that cannot be read.
         """
         day = timedelta(days=1)
-        found = entries(self.prefix, (since - LONGEST).astimezone(UTC).date(), (until + day).astimezone(UTC).date())
-        for gone in self._entries.keys() - set(found):  # of days that are over
+        paths = entries(self.prefix, (since - LONGEST).astimezone(UTC).date(), (until + day).astimezone(UTC).date())
+        for gone in self._entries.keys() - set(paths):  # of days that are over
             del self._entries[gone]
             self._ended.pop(gone, None)
-        wanted = [path for path in found if path not in self._ended or self._ended[path].end >= since]
+        unread = [path for path in paths if path not in self._ended or self._ended[path].end >= since]
         with ThreadPoolExecutor(THREADS) as pool:
-            held = dict(zip(wanted, pool.map(lambda path: self._held(path, until), wanted), strict=True))
-        within = [path for path, each in held.items() if each.end >= since and self._entries[path].started < until]
+            held = dict(zip(unread, pool.map(lambda path: self._held(path, until), unread), strict=True))
+        within = [
+            path for path, attempt in held.items() if attempt.end >= since and self._entries[path].started < until
+        ]
         within.sort(
             key=lambda path: (self._entries[path].started, self._entries[path].path, self._entries[path].attempt)
         )
@@ -76,28 +78,28 @@ class UsageReader:
 
 
 def used(prefix: str, since: datetime, until: datetime) -> list[Used]:
-    """What each attempt below the prefix has cost from `since` to `until`: see `UsageReader`."""
+    """The usage of each attempt below the prefix from `since` to `until`: see `UsageReader`."""
     return UsageReader(prefix=prefix).used(since, until)
 
 
-def device_hours(some: Iterable[Used]) -> dict[str, float]:
+def device_hours(attempts: Iterable[Used]) -> dict[str, float]:
     """Pool -> device hours, of the pools that were used."""
     hours: dict[str, float] = {}
-    for each in some:
-        if each.entry.pool is not None:
-            hours[each.entry.pool] = hours.get(each.entry.pool, 0.0) + each.hours
+    for attempt in attempts:
+        if attempt.entry.pool is not None:
+            hours[attempt.entry.pool] = hours.get(attempt.entry.pool, 0.0) + attempt.hours
     return hours
 
 
-def _moved(some: Sequence[Entry]) -> dict[str, int]:
+def _moved(attempts: Sequence[Entry]) -> dict[str, int]:
     """Path of an output -> the bytes that these attempts have moved since the first of them began; the oldest first.
 
     A ledger counts the bytes of an output, whichever attempt moved them.
     """
     before: dict[str, int] = {}
-    for entry in some:
-        if entry.moved_bytes is not None:
-            before.setdefault(entry.path, entry.moved_bytes)
+    for attempt in attempts:
+        if attempt.moved_bytes is not None:
+            before.setdefault(attempt.path, attempt.moved_bytes)
     with ThreadPoolExecutor(THREADS) as pool:
         after = dict(zip(before, pool.map(moved_bytes, before), strict=True))
     return {path: max(0, after[path] - before[path]) for path in before}
