@@ -194,7 +194,7 @@ _ONE_AT_A_TIME = threading.Lock()
 """Warning filters are global: two threads that restore them concurrently may leave the wrong ones."""
 END = ")"
 OF_FROZEN = (-1, -1)
-"""In place of the time and the size of a file."""
+"""The state of a frozen file, in place of its time and its size."""
 _FROZEN: dict[str, bytes] = {}
 _BYTES: dict[str, tuple[tuple[int, int], str]] = {}
 _CODE: dict[str, tuple[tuple[int, int], Code]] = {}

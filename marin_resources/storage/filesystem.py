@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import fsspec
 
 MIRROR = "marin_resources.storage.mirror.filesystem.MirrorFileSystem"
-"""By name: fsspec imports the class for the first path that needs it. pyproject names it for other programs."""
+"""Name of the class: fsspec imports it for the first path that needs it. pyproject names it for other programs."""
 
 
 @cache

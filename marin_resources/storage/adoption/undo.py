@@ -30,7 +30,7 @@ from marin_resources.storage.paths import join
 
 
 def find_adopted(store: Store, output: Output) -> Adoption:
-    """From where and why the output is adopted. Raises AdoptionError if it is not."""
+    """The adoption of the output: its source and its reason. Raises AdoptionError if it is not adopted."""
     path = store.locate(output)
     return _adopted(path, output, commit.read_commit(path))
 
@@ -71,7 +71,7 @@ def _withdraw(store: Store, path: str, output: Output, held: lease.Lease, by: st
 
 
 def _adopted(path: str, output: Output, now: Commit | None) -> Adoption:
-    """By the commit object; by the record if readers still go by that alone."""
+    """The adoption in the commit object, or in the record if readers still read that alone."""
     if now is not None and now.state is State.COMMITTED:
         current_record = now.record
     else:

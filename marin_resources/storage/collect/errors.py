@@ -1,4 +1,4 @@
-"""Why an output is not collected, or its data are not removed."""
+"""The error for an output that is not collected, or whose data are not removed."""
 
 
 class KeptError(RuntimeError):

@@ -17,7 +17,7 @@ from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/pins"
-"""Below the prefix."""
+"""Folder below the prefix."""
 FORMAT_VERSION = 1
 SUFFIX = ".json"
 THREADS = 32

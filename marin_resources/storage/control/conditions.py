@@ -18,7 +18,7 @@ from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, join, kind_of
 
 NOTE = ".marin/conditional-writes.json"
-"""Below the prefix."""
+"""Path below the prefix."""
 REFUSED = {"If-None-Match": None, "If-Match": '"00000000000000000000000000000000"'}
 """Header -> the generation that a writer expects. The object exists with another one, so both writes must fail."""
 

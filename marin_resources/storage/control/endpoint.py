@@ -48,7 +48,7 @@ def _require_proxy(proxy: str, scheme: str) -> None:
 
 
 def _why_refused(host: str, port: int) -> str:
-    """Why no connection succeeds; "" if one does."""
+    """The reason why no connection succeeds; "" if one does."""
     why = ""
     for number in range(TRIES):
         if number:

@@ -21,7 +21,7 @@ from marin_resources.storage.files import names_below, names_in, remove
 from marin_resources.storage.paths import join
 
 FOLDER = ".marin/complete"
-"""Below the prefix."""
+"""Folder below the prefix."""
 DIGITS = 16
 NUMBERS = 4
 MAX_NAME_BYTES = 200

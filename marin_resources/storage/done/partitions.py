@@ -23,7 +23,7 @@ from marin_resources.storage.files import names_below, names_in, remove
 from marin_resources.storage.paths import join
 
 FOLDER = ".marin/done"
-"""Below the prefix."""
+"""Folder below the prefix."""
 DIGITS = 16
 
 

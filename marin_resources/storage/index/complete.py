@@ -90,8 +90,8 @@ class CompleteOutputs:
         return {mark: records[mark.file] for mark in distinct if mark.file in records}
 
     def records_of_partitions(self, done: Mapping[str, Done]) -> dict[str, Record]:
-        """Path -> the record of the partition there, of which this is the marker. One whose record is gone, damaged, or
-        of another attempt is left out."""
+        """Path -> the record of the partition with this marker. One whose record is gone, damaged, or of another
+        attempt is left out."""
         records = self._records_of(
             _Request(file=marker.file, path=path, finished_s=marker.finished_s) for path, marker in done.items()
         )

@@ -84,7 +84,7 @@ def _is_marked(complete: CompleteOutputs, output: Output) -> bool:
 
 
 def existing(paths: Collection[str]) -> frozenset[str]:
-    """Those of the paths that are folders, by one listing of each folder that holds some of them."""
+    """The paths that are folders, by one listing of each folder that holds some of them."""
     parents = sorted({_split(path)[0] for path in paths})
     if all(map(is_local, parents)):  # threads would take longer to start
         listed = list(map(folders_in, parents))

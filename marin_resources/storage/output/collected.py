@@ -25,7 +25,7 @@ from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/collected"
-"""Below the prefix."""
+"""Folder below the prefix."""
 FORMAT_VERSION = 1
 SUFFIX = ".json"
 THREADS = 32

@@ -22,7 +22,7 @@ from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError
 
 FOLDER = ".marin/history"
-"""Below the prefix."""
+"""Folder below the prefix."""
 THREADS = 16
 
 log = logging.getLogger(__name__)

@@ -117,7 +117,7 @@ class JobNote:
     outcome: Outcome | None = None
     """The worker's outcome."""
     ended: str | None = None
-    """Why the job has ended, if it reported no outcome."""
+    """Reason for the end of the job, if it reported no outcome."""
     carrier: Carrier | None = None
     """The job that runs the step with others; None if the step is a job of its own."""
     generation: str = ""

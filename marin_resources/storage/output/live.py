@@ -26,7 +26,7 @@ from marin_resources.storage.paths import is_local, join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/live"
-"""Below the prefix."""
+"""Folder below the prefix."""
 FORMAT_VERSION = 1
 THREADS = 16
 

@@ -37,7 +37,7 @@ class Pace:
     step: int
     """The last one that the function has reported."""
     at: str
-    """When this was noted: ISO 8601, UTC, by the worker's clock."""
+    """Time of this note: ISO 8601, UTC, by the worker's clock."""
     steps_per_s: float | None = None
     """Since the note before this one; None in the first, and after a step back."""
     of: int | None = None

@@ -30,8 +30,8 @@ class InputGoneError(RuntimeError):
 
 
 def require_inputs(store: Store, paths: Sequence[str]) -> None:
-    """Bring back those of the outputs at these paths that were collected. Call it while the lease of their reader is
-    held and its attempt is entered. Raises InputGoneError, ControlFileError and UnavailableError.
+    """Restore the outputs at these paths that were collected. Call it while the lease of their reader is held and its
+    attempt is entered. Raises InputGoneError, ControlFileError and UnavailableError.
     """
     if is_local(store.prefix) or len(paths) < 2:
         statuses = list(map(status.read_status, paths))
@@ -71,7 +71,7 @@ def bring_back(store: Store, path: str) -> bool:
 
 
 def _restore(store: Store, path: str, relative: str) -> None:
-    """Under the lease of the output."""
+    """Restore the output. Call it under the output's lease."""
     note, committed = read_collected(store.prefix, relative), commit.read_commit(path)
     if note is None or (committed is not None and committed.state is State.CLAIMED):
         return  # its data are removed, or an attempt computes it again

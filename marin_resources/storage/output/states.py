@@ -56,7 +56,7 @@ def state_of(observed: Observed) -> State:
 def states_of_partitions(store: Store, whole: Output, keys: Iterable[str] = ()) -> list[PartitionState]:
     """The states of these partitions of the version `whole`, and of all that have a folder; in the order of the keys.
 
-    Complete ones are known by their markers. The others are looked at one by one.
+    Complete ones are known by their markers. The states of the others are read one by one.
     """
     existing = store.partitions(whole)
     done = store.done_partitions(whole, existing)

@@ -28,7 +28,7 @@ class Foreign:
     location: str | None
     """As Google has it: "us-east1", "eu"; None if it cannot be read."""
     why: str = ""
-    """Why not."""
+    """Reason why the location cannot be read."""
 
     def describe(self) -> str:
         """A phrase: "'gs://x/raw', which is in us-east1"."""

@@ -24,7 +24,7 @@ class Bill:
     dollars: float | None
     """None: not known."""
     unknown: str = ""
-    """Why not, as a phrase: "no price of tpu_v4_8"."""
+    """Reason why it is not known, as a phrase: "no price of tpu_v4_8"."""
 
 
 @dataclass(frozen=True, kw_only=True)

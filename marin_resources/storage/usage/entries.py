@@ -23,7 +23,7 @@ from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/usage"
-"""Below the prefix."""
+"""Folder below the prefix."""
 FORMAT_VERSION = 1
 THREADS = 16
 

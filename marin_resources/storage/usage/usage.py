@@ -23,7 +23,7 @@ class Used:
     hours: float
     """Device hours: of one GPU, or of one chip of a TPU."""
     moved_bytes: int
-    """From other regions, of the attempts at this output in the time; only the first of them has it."""
+    """Bytes from other regions, of the attempts at this output in the time; only the first of them has it."""
     ended: bool
 
 
