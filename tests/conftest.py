@@ -124,9 +124,9 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _no_ray_is_left() -> Iterator[None]:
-    """A test shuts down the Ray that it starts in its own process: else Ray's daemons end when its owner is collected,
+    """A file of tests shuts down the Ray that it starts in its own process. Else its daemons end when it is collected,
     and the process with them, during another test."""
     before = _owners_of_ray()
     yield
