@@ -1,3 +1,4 @@
-"""The command `marin`, one file for each verb, and the entry point of experiment scripts.
+"""The command `marin`: `verbs/` has a file for each verb, `render/` what several files print.
 
-May import `marin_assets.plan`, `assets`, `step` and `marin_resources`; only `definitions` and experiments import it."""
+May import `marin_assets.run`, the rooms below it, and `marin_resources`; nothing imports it.
+"""

@@ -14,10 +14,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import marin_assets
-from marin_assets.cli.options import OptionError, OptionParser
-from marin_assets.cli.output import ReaderGoneError, print_error, print_line
 from marin_assets.cli.parsers import PACKAGE, module_of
-from marin_assets.cli.verbs import VERBS, unknown, usage, usage_of_group
+from marin_assets.cli.verb_groups import VERBS, unknown, usage, usage_of_group
+from marin_assets.run.options import OptionError, OptionParser
+from marin_assets.run.output import ReaderGoneError, print_error, print_line
 from marin_resources.configuration.check import load_settings
 from marin_resources.errors import InvalidInputError, MarinError
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from marin_assets.cli.options import FailedError, add_prefix, add_script
-from marin_assets.cli.output import print_stderr
 from marin_assets.inspection.explain.materializations import (
     Materialization,
     NoMaterializationError,
@@ -14,6 +12,8 @@ from marin_assets.inspection.explain.materializations import (
     newest_at,
 )
 from marin_assets.inspection.explain.step_lookup import step_named
+from marin_assets.run.options import FailedError, add_prefix, add_script
+from marin_assets.run.output import print_stderr
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
 from marin_resources.storage.output.store import Store

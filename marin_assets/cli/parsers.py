@@ -7,9 +7,9 @@ import importlib
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
-from marin_assets.cli.verbs import VERBS
+from marin_assets.cli.verb_groups import VERBS
 
-PACKAGE = "marin_assets.cli"
+PACKAGE = "marin_assets.cli.verbs"
 
 
 def module_of(package: str, verb: str) -> ModuleType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import socket
 
-from marin_assets.cli.options import OptionError
+from marin_assets.run.options import OptionError
 
 MAX_PORT = 65535
 

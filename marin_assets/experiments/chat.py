@@ -23,7 +23,6 @@ from marin_assets import (
     output_path_of,
     versioned,
 )
-from marin_assets.cli.recipe_options import take_recipe_options
 from marin_assets.defaults import (
     default_anneal,
     default_docstring_chats,
@@ -39,6 +38,7 @@ from marin_assets.defaults import (
     default_train,
 )
 from marin_assets.mixtures import lm_mixture_data_config
+from marin_assets.run.recipe_options import take_recipe_options
 from marin_assets.stages.evaluate.generate_text import GenerateTextConfig, generate_text
 from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.simple import SimpleTrainConfig

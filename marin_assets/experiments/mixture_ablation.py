@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from marin_assets import Step, executor_main
-from marin_assets.cli.recipe_options import take_recipe_options
 from marin_assets.defaults import (
     default_comparison,
     default_download,
@@ -22,6 +21,7 @@ from marin_assets.defaults import (
     default_train,
 )
 from marin_assets.mixtures import lm_mixture_data_config
+from marin_assets.run.recipe_options import take_recipe_options
 from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.specs.model import ModelSpec
 from marin_assets.stages.train.specs.presets import model_preset

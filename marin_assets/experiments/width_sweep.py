@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets import Step, executor_main
-from marin_assets.cli.recipe_options import take_recipe_options
 from marin_assets.defaults import (
     default_comparison,
     default_download,
@@ -23,6 +22,7 @@ from marin_assets.defaults import (
     default_train,
     grid,
 )
+from marin_assets.run.recipe_options import take_recipe_options
 from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.specs.model import ModelSpec
 from marin_assets.stages.train.specs.presets import model_preset

@@ -33,10 +33,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import object_stores
 from bucket_for_tests import BucketForTests
 
-from marin_assets.cli.entry_point import executor_main
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.plan.prepare import prepare_plan
 from marin_assets.plan.record_facts.facts import describe_node, resolved_config
+from marin_assets.run.entry_point import executor_main
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned

@@ -8,7 +8,7 @@ import pytest
 from pages import FENCE, ROOT
 
 from marin_assets.cli.parsers import commands
-from marin_assets.cli.verbs import VERBS
+from marin_assets.cli.verb_groups import VERBS
 
 PAGE = ROOT / "docs/reference/cli.md"
 HEADING = re.compile(r"^##+ `marin ([\w -]+)`$", re.MULTILINE)

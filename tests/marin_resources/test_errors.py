@@ -20,7 +20,7 @@ BASES = {"marin_resources.errors.MarinError", "marin_resources.errors.InvalidInp
 CONTROL_FLOW = "it directs the flow of control, and its catcher shows no text of it"
 PHRASE = "its text is a phrase, which the sentence of its catcher takes in"
 NO_SENTENCES = {
-    "marin_assets.cli.output.ReaderGoneError": CONTROL_FLOW,
+    "marin_assets.run.output.ReaderGoneError": CONTROL_FLOW,
     "marin_assets.catalog.script._Reached": CONTROL_FLOW,
     "marin_assets.stages.evaluate.models.prepared._Built": CONTROL_FLOW,
     "marin_assets.stages.filter.words.spacy_chunks.TooManyAffixes": CONTROL_FLOW,

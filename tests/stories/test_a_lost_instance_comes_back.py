@@ -40,12 +40,11 @@ MARIN = f"""
 import os, signal, sys
 import dagster as dg
 import marin_assets.experiments
-from marin_assets.assets.sync.sync import sync
-from marin_assets.assets.sync.sync import missing_outputs as vanished
+from marin_assets.assets.sync import missing_outputs, sync
 from marin_assets.cli.main import main
 
 marin_assets.experiments.__path__ = [sys.argv[1]]
-sync.AT_ONCE = vanished.AT_ONCE = {AT_ONCE}
+sync.AT_ONCE = missing_outputs.AT_ONCE = {AT_ONCE}
 left, report = int(sys.argv[2]), dg.DagsterInstance.report_dagster_event
 
 def report_or_die(self, *given, **named):

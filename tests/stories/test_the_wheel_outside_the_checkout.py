@@ -101,7 +101,9 @@ def test_the_commands_are_there(run: Callable[..., tuple[int, str, str]]) -> Non
     assert run("-m", "marin_assets.cli", "--version")[:2] == (0, "marin 0.1.0\n")
     code, out, err = run("-m", "marin_assets.cli", "materialize", "--dry-run", "+hello_world/stats")
     assert (code, out.endswith("2 to run\n")) == (0, True), err
-    code, out, err = run("-c", "from marin_assets.cli.dev import workspace; print(workspace().read_text(), end='')")
+    code, out, err = run(
+        "-c", "from marin_assets.cli.verbs.dev import workspace; print(workspace().read_text(), end='')"
+    )
     assert (code, out) == (0, (ROOT / "workspace.yaml").read_text()), err
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import pytest
 
-from marin_assets.cli import verify
+from marin_assets.cli.verbs import verify
 from marin_resources.errors import InvalidInputError, MarinError
 from marin_resources.storage.control.protocol import UnavailableError
 

@@ -21,7 +21,7 @@ from running import alive, logged, wait_until
 from toy_steps import calls
 
 from marin_assets import Step
-from marin_assets.cli.cluster.carried import find_step, list_with_steps, stop_step
+from marin_assets.cli.verbs.cluster.support.carrier_steps import find_step, list_with_steps, stop_step
 from marin_resources.orchestrator.produce import Produced, ProduceError
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi, JobStatus, connect
 from marin_resources.ray_tpu.cluster.carriers.carriers import Outbox

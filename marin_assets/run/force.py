@@ -1,0 +1,48 @@
+"""`--force STEP`: complete outputs are withdrawn before the run, and what reads them is looked at after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marin_assets.plan.plan import Kind, Planned
+from marin_assets.run.options import FailedError
+from marin_assets.run.output import print_stderr
+from marin_assets.step.graph import Graph
+from marin_resources.drift.drift import Kind as Drift
+from marin_resources.drift.drift import describe
+from marin_resources.process import user_name
+from marin_resources.storage.output.store import Store
+
+
+def withdraw_forced(planned: Sequence[Planned], store: Store) -> None:
+    """Withdraw the complete outputs that are forced. Raises FailedError for one that cannot be."""
+    forced = [item for item in planned if item.kind is Kind.FORCED]
+    if not forced:
+        return
+    # late, for its weight: most runs force nothing
+    from marin_resources.storage.collect.again import withdraw_for_again
+    from marin_resources.storage.collect.errors import KeptError
+    from marin_resources.storage.output.restore import bring_back
+
+    for item in forced:
+        if item.observed.collected:
+            bring_back(store, store.locate(item.node.output))
+        try:
+            withdraw_for_again(store, item.node.output, by=user_name() or "someone", why="forced")
+        except KeptError as error:
+            raise FailedError(f"{item.label!r} is not computed again: {error}.") from None
+        print_stderr(f"{item.label}: withdrawn, to be computed again; its files go to .marin/aside")
+
+
+def tell_drift(planned: Sequence[Planned], graph: Graph, store: Store) -> list[Planned]:
+    """Print which reused outputs drift now, as what they were made from is another one. Returns their plan."""
+    forced = {item.node.output for item in planned if item.kind is Kind.FORCED}
+    readers = [item.node for item in planned if not forced.isdisjoint(item.node.inputs.values()) and item.observed.done]
+    if not readers:
+        return []
+    from marin_assets.plan.prepare import plan_again
+
+    found = [item for item in plan_again(graph, store, readers) if any(each.kind is Drift.INPUT for each in item.drift)]
+    for item in found:
+        print_stderr(f"{item.label}: {describe(item.drift)}")
+    return found

@@ -1,0 +1,155 @@
+"""Carry out a plan in this process: one Dagster run for each set of partitions, of what is not reused.
+
+What is reused takes part in no run. Dagster gets an event of it without one, where it does not know it yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from marin_assets.plan.partition_runs import PartitionRun
+from marin_assets.plan.plan import Action, Planned
+from marin_assets.plan.render.text import ONE_BY_ONE
+from marin_assets.plan.reuse_checks import look_at_reused, not_to_be_trusted
+from marin_assets.run.force import tell_drift
+from marin_assets.run.output import print_stderr
+from marin_assets.run.partition_options import add_keys_of
+from marin_assets.step.graph import Graph
+from marin_resources.drift.drift import describe
+from marin_resources.imports import collection_paused
+from marin_resources.output import Observed, Output
+from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
+from marin_resources.settings import SettingError, ensure_dagster_home
+from marin_resources.storage.control.control import require_reachable
+from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.output.store import Store
+
+if TYPE_CHECKING:
+    from marin_resources.location_job import LocationJob
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is carried out: the steps, and how Dagster shows them."""
+
+    name: str
+    graph: Graph
+    store: Store
+    runs: Sequence[PartitionRun]
+    description: str | None = None
+    of_job: LocationJob | None = None
+    """The job of the code location that they are, as which the run is shown."""
+
+
+def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace) -> int:
+    """Compute what the plan does not reuse. Returns the exit code: 1 if a step or a check failed, 130 after Ctrl-C."""
+    home = ensure_dagster_home()
+    looked = look_at_reused(planned, job.store)
+    nodes = [item.node for item in planned]
+    left = {item.node.output for item in planned if item.action is not Action.REUSE or item.observed.collected}
+    left |= not_to_be_trusted(nodes, looked, job.store)
+    runs = [reduced for run in job.runs if (reduced := _reduced(run, left)) is not None]
+    inside = {node.output for run in runs for node in run.outputs()}
+    outside = [item for item in planned if item.node.output not in inside]
+    _tell_dagster(outside, job, looked)
+    for line in lines_of_reused(outside):
+        print_stderr(line)
+    if not runs:
+        print_stderr(f"0 computed, {len(outside)} reused, 0 failed")
+        return 0
+    # late, for its weight. Ray takes 0.9 s to start, and Dagster 2 s to import: both at once
+    from marin_resources.ray_tpu.local_ray import ray_started_ahead
+
+    idle = {item.node.output: item.observed for item in planned if item.observed.idle}
+    with contextlib.nullcontext() if is_on_cluster(None) else ray_started_ahead():
+        code = _run_all(job, runs, len(outside), options, home, idle)
+    _tell_dagster(tell_drift(planned, job.graph, job.store), job, {})
+    return code
+
+
+def _run_all(
+    job: Job,
+    runs: Sequence[PartitionRun],
+    reused: int,
+    options: argparse.Namespace,
+    home: str,
+    planned: Mapping[Output, Observed],
+) -> int:
+    with collection_paused():
+        from marin_assets.assets.runs.run import run_graph  # late, for its weight: Dagster takes a second
+
+    add_keys_of(*runs)
+    for run in runs:
+        ended = run_graph(
+            job.name,
+            job.graph,
+            run.nodes,
+            keys=run.keys,
+            of_job=job.of_job,
+            max_concurrent=options.max_concurrent,
+            wait_for_others=not options.fail_if_held,
+            planned=planned,
+        )
+        print_stderr(f"run: {ended.run_id} in {home} (make dev shows it)")
+        print_stderr(f"{ended.computed} computed, {ended.reused + reused} reused, {len(ended.failures)} failed")
+        reused = 0
+        for sentence in (*ended.failures, *ended.failed_checks):
+            print_stderr(sentence)
+        if ended.stopped:
+            return 130
+        if ended.failures or ended.failed_checks:
+            return 1
+    return 0
+
+
+def _reduced(run: PartitionRun, left: Collection[Output]) -> PartitionRun | None:
+    """The part of a run that is left to do. A run of partitions keeps all its keys: they are a range to Dagster."""
+    if run.keys:
+        nodes = tuple(node for node in run.nodes if any(node.at(key).output in left for key in run.keys))
+    else:
+        nodes = tuple(node for node in run.nodes if node.output in left)
+    return replace(run, nodes=nodes) if nodes else None
+
+
+def lines_of_reused(reused: Sequence[Planned]) -> list[str]:
+    """A line for each reused step; of many only for those that drift, and of many of these for the first."""
+    shown = reused if len(reused) <= ONE_BY_ONE else [item for item in reused if describe(item.drift)]
+    more = len(shown) - ONE_BY_ONE
+    lines = [
+        "; ".join(filter(None, (f"{item.label}: reused {item.observed.data_path}", describe(item.drift))))
+        for item in shown[:ONE_BY_ONE]
+    ]
+    return [*lines, f"and {more:,} more drift: see `marin plan`"] if more > 0 else lines
+
+
+def _tell_dagster(reused: Sequence[Planned], job: Job, looked: dict[Output, Observed]) -> None:
+    """Report the reused outputs that Dagster does not know, or whose drift it does not show."""
+    if not reused:
+        return
+    # late, as above
+    from marin_assets.assets.sync.sync import report_reused
+    from marin_resources.dagster_fixes.databases import open_instance
+
+    with open_instance() as instance:
+        report_reused(instance, reused, job.graph, job.store, looked)
+
+
+def write_record(job: Job) -> None:
+    """Write the record of the experiment. Raises SettingError for a prefix that cannot be written."""
+    from marin_assets.assets.runs.experiment_record import write_experiment  # late, as it asks git
+
+    prefix = job.store.prefix
+    try:
+        require_reachable(prefix)
+        path = write_experiment(job.name, job.graph, job.store, job.description)
+    except UnavailableError as error:
+        raise SettingError(f"The prefix {prefix!r} cannot be written: {error}") from error
+    except OSError as error:
+        raise SettingError(
+            f"The prefix {prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."
+        ) from error
+    print_stderr(f"experiment: {path}")
