@@ -67,7 +67,7 @@ class Environment(JsonObject):
 
 
 class Spent(JsonObject):
-    """Sums over the attempts that led to the output (see `marin_resources/storage/output/cost.py`)."""
+    """Sums over the attempts that led to the output (see `marin_resources/storage/output/notes/cost.py`)."""
 
     wall_s = number()
     cpu_s = number()

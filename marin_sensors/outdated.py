@@ -23,7 +23,7 @@ from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Output
 from marin_resources.storage.output.attempts import failures_in_a_row
-from marin_resources.storage.output.states import State, states_of_partitions
+from marin_resources.storage.output.state_summary import State, states_of_partitions
 from marin_resources.storage.output.store import Store
 from marin_sensors.looks.materialized import steps_of, version_materialized
 from marin_sensors.runs.in_progress import SENSOR, in_progress

@@ -23,7 +23,7 @@ from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.output import Observed, Output
-from marin_resources.storage.output.states import State, state_of
+from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.storage.output.store import Store
 from marin_resources.webhook import WEBHOOK
 from marin_sensors.looks.materialized import steps_of, version_materialized

@@ -12,7 +12,7 @@ from statistics import median
 from marin_assets.step.graph import Node
 from marin_resources.record import Record
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.output.cost import cost_of
+from marin_resources.storage.output.notes.cost import cost_of
 
 NEWEST_OUTPUTS = 10
 """Of a step, that an estimate rests on."""

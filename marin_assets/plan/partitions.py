@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from marin_assets.step.graph import Graph, Node
 from marin_resources.output import Observed, Output, Status
-from marin_resources.storage.done.partitions import Done
+from marin_resources.storage.completion.partition_markers import Done
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.output.states import PartitionState, states_of_partitions
+from marin_resources.storage.output.state_summary import PartitionState, states_of_partitions
 from marin_resources.storage.output.store import Store
 
 

@@ -27,8 +27,8 @@ from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.look import existing, look_in_bulk, mark_complete
 from marin_resources.storage.manifest.largest_first import map_largest_first
-from marin_resources.storage.output.collected import with_collected
 from marin_resources.storage.output.control_files import Damage, find_damage_ahead
+from marin_resources.storage.output.notes.collection import with_collected
 from marin_resources.storage.output.store import LOOK_THREADS, Store
 from marin_resources.storage.paths import is_local
 

@@ -20,8 +20,8 @@ def withdraw_forced(planned: Sequence[Planned], store: Store) -> None:
     if not forced:
         return
     # late, for its weight: most runs force nothing
-    from marin_resources.storage.collect.again import withdraw_for_again
     from marin_resources.storage.collect.errors import KeptError
+    from marin_resources.storage.collect.invalidate import withdraw_for_again
     from marin_resources.storage.output.restore import bring_back
 
     for item in forced:

@@ -20,16 +20,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from marin_resources.errors import MarinError
-from marin_resources.orchestrator.watched_pace import watched_pace
+from marin_resources.orchestrator.progress_reporter import watched_pace
 from marin_resources.output import Holder, Match, Observed, Output, below
 from marin_resources.ray_tpu.backend import Backend, Handle, SubmissionLeftError
 from marin_resources.ray_tpu.site import Needs, NoSiteError, Site
 from marin_resources.storage.files import exists, find_below
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
-from marin_resources.storage.output.collected import read_collected
-from marin_resources.storage.output.history import past_records
-from marin_resources.storage.output.pace import Pace
+from marin_resources.storage.output.notes.collection import read_collected
+from marin_resources.storage.output.notes.history import past_records
+from marin_resources.storage.output.notes.progress import Pace
 from marin_resources.storage.output.restore import bring_back
 from marin_resources.storage.output.store import Store, other_version_message
 from marin_resources.storage.paths import is_local

@@ -36,7 +36,7 @@ from marin_resources.ray_tpu.task_error import outcome_of_error
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.output.attempts import log_path
-from marin_resources.storage.output.job_notes import first_free_attempt
+from marin_resources.storage.output.notes.job_notes import first_free_attempt
 from marin_resources.wire.config_json import references_in
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import add_import_paths, import_paths

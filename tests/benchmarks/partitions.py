@@ -51,7 +51,7 @@ from marin_resources.dagster_fixes.event_batches import VARIABLE
 from marin_resources.record import Record
 from marin_resources.settings import project_root
 from marin_resources.storage.files import read_bytes, write_bytes
-from marin_resources.storage.output.states import State
+from marin_resources.storage.output.state_summary import State
 from marin_resources.storage.output.store import Store
 
 MISSING_SHARE = 100

@@ -47,7 +47,7 @@ from marin_assets.step.graph import build_graph
 from marin_resources.output import Output
 from marin_resources.settings import project_root
 from marin_resources.storage.output.attempts import latest_attempt, read_attempt
-from marin_resources.storage.output.states import State, states_of_partitions
+from marin_resources.storage.output.state_summary import State, states_of_partitions
 from marin_resources.storage.output.store import Store
 
 MINUTES = 30.0

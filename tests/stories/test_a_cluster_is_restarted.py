@@ -19,7 +19,7 @@ from running import start_script, wait_until
 from toy_steps import calls
 
 from marin_resources.storage.output.attempts import read_attempt
-from marin_resources.storage.output.job_notes import JobNote, note_path, read_note
+from marin_resources.storage.output.notes.job_notes import JobNote, note_path, read_note
 from marin_resources.storage.output.status import read_status
 
 pytestmark = pytest.mark.long

@@ -22,7 +22,7 @@ from running import ROOT
 from marin_assets.step.graph import build_graph
 from marin_resources.storage.collect.pins import Pin, write_pin
 from marin_resources.storage.files import read_bytes
-from marin_resources.storage.output.live import live_attempts
+from marin_resources.storage.output.notes.active_attempts import live_attempts
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 

@@ -39,7 +39,7 @@ from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.restore import InputGoneError, require_inputs
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.paths import join
-from marin_resources.storage.usage.bill import PriceList
+from marin_resources.storage.usage.cost_estimate import PriceList
 from marin_resources.wire.config_json import decode
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task, paths_read

@@ -19,7 +19,7 @@ from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.cluster.settings import CodeMode
-from marin_resources.storage.output import job_notes
+from marin_resources.storage.output.notes import job_notes
 from marin_resources.storage.output.store import Store
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 from orchestrator import note_of
 
-from marin_resources.storage.output.job_notes import Carrier
+from marin_resources.storage.output.notes.job_notes import Carrier
 
 
 def carrier_of(path: str, attempt: int = 1) -> Carrier:

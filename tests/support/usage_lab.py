@@ -9,8 +9,8 @@ from marin_resources.hardware import Resources
 from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import add_facts, begin_attempt, end_attempt, log_path
 from marin_resources.storage.paths import is_local, join
-from marin_resources.storage.transfer.ledger import Moved
-from marin_resources.storage.transfer.ledger_files import LedgerInFile
+from marin_resources.storage.transfer.transfer_log import Moved
+from marin_resources.storage.transfer.transfer_log_files import LedgerInFile
 from marin_resources.storage.usage.entries import enter, entry_of
 from marin_resources.storage.usage.usage import device_hours, used
 

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from marin_resources.durations import readable_duration
-from marin_resources.storage.output.pace import Pace
+from marin_resources.storage.output.notes.progress import Pace
 
 
 def observation_of(key: dg.AssetKey, partition: str | None, pace: Pace) -> dg.AssetObservation:

@@ -6,8 +6,8 @@ from typing import Any
 
 from marin_resources.record import Record
 from marin_resources.settings import SettingError
-from marin_resources.storage.output.cost import cost_of
-from marin_resources.storage.usage.bill import Bill, bill_of, price_list
+from marin_resources.storage.output.notes.cost import cost_of
+from marin_resources.storage.usage.cost_estimate import Bill, bill_of, price_list
 
 
 def costs_of(record: Record) -> dict[str, Any]:

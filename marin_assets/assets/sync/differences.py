@@ -17,7 +17,7 @@ from marin_assets.step.graph import Node
 from marin_assets.step.values import ConfigError
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.look import mark_complete
-from marin_resources.storage.output.states import UNFINISHED, State, state_of
+from marin_resources.storage.output.state_summary import UNFINISHED, State, state_of
 from marin_resources.storage.output.store import Store
 
 

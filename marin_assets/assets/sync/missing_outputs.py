@@ -19,7 +19,7 @@ from marin_assets.assets.factory import asset_key
 from marin_assets.assets.sync.sync import AT_ONCE, report_unknown
 from marin_assets.step.graph import Node
 from marin_resources.dagster_fixes.partition_wipes import wipe_partitions
-from marin_resources.storage.output.states import UNFINISHED, state_of
+from marin_resources.storage.output.state_summary import UNFINISHED, state_of
 from marin_resources.storage.output.store import Store
 
 

@@ -12,7 +12,7 @@ from marin_assets.inspection.gc.proposals import Proposal, total_bytes
 from marin_assets.inspection.gc.retention import Reason, count_kinds
 from marin_assets.inspection.gc.survey import Look
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
-from marin_resources.storage.output.collected import Collected
+from marin_resources.storage.output.notes.collection import Collected
 
 SHOWN_KEPT = 20
 DAY = timedelta(days=1)

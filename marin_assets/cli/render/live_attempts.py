@@ -12,9 +12,9 @@ from marin_resources.durations import readable_duration
 from marin_resources.output import Holder, Observed
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.attempts import log_path
-from marin_resources.storage.output.job_notes import note_path, read_note
-from marin_resources.storage.output.pace import read_pace
-from marin_resources.storage.output.states import State, state_of
+from marin_resources.storage.output.notes.job_notes import note_path, read_note
+from marin_resources.storage.output.notes.progress import read_pace
+from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.storage.output.store import LOOK_THREADS
 from marin_resources.versioned_json import ControlFileError
 

@@ -29,8 +29,8 @@ from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.settings import dagster_home, ensure_dagster_home
 from marin_resources.storage.adoption.adopt import adopt, is_adopted_from
 from marin_resources.storage.adoption.errors import AdoptionError
-from marin_resources.storage.adoption.place import place_of
 from marin_resources.storage.adoption.source import Source, find_source
+from marin_resources.storage.adoption.source_path import place_of
 from marin_resources.storage.adoption.undo import find_adopted, undo
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes

@@ -27,7 +27,7 @@ from marin_assets.step.graph import Node, build_graph
 from marin_assets.step.values import ConfigError
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
-from marin_resources.storage.output.states import UNFINISHED, State
+from marin_resources.storage.output.state_summary import UNFINISHED, State
 from marin_resources.storage.output.store import Store
 
 SHOWN_KEYS = 10

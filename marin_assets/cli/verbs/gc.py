@@ -31,10 +31,10 @@ from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.collect.withdraw import Terms
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
-from marin_resources.storage.output.collected import Collected
+from marin_resources.storage.output.notes.collection import Collected
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import name_below
-from marin_resources.storage.usage.bill import price_list
+from marin_resources.storage.usage.cost_estimate import price_list
 
 KEEP_DAYS = 90.0
 GRACE_DAYS = 7.0

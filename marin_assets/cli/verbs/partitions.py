@@ -34,7 +34,7 @@ from marin_assets.step.values import ConfigError
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
-from marin_resources.storage.output.states import PartitionState, State
+from marin_resources.storage.output.state_summary import PartitionState, State
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 

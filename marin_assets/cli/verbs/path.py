@@ -17,7 +17,7 @@ from marin_assets.run.output import print_line
 from marin_assets.step.graph import Node
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
-from marin_resources.storage.output.states import State, state_of
+from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.storage.output.store import Store
 
 

@@ -26,8 +26,8 @@ from marin_assets.step.graph import Node
 from marin_resources.output import Observed
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
-from marin_resources.storage.output.collected import with_collected
-from marin_resources.storage.output.states import PartitionState, State, state_of
+from marin_resources.storage.output.notes.collection import with_collected
+from marin_resources.storage.output.state_summary import PartitionState, State, state_of
 from marin_resources.storage.output.store import Store
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from marin_assets.inspection.compare.compare import Comparison
 from marin_assets.inspection.compare.side import SideStep
 from marin_assets.stages.report.records import flat_numbers
-from marin_resources.storage.output.history import complete_record
+from marin_resources.storage.output.notes.history import complete_record
 
 THREADS = 16
 

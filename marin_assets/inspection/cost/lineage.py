@@ -12,9 +12,9 @@ from marin_assets.inspection.cost.sums import OutputCost
 from marin_resources.record import Record
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.lineage import lineage_of
-from marin_resources.storage.output.cost import RecordCost, cost_of
+from marin_resources.storage.output.notes.cost import RecordCost, cost_of
 from marin_resources.storage.transfer.budget import spent
-from marin_resources.storage.usage.bill import Bill, PriceList, bill_of, price_list
+from marin_resources.storage.usage.cost_estimate import Bill, PriceList, bill_of, price_list
 from marin_resources.versioned_json import ControlFileError
 
 NEWEST_OUTPUTS = 10

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from marin_resources.storage.output.cost import RecordCost
-from marin_resources.storage.usage.bill import Bill
+from marin_resources.storage.output.notes.cost import RecordCost
+from marin_resources.storage.usage.cost_estimate import Bill
 
 AMOUNTS: Mapping[str, str] = {
     "wall_s": "time",

@@ -22,7 +22,7 @@ from marin_resources.partition_key import segment_of
 from marin_resources.record import Record
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.output.commit import readable_record
-from marin_resources.storage.output.history import past_records, past_versions
+from marin_resources.storage.output.notes.history import past_records, past_versions
 from marin_resources.storage.output.record import FORMAT_VERSION
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join

@@ -8,7 +8,7 @@ from typing import Any
 from marin_resources.output import Status
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.commit import readable_record
-from marin_resources.storage.output.history import past_records
+from marin_resources.storage.output.notes.history import past_records
 from marin_resources.storage.paths import join
 
 READ_ONE_BY_ONE = 8

@@ -6,7 +6,7 @@ from marin_assets.catalog.code_location import select_nodes
 from marin_assets.inspection.explain.materializations import versions_in_place
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
-from marin_resources.storage.output.history import past_versions
+from marin_resources.storage.output.notes.history import past_versions
 
 SHOWN = 5
 

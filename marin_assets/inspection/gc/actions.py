@@ -13,7 +13,7 @@ from marin_assets.inspection.gc.roots import Roots
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
-from marin_resources.storage.output.collected import Collected
+from marin_resources.storage.output.notes.collection import Collected
 from marin_resources.storage.output.restore import bring_back
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import ControlFileError

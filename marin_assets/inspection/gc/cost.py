@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marin_resources.record import Record
-from marin_resources.storage.output.cost import cost_of
-from marin_resources.storage.usage.bill import PriceList, bill_of
+from marin_resources.storage.output.notes.cost import cost_of
+from marin_resources.storage.usage.cost_estimate import PriceList, bill_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from marin_assets.inspection.gc.stored_outputs import StoredOutputs
 from marin_assets.step.values import ConfigError
 from marin_resources.output import Status
 from marin_resources.storage.collect.pins import Pin
-from marin_resources.storage.output.collected import Collected
+from marin_resources.storage.output.notes.collection import Collected
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join, name_below
 

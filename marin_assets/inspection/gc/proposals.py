@@ -20,7 +20,7 @@ from marin_resources.record import Record
 from marin_resources.storage.index.look import existing
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join, name_below
-from marin_resources.storage.usage.bill import PriceList
+from marin_resources.storage.usage.cost_estimate import PriceList
 
 HASHED = re.compile(r"(?P<name>.+)-(?P<version>[0-9a-f]{6})")
 

@@ -25,7 +25,7 @@ from marin_assets.step.graph import Graph
 from marin_resources.places import relative_to
 from marin_resources.record import Record
 from marin_resources.storage.collect.pins import list_pins
-from marin_resources.storage.output.live import live_attempts
+from marin_resources.storage.output.notes.active_attempts import live_attempts
 from marin_resources.storage.paths import join
 
 SNAPSHOT_STAGE = "marin_assets.stages.snapshot."

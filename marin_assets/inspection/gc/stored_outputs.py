@@ -14,12 +14,12 @@ from functools import cached_property
 from marin_resources.output import Output, Status
 from marin_resources.partition_key import key_of
 from marin_resources.record import Record
-from marin_resources.storage.done.marks import Mark
-from marin_resources.storage.done.partitions import FOLDER as PARTITIONS
+from marin_resources.storage.completion.markers import Mark
+from marin_resources.storage.completion.partition_markers import FOLDER as PARTITIONS
 from marin_resources.storage.files import names_below
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.output.collected import Collected, list_collected
 from marin_resources.storage.output.commit import readable_record
+from marin_resources.storage.output.notes.collection import Collected, list_collected
 from marin_resources.storage.output.record import identity_in
 from marin_resources.storage.paths import is_local, join
 

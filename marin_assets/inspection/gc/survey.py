@@ -11,7 +11,7 @@ from marin_assets.inspection.gc.roots import Roots, find_roots
 from marin_assets.inspection.gc.stored_outputs import StoredOutputs
 from marin_assets.step.graph import Graph, build_graph
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.usage.bill import PriceList
+from marin_resources.storage.usage.cost_estimate import PriceList
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from marin_assets.stages.report.charts import ticks
-from marin_resources.storage.output.ledger import PARTS
+from marin_resources.storage.output.notes.ledger import PARTS
 
 WIDTH, LEFT, RIGHT, ROW, LEGEND, AXIS = 860, 110, 12, 24, 26, 24
 MOST_ROWS = 40

@@ -49,9 +49,9 @@ from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.submission import submit_note
 from marin_resources.ray_tpu.requirements import Lack, Requirements
 from marin_resources.ray_tpu.site import Needs, Site
-from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import log_path
-from marin_resources.storage.output.job_notes import Carrier, JobNote, Submitter
+from marin_resources.storage.output.notes import job_notes
+from marin_resources.storage.output.notes.job_notes import Carrier, JobNote, Submitter
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.config_json import references_in
 from marin_resources.wire.outcome import End, Outcome

@@ -13,7 +13,7 @@ from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.cluster.code.code import Code
 from marin_resources.ray_tpu.cluster.settings import NODE_TYPES_VARIABLE, START_TIMEOUT_VARIABLE, ClusterSettings
 from marin_resources.ray_tpu.environment.extras import FRESH_PROCESS_EXTRAS
-from marin_resources.storage.output.job_notes import JobNote, Submitter
+from marin_resources.storage.output.notes.job_notes import JobNote, Submitter
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 

@@ -10,8 +10,8 @@ from marin_resources.ray_tpu.cluster.errors import ApiError, JobExistsError
 from marin_resources.ray_tpu.cluster.handle import entrypoint_resources, metadata_of, runtime_env_of
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.storage.output import job_notes
-from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.storage.output.notes import job_notes
+from marin_resources.storage.output.notes.job_notes import JobNote
 from marin_resources.wire.outcome import End, Outcome
 
 

@@ -19,7 +19,7 @@ from marin_resources.ray_tpu.fleet.choose import choose_site, lack_of, may_hold
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
 from marin_resources.ray_tpu.requirements import Lack, Requirements
 from marin_resources.ray_tpu.site import Needs, Site
-from marin_resources.storage.output import job_notes
+from marin_resources.storage.output.notes import job_notes
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 

@@ -31,7 +31,7 @@ from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import remove_folder
-from marin_resources.storage.output.job_notes import JobNote, add_ended, add_outcome, read_note
+from marin_resources.storage.output.notes.job_notes import JobNote, add_ended, add_outcome, read_note
 from marin_resources.storage.paths import is_local
 from marin_resources.versioned_json import ControlFileError
 

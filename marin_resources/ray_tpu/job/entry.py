@@ -26,7 +26,7 @@ from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output.job_notes import JobNote, add_outcome, read_note
+from marin_resources.storage.output.notes.job_notes import JobNote, add_outcome, read_note
 from marin_resources.versioned_json import ControlFileError
 from marin_resources.wire.outcome import End, Outcome
 

@@ -36,11 +36,11 @@ from marin_resources.ray_tpu.slices.place import megascale
 from marin_resources.ray_tpu.slices.preemption_notice import HOST_VARIABLE, drain_this_node, watched
 from marin_resources.ray_tpu.slices.tpu_machine import prepare_for_tpu
 from marin_resources.ray_tpu.worker.deadline import deadline
-from marin_resources.ray_tpu.worker.noted_pace import noted_pace
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
+from marin_resources.ray_tpu.worker.progress_writer import noted_pace
 from marin_resources.ray_tpu.worker.result import jsonable
 from marin_resources.ray_tpu.worker.run_task import below_file, register_mirrors
-from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.storage.output.notes.job_notes import JobNote
 from marin_resources.wire.config_json import decode
 from marin_resources.wire.reference import load
 

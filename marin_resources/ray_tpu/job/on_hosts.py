@@ -36,8 +36,8 @@ from marin_resources.ray_tpu.slices.run_hosts import Start
 from marin_resources.ray_tpu.slices.tries import Tries, TriesFailedError
 from marin_resources.ray_tpu.worker.run_task import ElsewhereHooks, ReportedError, run
 from marin_resources.storage.output.attempts import add_facts, earlier_tries
-from marin_resources.storage.output.job_notes import JobNote, was_lost_before
-from marin_resources.storage.output.ledger import facts_of
+from marin_resources.storage.output.notes.job_notes import JobNote, was_lost_before
+from marin_resources.storage.output.notes.ledger import facts_of
 from marin_resources.storage.upload.writer import Writer
 from marin_resources.wire.outcome import End, Outcome
 

@@ -10,7 +10,7 @@ from marin_resources.ray_tpu.environment.secrets import SecretError, load_secret
 from marin_resources.ray_tpu.job.local_code import import_code, with_local_scripts
 from marin_resources.ray_tpu.job.source_check import SourceMismatchError, check_source
 from marin_resources.ray_tpu.shards.connection import thread_count
-from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.storage.output.notes.job_notes import JobNote
 from marin_resources.wire.config_json import references_in
 from marin_resources.wire.task import Task
 

@@ -15,7 +15,7 @@ from marin_resources.ray_tpu.job.process_setup import SETUP_ERRORS, set_up_proce
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation
 from marin_resources.ray_tpu.worker.run_task import Placement, run
-from marin_resources.storage.output.job_notes import JobNote, add_outcome, note_path, read_note
+from marin_resources.storage.output.notes.job_notes import JobNote, add_outcome, note_path, read_note
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 

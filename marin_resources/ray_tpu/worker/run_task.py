@@ -32,8 +32,8 @@ from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.deadline import deadline
 from marin_resources.ray_tpu.worker.end_process import end_process
 from marin_resources.ray_tpu.worker.guard import Guard
-from marin_resources.ray_tpu.worker.noted_pace import noted_pace
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
+from marin_resources.ray_tpu.worker.progress_writer import noted_pace
 from marin_resources.ray_tpu.worker.result import jsonable, keep_small
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage import fault_points
@@ -42,9 +42,9 @@ from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostErro
 from marin_resources.storage.manifest.manifest import IrregularFileError
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.output.late_writes import LateWriteError
+from marin_resources.storage.output.notes.cost import spent_of, with_earlier
 from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.restore import InputGoneError, require_inputs
-from marin_resources.storage.output.spent import spent_of, with_earlier
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.transfer.account import Account, charged_to, default_budget_bytes
 from marin_resources.storage.transfer.budget import moved_bytes

@@ -19,8 +19,8 @@ from marin_resources.storage.adoption.lease_wait import acquire_or_refuse
 from marin_resources.storage.adoption.source import Source
 from marin_resources.storage.lease.protocol import LeaseLostError
 from marin_resources.storage.output import attempts
-from marin_resources.storage.output.job_notes import first_free_attempt
 from marin_resources.storage.output.leftovers import StoreError
+from marin_resources.storage.output.notes.job_notes import first_free_attempt
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, other_version_message
 
 

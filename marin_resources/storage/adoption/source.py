@@ -13,7 +13,7 @@ from typing import Any
 from marin_resources.output import Output, Status
 from marin_resources.record import Record
 from marin_resources.storage.adoption.errors import AdoptionError
-from marin_resources.storage.adoption.place import (
+from marin_resources.storage.adoption.source_path import (
     folders_above,
     nothing_at,
     place_of,

@@ -19,9 +19,10 @@ from marin_resources.record import Adoption
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.lease_wait import acquire_or_refuse
+from marin_resources.storage.completion import markers as marks
+from marin_resources.storage.completion import partition_markers as partitions
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
-from marin_resources.storage.done import marks, partitions
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, State

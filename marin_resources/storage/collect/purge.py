@@ -20,24 +20,24 @@ from datetime import UTC, datetime
 from marin_resources.output import Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.contents import Contents, list_contents, remove_contents, remove_folders
+from marin_resources.storage.collect.data_location import copies_at
 from marin_resources.storage.collect.errors import KeptError
-from marin_resources.storage.collect.history import keep_record
-from marin_resources.storage.collect.own_data import copies_at
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease.lease import release_for_good
 from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.wait import acquire_unless_live
 from marin_resources.storage.output import attempts, commit, status
-from marin_resources.storage.output.collected import (
+from marin_resources.storage.output.commit import Commit, State
+from marin_resources.storage.output.notes.collection import (
     Collected,
     Purge,
     read_collected,
     remove_collected,
     replace_collected,
 )
-from marin_resources.storage.output.commit import Commit, State
-from marin_resources.storage.output.job_notes import newest_note_above_fence
+from marin_resources.storage.output.notes.history import keep_record
+from marin_resources.storage.output.notes.job_notes import newest_note_above_fence
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 

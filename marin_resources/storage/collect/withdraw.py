@@ -18,18 +18,18 @@ from datetime import UTC, datetime, timedelta
 from marin_resources.output import Match, Output, Status
 from marin_resources.record import Record
 from marin_resources.storage import fault_points
+from marin_resources.storage.collect.data_location import copies_at, data_path_elsewhere
 from marin_resources.storage.collect.errors import KeptError
-from marin_resources.storage.collect.own_data import copies_at, data_path_elsewhere
+from marin_resources.storage.completion import markers as marks
+from marin_resources.storage.completion import partition_markers as done_partitions
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
-from marin_resources.storage.done import marks
-from marin_resources.storage.done import partitions as done_partitions
 from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.wait import acquire_unless_live
 from marin_resources.storage.output import commit, record, status
-from marin_resources.storage.output.collected import Collected, write_collected
 from marin_resources.storage.output.commit import State
-from marin_resources.storage.output.copies import withdraw_copies
+from marin_resources.storage.output.notes.collection import Collected, write_collected
+from marin_resources.storage.output.region_copies import withdraw_copies
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 

@@ -1,1 +1,4 @@
-"""Look at thousands of outputs by few requests, on the markers and packs of `storage/done`. It imports the store."""
+"""The state of thousands of outputs by few requests, from the markers and packs of `storage/completion`.
+
+May import the store.
+"""

@@ -14,10 +14,11 @@ from functools import cached_property
 from marin_resources.output import Output, Status
 from marin_resources.record import Record
 from marin_resources.settings import normalize_prefix
+from marin_resources.storage.completion import packs
+from marin_resources.storage.completion import partition_markers as partitions
+from marin_resources.storage.completion.markers import Mark, list_marks, seconds_of
+from marin_resources.storage.completion.partition_markers import Done
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.done import packs, partitions
-from marin_resources.storage.done.marks import Mark, list_marks, seconds_of
-from marin_resources.storage.done.partitions import Done
 from marin_resources.storage.output.commit import recorded
 from marin_resources.storage.paths import is_local, join
 from marin_resources.versioned_json import ControlFileError

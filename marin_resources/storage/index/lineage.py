@@ -3,7 +3,7 @@
 In:  the path of a complete output.   Out: records by path, the output's own first. Written: nothing.
 
 A record names the paths of its inputs. The records of one level are read together: those of many by the packs of
-`storage/done`, the others one by one, as of partitions, overrides and outputs that Marin made.
+`storage/completion`, the others one by one, as of partitions, overrides and outputs that Marin made.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from marin_resources.places import relative_to
 from marin_resources.record import Record
-from marin_resources.storage.done.marks import Mark
+from marin_resources.storage.completion.markers import Mark
 from marin_resources.storage.index.complete import CompleteOutputs
-from marin_resources.storage.output.history import complete_record
+from marin_resources.storage.output.notes.history import complete_record
 from marin_resources.storage.paths import join
 
 THREADS = 32

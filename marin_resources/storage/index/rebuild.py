@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from marin_resources.output import Status
 from marin_resources.settings import normalize_prefix
+from marin_resources.storage.completion import markers as marks
+from marin_resources.storage.completion import partition_markers as partitions
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
-from marin_resources.storage.done import marks, partitions
 from marin_resources.storage.files import remove
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.walk import THREADS, Found, found_at, walk

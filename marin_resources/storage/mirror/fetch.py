@@ -10,8 +10,8 @@ from marin_resources.storage.mirror.stores import store_of
 from marin_resources.storage.output.record import data_path_of
 from marin_resources.storage.output.status import NAME as STATUS
 from marin_resources.storage.transfer.budget import Transfer, TransferBudgetError, current_budget
-from marin_resources.storage.transfer.ledger import Moved
 from marin_resources.storage.transfer.regions import Regions
+from marin_resources.storage.transfer.transfer_log import Moved
 
 TRIES = 5
 """Tries of a copy, while other processes write the same file or its source."""

@@ -17,11 +17,12 @@ from marin_resources.storage.lease.text import UNREADABLE
 from marin_resources.storage.manifest import manifest
 from marin_resources.storage.manifest.listing import Listed
 from marin_resources.storage.manifest.manifest import read_manifest
-from marin_resources.storage.output import attempts, job_notes, status
+from marin_resources.storage.output import attempts, status
 from marin_resources.storage.output.commit import State, read_commit
+from marin_resources.storage.output.notes import job_notes
 from marin_resources.storage.output.verification import Finding, Problem
 from marin_resources.storage.paths import join
-from marin_resources.storage.transfer import ledger_files
+from marin_resources.storage.transfer import transfer_log_files as ledger_files
 from marin_resources.versioned_json import ControlFileError
 
 NUMBERED = re.compile(rf"({re.escape(attempts.FOLDER)}|{re.escape(job_notes.FOLDER)})/([0-9]+)\.json")

@@ -16,8 +16,8 @@ from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output import commit, record, status
-from marin_resources.storage.output.collected import read_collected, remove_collected
 from marin_resources.storage.output.commit import State
+from marin_resources.storage.output.notes.collection import read_collected, remove_collected
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import is_local
 

@@ -28,16 +28,17 @@ from marin_resources.places import is_same, is_within
 from marin_resources.record import Record
 from marin_resources.settings import normalize_prefix
 from marin_resources.storage import fault_points
+from marin_resources.storage.completion import markers as marks
+from marin_resources.storage.completion import partition_markers as done_partitions
+from marin_resources.storage.completion.partition_markers import Done
 from marin_resources.storage.control.conditions import require_conditions
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
-from marin_resources.storage.done import marks
-from marin_resources.storage.done import partitions as done_partitions
-from marin_resources.storage.done.partitions import Done
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest import manifest
-from marin_resources.storage.output import attempts, commit, copies, live, record, status
+from marin_resources.storage.output import attempts, commit, record, status
+from marin_resources.storage.output import region_copies as copies
 from marin_resources.storage.output.claim import Claim
 from marin_resources.storage.output.commit import Commit, State
 from marin_resources.storage.output.late_writes import require_no_late_writes
@@ -49,6 +50,7 @@ from marin_resources.storage.output.leftovers import (
     refuse_folder_of_all,
     remove_temporaries,
 )
+from marin_resources.storage.output.notes import active_attempts as live
 from marin_resources.storage.paths import is_local, join
 from marin_resources.versioned_json import ControlFileError
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from marin_resources.storage.transfer.budget import moved_bytes
+from marin_resources.storage.usage.device_usage import Held, held_by
 from marin_resources.storage.usage.entries import THREADS, Entry, entries, read_entry
-from marin_resources.storage.usage.held import Held, held_by
 
 LONGEST = timedelta(days=60)
 """An attempt that began longer before is not looked for."""

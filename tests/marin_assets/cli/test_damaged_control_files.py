@@ -37,10 +37,10 @@ from marin_resources.ray_tpu.local import Handle, LocalBackend
 from marin_resources.storage.control.control import put
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.lease.protocol import LeaseHeldError
-from marin_resources.storage.output.job_notes import JobNote, Submitter, create_note, first_free_attempt
+from marin_resources.storage.output.notes.job_notes import JobNote, Submitter, create_note, first_free_attempt
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
-from marin_resources.storage.transfer.ledger import Ledger, Moved
+from marin_resources.storage.transfer.transfer_log import Ledger, Moved
 from marin_resources.wire.task import Task
 
 EVERYWHERE = [(file, kind) for file in damage.FILES for kind in damage.DAMAGES if (file, kind) != ("lease", "newer")]

@@ -18,7 +18,7 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.reads import partitions_of
 from marin_assets.step.partitions.sets import static
 from marin_assets.step.step import Step
-from marin_resources.storage.done import packs
+from marin_resources.storage.completion import packs
 from marin_resources.storage.files import remove_folder, write_bytes
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join

@@ -29,7 +29,7 @@ from marin_resources.ray_tpu.local import LocalBackend
 from marin_resources.ray_tpu.ray_options import UnmeetableError
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
-from marin_resources.storage.output.collected import remove_collected
+from marin_resources.storage.output.notes.collection import remove_collected
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
 from marin_resources.wire.outcome import Outcome

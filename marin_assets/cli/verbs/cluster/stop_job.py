@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _note_stop(metadata: Mapping[str, str], reason: str) -> bool:
     """Write the stop into the job's note. Return whether the job has a note here."""
-    from marin_resources.storage.output.job_notes import add_stop, note_path, read_note
+    from marin_resources.storage.output.notes.job_notes import add_stop, note_path, read_note
 
     if "marin/output" not in metadata or "marin/attempt" not in metadata or "marin/carrier" in metadata:
         return False

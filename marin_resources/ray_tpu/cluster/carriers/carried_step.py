@@ -15,9 +15,9 @@ from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog
 from marin_resources.ray_tpu.cluster.monitor.outcome import outcome_of, stopped_outcome
 from marin_resources.ray_tpu.cluster.monitor.start_watch import StartWatch
 from marin_resources.ray_tpu.log.spool import upload_spool
-from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import has_begun
-from marin_resources.storage.output.job_notes import Carrier, JobNote
+from marin_resources.storage.output.notes import job_notes
+from marin_resources.storage.output.notes.job_notes import Carrier, JobNote
 from marin_resources.wire.outcome import End, Outcome
 
 FIRST_POLL_S, MAX_POLL_S, POLL_GROWTH = 0.1, 1.0, 1.1

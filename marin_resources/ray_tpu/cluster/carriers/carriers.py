@@ -25,7 +25,7 @@ from marin_resources.ray_tpu.cluster.monitor.shared_read import SharedRead
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output.job_notes import Carrier, Submitter, is_closed
+from marin_resources.storage.output.notes.job_notes import Carrier, Submitter, is_closed
 from marin_resources.versioned_json import ControlFileError
 
 GATHER_S = 0.02

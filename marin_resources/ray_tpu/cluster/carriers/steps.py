@@ -13,7 +13,7 @@ from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.handle import metadata_of
 from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import has_begun
-from marin_resources.storage.output.job_notes import JobNote, read_note
+from marin_resources.storage.output.notes.job_notes import JobNote, read_note
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 

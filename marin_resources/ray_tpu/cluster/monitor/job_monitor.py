@@ -17,8 +17,8 @@ from marin_resources.ray_tpu.cluster.monitor.start_watch import StartWatch
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.storage.files import exists
-from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import has_begun
+from marin_resources.storage.output.notes import job_notes
 from marin_resources.wire.outcome import End, Outcome
 
 FIRST_POLL_S = 0.25

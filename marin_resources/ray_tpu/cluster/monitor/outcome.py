@@ -6,7 +6,7 @@ from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.settings import CodeMode
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.storage.output.attempts import has_begun
-from marin_resources.storage.output.job_notes import JobNote
+from marin_resources.storage.output.notes.job_notes import JobNote
 from marin_resources.wire.outcome import End, Outcome
 
 STOPPED_BY_RUN = "Dagster run "

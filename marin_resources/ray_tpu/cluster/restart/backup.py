@@ -17,7 +17,7 @@ from typing import Any
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
 from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER, steps_of
 from marin_resources.storage.control import control
-from marin_resources.storage.output.job_notes import note_path
+from marin_resources.storage.output.notes.job_notes import note_path
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
 
 FORMAT_VERSION = 1

@@ -25,9 +25,9 @@ from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.submission import submit_note
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output import job_notes
 from marin_resources.storage.output.attempts import has_begun
-from marin_resources.storage.output.job_notes import JobNote, Submitter
+from marin_resources.storage.output.notes import job_notes
+from marin_resources.storage.output.notes.job_notes import JobNote, Submitter
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import ControlFileError
 

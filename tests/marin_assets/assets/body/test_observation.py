@@ -14,8 +14,8 @@ from marin_assets import Step
 from marin_assets.assets.body.observation import observation_of
 from marin_assets.assets.runs.run import run_graph
 from marin_assets.step.graph import build_graph
-from marin_resources.orchestrator import watched_pace
-from marin_resources.storage.output.pace import Pace
+from marin_resources.orchestrator import progress_reporter as watched_pace
+from marin_resources.storage.output.notes.progress import Pace
 
 pytestmark = pytest.mark.usefixtures("shared_ray")
 

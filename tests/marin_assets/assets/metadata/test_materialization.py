@@ -14,7 +14,7 @@ from marin_resources.output import Observed
 from marin_resources.record import Record
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.mirror import local_path_of
-from marin_resources.storage.output.spent import spent_of
+from marin_resources.storage.output.notes.cost import spent_of
 from marin_resources.storage.transfer.account import Account, charged_to
 
 

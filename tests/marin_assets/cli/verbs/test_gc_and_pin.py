@@ -14,7 +14,7 @@ from marin_assets.catalog.experiments_folder import Experiments, load_experiment
 from marin_resources.output import Output, identity_of
 from marin_resources.storage.collect.pins import list_pins
 from marin_resources.storage.files import exists, read_bytes, write_bytes
-from marin_resources.storage.output.collected import list_collected
+from marin_resources.storage.output.notes.collection import list_collected
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 

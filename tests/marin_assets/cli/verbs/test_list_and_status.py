@@ -14,8 +14,8 @@ from location import Location
 
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.attempts import log_path
-from marin_resources.storage.output.job_notes import JobNote, Submitter, create_note
-from marin_resources.storage.output.pace import Pace, write_pace
+from marin_resources.storage.output.notes.job_notes import JobNote, Submitter, create_note
+from marin_resources.storage.output.notes.progress import Pace, write_pace
 from marin_resources.storage.paths import join
 from marin_resources.wire.task import Task
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from location import Location
 
-from marin_resources.storage.done.marks import FOLDER, list_marks
+from marin_resources.storage.completion.markers import FOLDER, list_marks
 from marin_resources.storage.files import remove, remove_folder, write_bytes
 from marin_resources.storage.paths import is_local, join
 

@@ -18,8 +18,8 @@ from marin_resources.hardware import Resources, cpu, tpu
 from marin_resources.record import Record
 from marin_resources.storage.files import remove_folder
 from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.output.notes.cost import spent_of
 from marin_resources.storage.output.record import read_record
-from marin_resources.storage.output.spent import spent_of
 from marin_resources.storage.output.store import Store
 
 

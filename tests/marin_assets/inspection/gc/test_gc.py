@@ -23,12 +23,12 @@ from marin_assets.step.values import ConfigError
 from marin_resources.output import Output, identity_of
 from marin_resources.storage.collect.pins import Pin, write_pin
 from marin_resources.storage.collect.withdraw import Terms
-from marin_resources.storage.done import packs
+from marin_resources.storage.completion import packs
 from marin_resources.storage.files import remove_folder, write_bytes, write_json
-from marin_resources.storage.output.collected import list_collected
+from marin_resources.storage.output.notes.collection import list_collected
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
-from marin_resources.storage.usage.bill import PriceList
+from marin_resources.storage.usage.cost_estimate import PriceList
 from marin_resources.versioned_json import ControlFileError
 
 NOTHING = Definitions(graph=build_graph([]), unknown=())

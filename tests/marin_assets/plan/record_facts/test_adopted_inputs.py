@@ -39,7 +39,7 @@ from marin_resources.storage.adoption.adopt import adopt
 from marin_resources.storage.adoption.records import records_at
 from marin_resources.storage.adoption.source import find_source
 from marin_resources.storage.adoption.undo import undo
-from marin_resources.storage.done.marks import write_mark
+from marin_resources.storage.completion.markers import write_mark
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.attempts import latest_attempt

@@ -16,7 +16,7 @@ from toy_steps import calls, toy
 
 from marin_assets import cpu, tpu
 from marin_resources.orchestrator.produce import Produced
-from marin_resources.storage.output import job_notes
+from marin_resources.storage.output.notes import job_notes
 
 COMPLAINT = "No available node types can fulfill resource request"
 

@@ -30,7 +30,7 @@ from marin_resources.orchestrator.produce import (
 from marin_resources.ray_tpu.cluster.api.jobs_api import ApiError, JobInfo, JobsApi, connect
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
-from marin_resources.storage.output import job_notes
+from marin_resources.storage.output.notes import job_notes
 from marin_resources.storage.output.status import Status, read_status
 
 

@@ -12,7 +12,7 @@ from marin_resources.ray_tpu.cluster.carriers.mailbox import Mailbox, Message
 from marin_resources.ray_tpu.job import retry
 from marin_resources.ray_tpu.job.carrier import Carrier
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output.job_notes import add_stop
+from marin_resources.storage.output.notes.job_notes import add_stop
 
 
 class FailingMailbox(Mailbox):

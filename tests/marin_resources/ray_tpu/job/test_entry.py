@@ -18,7 +18,7 @@ from marin_resources.hardware import cpu, gpu
 from marin_resources.output import Status
 from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import log_path, read_attempt
-from marin_resources.storage.output.job_notes import add_ended, add_outcome, add_stop
+from marin_resources.storage.output.notes.job_notes import add_ended, add_outcome, add_stop
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
 from marin_resources.wire.outcome import End, Outcome

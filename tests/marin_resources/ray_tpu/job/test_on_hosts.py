@@ -51,7 +51,7 @@ NO_METADATA_SERVER = "the metadata server cannot be asked for a notice of preemp
 ON_DEVICE = """
 import json, os, sys
 from marin_resources.ray_tpu.job.on_hosts import run_on_hosts
-from marin_resources.storage.output.job_notes import read_note
+from marin_resources.storage.output.notes.job_notes import read_note
 
 os.environ["MARIN_CLUSTER_START_TIMEOUT_S"] = "0.5"
 note = read_note(sys.argv[1])
@@ -62,7 +62,7 @@ WITHOUT_PAUSES = """
 import sys
 from marin_resources.ray_tpu.job.on_hosts import run_on_hosts
 from marin_resources.ray_tpu.slices import tries
-from marin_resources.storage.output.job_notes import read_note
+from marin_resources.storage.output.notes.job_notes import read_note
 
 tries.PAUSE_S = {}
 run_on_hosts(read_note(sys.argv[1]))

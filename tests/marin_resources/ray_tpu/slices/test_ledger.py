@@ -6,7 +6,7 @@ import pytest
 
 from marin_resources.ray_tpu.slices.host_progress import HostProgress
 from marin_resources.ray_tpu.slices.tries import Try
-from marin_resources.storage.output.ledger import MOST_TRIES, facts_of, ledger_of
+from marin_resources.storage.output.notes.ledger import MOST_TRIES, facts_of, ledger_of
 
 NOT_REPORTED = HostProgress()
 

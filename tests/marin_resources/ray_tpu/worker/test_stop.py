@@ -18,7 +18,7 @@ from marin_resources.ray_tpu.job.entry import EXIT_STOPPED
 from marin_resources.storage.files import read_from
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path, read_attempt
-from marin_resources.storage.output.job_notes import add_stop
+from marin_resources.storage.output.notes.job_notes import add_stop
 from marin_resources.storage.output.status import read_status
 
 REASON = "stopped by Dagster run 7: the run was terminated"

@@ -19,15 +19,15 @@ from wheels import only_from, wheel
 from marin_resources.hardware import cpu, gpu
 from marin_resources.output import Status
 from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
-from marin_resources.ray_tpu.worker import noted_pace
+from marin_resources.ray_tpu.worker import progress_writer as noted_pace
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.record import Record
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path
-from marin_resources.storage.output.cost import cost_of
-from marin_resources.storage.output.pace import read_pace
+from marin_resources.storage.output.notes.cost import cost_of
+from marin_resources.storage.output.notes.progress import read_pace
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.usage.usage import used
@@ -78,7 +78,7 @@ def script(tmp_path: Path) -> Path:
         "    raise ValueError\n"
         "def step(config):\n"
         "    from marin_resources.progress import report_step\n"
-        "    from marin_resources.storage.output.pace import read_pace\n"
+        "    from marin_resources.storage.output.notes.progress import read_pace\n"
         "    step, seen = 0, None\n"
         "    while seen is None or not seen.steps_per_s:\n"
         "        step += 1\n"

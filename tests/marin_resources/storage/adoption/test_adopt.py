@@ -19,13 +19,13 @@ from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.adopt import adopt, is_adopted_from
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.source import find_source
+from marin_resources.storage.completion.partition_markers import marked_partitions
 from marin_resources.storage.control import control
-from marin_resources.storage.done.partitions import marked_partitions
 from marin_resources.storage.files import remove, remove_folder, sizes_below
 from marin_resources.storage.lease import lease, wait
 from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import State
-from marin_resources.storage.output.states import states_of_partitions
+from marin_resources.storage.output.state_summary import states_of_partitions
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.output.verify import verify_output
 from marin_resources.storage.paths import is_local, join

@@ -16,13 +16,13 @@ from one_output import X, claim, make, output, read, stale_lease, write
 from marin_resources.output import Output, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.errors import KeptError
-from marin_resources.storage.collect.history import FOLDER as HISTORY
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
-from marin_resources.storage.done.marks import list_marks
+from marin_resources.storage.completion.markers import list_marks
 from marin_resources.storage.files import exists, names_below, read_json, remove, sizes_below
 from marin_resources.storage.output import attempts, status
-from marin_resources.storage.output.collected import FOLDER, list_collected
+from marin_resources.storage.output.notes.collection import FOLDER, list_collected
+from marin_resources.storage.output.notes.history import FOLDER as HISTORY
 from marin_resources.storage.output.restore import bring_back
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.paths import is_local, join
@@ -35,7 +35,7 @@ from typing import Any
 from marin_resources.output import Output
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
-from marin_resources.storage.output.collected import list_collected
+from marin_resources.storage.output.notes.collection import list_collected
 from marin_resources.storage.output.store import Store
 store = Store(sys.argv[1])
 output = Output(name="raw/x", version="abc123", identity="a" * 64)

@@ -14,13 +14,13 @@ from one_output import X, claim, make, output
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.output import Output
 from marin_resources.ray_tpu.worker import run_task
-from marin_resources.storage.collect.again import withdraw_for_again
 from marin_resources.storage.collect.errors import KeptError
+from marin_resources.storage.collect.invalidate import withdraw_for_again
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.files import exists, names_in
 from marin_resources.storage.output.attempts import latest_attempt
-from marin_resources.storage.output.live import FOLDER, live_attempts
+from marin_resources.storage.output.notes.active_attempts import FOLDER, live_attempts
 from marin_resources.storage.output.restore import InputGoneError, require_inputs
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join

@@ -6,8 +6,8 @@ import pytest
 from bucket_for_tests import BucketForTests
 
 from marin_resources.output import Observed, Output, Status, identity_of
-from marin_resources.storage.done import packs
-from marin_resources.storage.done.marks import FOLDER, list_marks
+from marin_resources.storage.completion import packs
+from marin_resources.storage.completion.markers import FOLDER, list_marks
 from marin_resources.storage.files import names_in, remove_folder, write_bytes
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.look import look_in_bulk

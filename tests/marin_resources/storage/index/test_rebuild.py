@@ -11,7 +11,8 @@ import pytest
 from bucket_for_tests import BucketForTests
 
 from marin_resources.output import Output, Status, identity_of
-from marin_resources.storage.done import marks, partitions
+from marin_resources.storage.completion import markers as marks
+from marin_resources.storage.completion import partition_markers as partitions
 from marin_resources.storage.files import names_below, remove, remove_folder, write_bytes
 from marin_resources.storage.index import rebuild, walk
 from marin_resources.storage.index.complete import CompleteOutputs

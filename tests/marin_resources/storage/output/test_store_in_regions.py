@@ -22,7 +22,7 @@ from marin_resources.storage.files import sizes_below
 from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.mirror import copy_record, local_path_of
 from marin_resources.storage.output import commit, record, status
-from marin_resources.storage.output.copies import list_copies, withdraw_copies, write_copies
+from marin_resources.storage.output.region_copies import list_copies, withdraw_copies, write_copies
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.output.verify import verify_output
 from marin_resources.storage.paths import join
@@ -207,7 +207,7 @@ import sys
 from marin_resources.output import Output
 from marin_resources.storage.paths import join
 from marin_resources.storage.files import write_bytes
-from marin_resources.storage.output.copies import list_copies, withdraw_copies, write_copies
+from marin_resources.storage.output.region_copies import list_copies, withdraw_copies, write_copies
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.lease.protocol import LeaseHeldError
 home, region, attempt = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -22,8 +22,8 @@ from marin_resources.storage.paths import join
 from marin_resources.storage.transfer import budget as budget_module
 from marin_resources.storage.transfer.account import Account, charged_to, current_account
 from marin_resources.storage.transfer.budget import Budget, TransferBudgetError, current_budget, enough_gb, spent
-from marin_resources.storage.transfer.ledger import MAX_ENTRIES, Decision, Ledger, Moved, Owner, Reservation
-from marin_resources.storage.transfer.ledger_files import LedgerInFile, LedgerInMemory
+from marin_resources.storage.transfer.transfer_log import MAX_ENTRIES, Decision, Ledger, Moved, Owner, Reservation
+from marin_resources.storage.transfer.transfer_log_files import LedgerInFile, LedgerInMemory
 
 TESTS = Path(__file__).parents[3] / "support"
 

@@ -35,7 +35,7 @@ async def show_log(step: CarriedStep, *, follow: bool) -> None:
     """Print the log of the step's attempt so far; with `follow`, also new lines until the step has ended."""
     from marin_resources.ray_tpu.log.attempt_log import LogFollower
     from marin_resources.storage.output.attempts import log_path
-    from marin_resources.storage.output.job_notes import is_closed
+    from marin_resources.storage.output.notes.job_notes import is_closed
 
     follower = LogFollower(log_path(step.note.task.path, step.note.attempt), print_line)
     while follow and not await asyncio.to_thread(is_closed, step.note_path):
@@ -46,7 +46,7 @@ async def show_log(step: CarriedStep, *, follow: bool) -> None:
 
 async def stop_step(step: CarriedStep, by: str, reason: str) -> bool:
     """Stop the step; return whether it has ended within 10 s."""
-    from marin_resources.storage.output.job_notes import add_stop, is_closed
+    from marin_resources.storage.output.notes.job_notes import add_stop, is_closed
 
     await asyncio.to_thread(add_stop, step.note_path, by, reason)
     await _request_stop(step)
@@ -62,7 +62,7 @@ async def stop_step(step: CarriedStep, by: str, reason: str) -> bool:
 async def note_stops(info: JobInfo, by: str, reason: str) -> None:
     """Write the stop into the notes of all unfinished steps of a carrier that is about to be stopped."""
     from marin_resources.ray_tpu.cluster.carriers.steps import steps_of
-    from marin_resources.storage.output.job_notes import add_stop
+    from marin_resources.storage.output.notes.job_notes import add_stop
 
     for step in await steps_of([info]):
         await asyncio.to_thread(add_stop, step.note_path, by, reason)

@@ -12,7 +12,7 @@ from jobs_there import JobsThere
 from marin_assets.cli.verbs.cluster.support.connection import user_at_host
 from marin_resources.output import Output
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
-from marin_resources.storage.output.job_notes import JobNote, Submitter, create_note, note_path, read_note
+from marin_resources.storage.output.notes.job_notes import JobNote, Submitter, create_note, note_path, read_note
 from marin_resources.wire.task import Task
 
 Marin = Callable[..., tuple[int, str, str]]

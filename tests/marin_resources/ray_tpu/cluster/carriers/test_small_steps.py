@@ -25,7 +25,7 @@ from marin_assets.cli.verbs.cluster.support.carrier_steps import find_step, list
 from marin_resources.orchestrator.produce import Produced, ProduceError
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi, JobStatus, connect
 from marin_resources.ray_tpu.cluster.carriers.carriers import Outbox
-from marin_resources.storage.output.job_notes import Carrier
+from marin_resources.storage.output.notes.job_notes import Carrier
 from marin_resources.storage.output.status import Status, read_status
 
 T = TypeVar("T")

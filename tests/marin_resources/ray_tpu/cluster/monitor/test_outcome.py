@@ -11,7 +11,7 @@ from job_process import IN_IMAGE, Job, new_job
 
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.monitor.outcome import NO_CODE, QUEUED_TOO_LONG, outcome_of
-from marin_resources.storage.output.job_notes import add_ended
+from marin_resources.storage.output.notes.job_notes import add_ended
 from marin_resources.wire.outcome import End, Outcome
 
 SHIPPED = {**IN_IMAGE, "mode": "ship"}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fleets import use, write_catalogue
 
-from marin_resources.storage.output.cost import RecordCost
-from marin_resources.storage.usage.bill import Bill, PriceList, bill_of, price_list
+from marin_resources.storage.output.notes.cost import RecordCost
+from marin_resources.storage.usage.cost_estimate import Bill, PriceList, bill_of, price_list
 from marin_resources.storage.usage.prices import VARIABLE
 
 HOUR_S = 3600.0

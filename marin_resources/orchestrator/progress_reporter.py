@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output.pace import Pace, read_pace
+from marin_resources.storage.output.notes.progress import Pace, read_pace
 from marin_resources.versioned_json import ControlFileError
 
 FIRST_S, SHARE = 30.0, 1 / 20

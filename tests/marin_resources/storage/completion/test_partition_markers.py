@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marin_resources.output import Output
-from marin_resources.storage.done.partitions import Done
+from marin_resources.storage.completion.partition_markers import Done
 from marin_resources.storage.files import names_in, remove_folder, write_bytes
 from marin_resources.storage.output.store import Claim, Store
 from marin_resources.storage.paths import join

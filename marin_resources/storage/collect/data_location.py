@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from marin_resources.record import Record
 from marin_resources.storage.collect.errors import KeptError
-from marin_resources.storage.output.copies import Copy, list_copies
 from marin_resources.storage.output.leftovers import StoreError
+from marin_resources.storage.output.region_copies import Copy, list_copies
 
 
 def data_path_elsewhere(record: Record) -> str | None:

@@ -5,7 +5,7 @@
 The digest is the first 16 digits of the output's identity; the numbers are the attempt that completed it, its size, and
 the time, in seconds since 1970. A marker is written after the status, so it may be missing for a complete output; the
 next plan that finds the output writes it. Who removes an output by hand leaves its marker: a plan does not count it, as
-the folder is gone, and the next attempt removes it. Partitions have markers of their own (`partitions.py`).
+the folder is gone, and the next attempt removes it. Partitions have markers of their own (`partition_markers.py`).
 """
 
 from __future__ import annotations

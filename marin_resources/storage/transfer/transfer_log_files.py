@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError, Snapshot, UnavailableError
 from marin_resources.storage.paths import join
-from marin_resources.storage.transfer.ledger import Ledger
+from marin_resources.storage.transfer.transfer_log import Ledger
 
 NAME = ".marin/transfers.json"
 PATIENCE_S = 180.0

@@ -7,12 +7,14 @@ Each is the record of the output as it was, by the time when it was complete, in
 
 from __future__ import annotations
 
+import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
 from marin_resources.output import Status
 from marin_resources.places import relative_to
 from marin_resources.record import Record
+from marin_resources.storage.completion.markers import seconds_of
 from marin_resources.storage.control import control
 from marin_resources.storage.files import folders_in, names_in
 from marin_resources.storage.output.commit import recorded
@@ -70,3 +72,10 @@ def _read(path: str) -> Record | None:
     except RecordError as error:
         log.warning("%s", error)
         return None
+
+
+def keep_record(prefix: str, relative: str, record: Record) -> str:
+    """Keep the record of the output at this path below the prefix; return where. Raises UnavailableError."""
+    path = join(prefix, FOLDER, relative, f"{seconds_of(record)}.json")
+    control.put(path, (json.dumps(record.to_dict(), indent=2) + "\n").encode())
+    return path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from marin_resources.ray_tpu.worker.noted_pace import PaceNotes, noted_pace
+from marin_resources.ray_tpu.worker.progress_writer import PaceNotes, noted_pace
 from marin_resources.storage.files import write_bytes
-from marin_resources.storage.output.pace import Pace, PaceError, read_pace, write_pace
+from marin_resources.storage.output.notes.progress import Pace, PaceError, read_pace, write_pace
 from marin_resources.storage.paths import join
 
 
@@ -27,7 +27,7 @@ def test_a_pace_is_read_as_it_was_noted_on_every_store(any_prefix: str) -> None:
 def test_the_speed_is_that_since_the_last_note(monkeypatch: pytest.MonkeyPatch) -> None:
     noted: list[Pace] = []
     now_s = 0.0
-    monkeypatch.setattr("marin_resources.ray_tpu.worker.noted_pace.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("marin_resources.ray_tpu.worker.progress_writer.time.monotonic", lambda: now_s)
     notes = PaceNotes(noted.append)
     for step, now_s in ((100, 10.0), (110, 15.0), (110, 20.0), (130, 25.0), (120, 30.0)):  # noqa: B007
         notes.stepped(step)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from marin_resources.clusters.catalogue import VARIABLE, default_path, read_catalogue
 from marin_resources.clusters.cluster import Cluster
-from marin_resources.storage.output.cost import RecordCost
+from marin_resources.storage.output.notes.cost import RecordCost
 from marin_resources.storage.usage.prices import Prices, declared_prices
 
 

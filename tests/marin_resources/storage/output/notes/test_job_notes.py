@@ -19,7 +19,7 @@ from one_output import X
 from marin_resources.hardware import tpu
 from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import begin_attempt
-from marin_resources.storage.output.job_notes import (
+from marin_resources.storage.output.notes.job_notes import (
     JobNote,
     JobNoteError,
     Submitter,
@@ -190,7 +190,7 @@ def test_a_damaged_note_is_one_sentence_with_its_path(text: str, disk_prefix: st
 
 
 def test_a_submitter_is_gone_when_its_process_is() -> None:
-    code = "from marin_resources.storage.output.job_notes import Submitter; print(Submitter.here(None).process)"
+    code = "from marin_resources.storage.output.notes.job_notes import Submitter; print(Submitter.here(None).process)"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     here = Submitter.here("run-1")
     assert dataclasses.replace(here, process=process).is_gone()

@@ -19,19 +19,19 @@ from marin_resources.output import Output, Status
 from marin_resources.places import is_within
 from marin_resources.record import Record
 from marin_resources.storage import fault_points
+from marin_resources.storage.collect.data_location import copies_at, data_path_elsewhere
 from marin_resources.storage.collect.errors import KeptError
-from marin_resources.storage.collect.history import keep_record
-from marin_resources.storage.collect.own_data import copies_at, data_path_elsewhere
 from marin_resources.storage.collect.withdraw import record_of_complete
+from marin_resources.storage.completion import markers as marks
+from marin_resources.storage.completion import partition_markers as done_partitions
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
-from marin_resources.storage.done import marks
-from marin_resources.storage.done import partitions as done_partitions
 from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.wait import acquire_unless_live
 from marin_resources.storage.output import attempts, commit, status
-from marin_resources.storage.output.copies import withdraw_copies
-from marin_resources.storage.output.live import live_attempts
+from marin_resources.storage.output.notes.active_attempts import live_attempts
+from marin_resources.storage.output.notes.history import keep_record
+from marin_resources.storage.output.region_copies import withdraw_copies
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 

@@ -1,4 +1,4 @@
-"""Notes beside the output how far a function has come, and how fast, while it runs (`storage/output/pace.py`)."""
+"""Writes the progress of a running function beside its output (`storage/output/notes/progress.py`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from marin_resources.progress import Unheard
-from marin_resources.storage.output.pace import Pace, write_pace
+from marin_resources.storage.output.notes.progress import Pace, write_pace
 
 FIRST_NOTE_S, EVERY_S = 2.0, 15.0
 

@@ -7,8 +7,7 @@ from typing import Any
 from marin_resources.hardware import cpu, tpu
 from marin_resources.record import Record
 from marin_resources.storage.output.attempts import begin_attempt, end_attempt
-from marin_resources.storage.output.cost import RecordCost, cost_of
-from marin_resources.storage.output.spent import spent_of, with_earlier
+from marin_resources.storage.output.notes.cost import RecordCost, cost_of, spent_of, with_earlier
 
 PATH = "x-123456"
 
