@@ -2,7 +2,7 @@
 
 It is started on a port of the system's choice, is ready by its own health check, and writes its log into the step's. It
 is started again after a crash, with the requests that were under way. It ends with the step, however the step ends
-(`kept_process.py`).
+(`managed_process.py`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any, Self
 
 from marin_assets.inference.engine import Engine, EngineError, executable, python_of
 from marin_resources.errors import MarinError
-from marin_resources.ray_tpu.companion import ROOT
-from marin_resources.ray_tpu.worker.kept_process import KeptProcess
+from marin_resources.ray_tpu.sidecar import ROOT
+from marin_resources.ray_tpu.worker.managed_process import KeptProcess
 
 POLL_S = 0.1
 TRIES = 3

@@ -70,7 +70,7 @@ def _engine_lack(engine: Engine) -> Lack | None:
 
 def _local_backend() -> Backend:
     """The late import breaks a weight, here and below: most plans lack nothing."""
-    from marin_resources.ray_tpu.local import LocalBackend
+    from marin_resources.ray_tpu.local.backend import LocalBackend
 
     return LocalBackend()
 

@@ -62,7 +62,7 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
         print_stderr(f"0 computed, {len(outside)} reused, 0 failed")
         return 0
     # late, for its weight. Ray takes 0.9 s to start, and Dagster 2 s to import: both at once
-    from marin_resources.ray_tpu.local_ray import ray_started_ahead
+    from marin_resources.ray_tpu.local.local_ray import ray_started_ahead
 
     idle = {item.node.output: item.observed for item in planned if item.observed.idle}
     with contextlib.nullcontext() if is_on_cluster(None) else ray_started_ahead():

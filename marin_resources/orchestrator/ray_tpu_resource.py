@@ -15,7 +15,7 @@ from marin_resources.orchestrator.run_state import RunState
 from marin_resources.ray_tpu.backend import Backend
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
-from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.local.backend import LocalBackend
 
 
 class RayTPUResource(dg.ConfigurableResource):

@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from marin_resources.ray_tpu.companion import BLOCKED_SIGNALS
+from marin_resources.ray_tpu.sidecar import BLOCKED_SIGNALS
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
 
 POLL_S = 0.1

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from marin_resources.ray_tpu.companion import start_companion
+from marin_resources.ray_tpu.sidecar import start_companion
 
 COUNTS = re.compile(r"(?P<computed>\d+) computed, (?P<reused>\d+) reused, (?P<failed>\d+) failed")
 """A line that executor_main prints, once for each of its runs."""

@@ -17,7 +17,7 @@ from marin_resources.ray_tpu.worker.run_task import run_task
 if __name__ == "__main__":
     task = json.load(sys.stdin)
     if "ray" in sys.argv:
-        from marin_resources.ray_tpu.local import LocalBackend
+        from marin_resources.ray_tpu.local.backend import LocalBackend
         from marin_resources.wire.outcome import Outcome
         from marin_resources.wire.task import Task
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import marin_assets
 from marin_assets.cli.ports import add_port, require_free
-from marin_resources.ray_tpu.companion import start_companion
+from marin_resources.ray_tpu.sidecar import start_companion
 from marin_resources.settings import checkout, default_prefix, ensure_dagster_home
 
 HOST = "127.0.0.1"

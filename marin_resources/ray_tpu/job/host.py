@@ -29,10 +29,10 @@ from marin_resources.ray_tpu.job.process_setup import SETUP_ERRORS, set_up_proce
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, ShardRequirements, reserve
 from marin_resources.ray_tpu.shards.worker_context import activate
-from marin_resources.ray_tpu.slices.ends import report_of_error, report_of_missing_code, report_of_result
+from marin_resources.ray_tpu.slices.host_env import megascale
+from marin_resources.ray_tpu.slices.host_exit import report_of_error, report_of_missing_code, report_of_result
 from marin_resources.ray_tpu.slices.host_faults import host_fault
 from marin_resources.ray_tpu.slices.host_progress import Notes, ProgressOnHost
-from marin_resources.ray_tpu.slices.place import megascale
 from marin_resources.ray_tpu.slices.preemption_notice import HOST_VARIABLE, drain_this_node, watched
 from marin_resources.ray_tpu.slices.tpu_machine import prepare_for_tpu
 from marin_resources.ray_tpu.worker.deadline import deadline

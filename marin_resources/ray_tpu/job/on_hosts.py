@@ -29,11 +29,11 @@ from marin_resources.ray_tpu.slices.bad_hosts import avoidable, bad_hosts, host_
 from marin_resources.ray_tpu.slices.bad_slices import report_bad_slice
 from marin_resources.ray_tpu.slices.bundles import task_options
 from marin_resources.ray_tpu.slices.causes import Cause, Failure
-from marin_resources.ray_tpu.slices.growth import slice_count
-from marin_resources.ray_tpu.slices.place import place_of
+from marin_resources.ray_tpu.slices.host_env import place_of
 from marin_resources.ray_tpu.slices.reservation import Host, reserve
+from marin_resources.ray_tpu.slices.retries import Tries, TriesFailedError
 from marin_resources.ray_tpu.slices.run_hosts import Start
-from marin_resources.ray_tpu.slices.tries import Tries, TriesFailedError
+from marin_resources.ray_tpu.slices.scale_up import slice_count
 from marin_resources.ray_tpu.worker.run_task import ElsewhereHooks, ReportedError, run
 from marin_resources.storage.output.attempts import add_facts, earlier_tries
 from marin_resources.storage.output.notes.job_notes import JobNote, was_lost_before

@@ -13,9 +13,9 @@ import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 
-from marin_resources.ray_tpu.companion import start_companion
 from marin_resources.ray_tpu.log.pump import NO_FD
 from marin_resources.ray_tpu.log.redact import forms_of, printed
+from marin_resources.ray_tpu.sidecar import start_companion
 
 CLOSE_TIMEOUT_S = 2.0
 """Time limit for the last lines: a daemon that the step left running may hold the pipe for longer."""

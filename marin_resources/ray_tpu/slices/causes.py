@@ -1,6 +1,6 @@
 """Why a try on a slice failed, from the ends of its hosts and what Ray knows of their nodes.
 
-more slices    the step may have more of them than the try had (`growth.py`)
+more slices    the step may have more of them than the try had (`scale_up.py`)
 preempted      a node of the slice died, or is being drained
 lost worker    a process was killed, and its node lives
 bad host       jax, torch or libtpu could not use the devices of a host
@@ -15,7 +15,7 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from marin_resources.ray_tpu.slices.ends import End, Hung, Lost, Raised, Returned, first_line
+from marin_resources.ray_tpu.slices.host_exit import End, Hung, Lost, Raised, Returned, first_line
 from marin_resources.ray_tpu.slices.host_faults import HostFault
 from marin_resources.ray_tpu.slices.reservation import Host
 

@@ -1,7 +1,7 @@
 """Call the function on all reserved hosts; at the first that fails, stop the others.
 
 In:  the hosts, and `start`, which submits the Ray task of one host. The task is a streaming generator: it yields the
-     address of its process ("10.0.0.2:40123") when that runs, then the report of its end (`ends.py`).
+     address of its process ("10.0.0.2:40123") when that runs, then the report of its end (`host_exit.py`).
 Out: its end on each host. Host 0 begins first: the others get its address.
 """
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from marin_resources.ray_tpu.slices.ends import (
+from marin_resources.ray_tpu.slices.host_exit import (
     Cancelled,
     End,
     Hung,

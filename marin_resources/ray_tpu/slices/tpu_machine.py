@@ -8,7 +8,7 @@ memory
 huge pages   The runtime starts and stops much faster with transparent ones (jax warns where they are off). Setting them
              takes root.
 
-TPU_WORKER_ID, TPU_NAME and the like are the image's or Ray's; jax gets its place explicitly (`place.py`).
+TPU_WORKER_ID, TPU_NAME and the like are the image's or Ray's; jax gets its place explicitly (`host_env.py`).
 """
 
 from __future__ import annotations

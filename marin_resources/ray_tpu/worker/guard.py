@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 
-from marin_resources.ray_tpu.companion import companion_pids, start_companion
+from marin_resources.ray_tpu.sidecar import companion_pids, start_companion
 from marin_resources.ray_tpu.worker.end_process import end_process
 
 ANSWER_S = 10.0

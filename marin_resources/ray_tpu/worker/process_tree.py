@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from marin_resources.ray_tpu.companion import companion_pids
+from marin_resources.ray_tpu.sidecar import companion_pids
 
 PR_SET_CHILD_SUBREAPER = 36
 """Option of prctl(2), Linux 3.4."""

@@ -33,7 +33,7 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.dagster_fixes.console import failure_sentence
 from marin_resources.errors import MarinError
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
-from marin_resources.ray_tpu.local import Handle, LocalBackend
+from marin_resources.ray_tpu.local.backend import Handle, LocalBackend
 from marin_resources.storage.control.control import put
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.lease.protocol import LeaseHeldError

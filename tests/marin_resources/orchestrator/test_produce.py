@@ -25,7 +25,7 @@ from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
 from marin_resources.output import Status
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
-from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.local.backend import LocalBackend
 from marin_resources.ray_tpu.ray_options import UnmeetableError
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw

@@ -20,7 +20,7 @@ from marin_assets import Step
 from marin_assets.assets.body.request import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import Produced, ProduceRequest, RunCallbacks, produce
-from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.local.backend import LocalBackend
 from marin_resources.storage.files import read_from
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.text import TTL_VARIABLE

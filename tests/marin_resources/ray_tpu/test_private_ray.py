@@ -15,8 +15,8 @@ import pytest
 from listening import listening
 from ray_cluster import Cluster
 
-from marin_resources.ray_tpu import local_ray
 from marin_resources.ray_tpu.cluster.local.processes import processes_of
+from marin_resources.ray_tpu.local import local_ray
 from marin_resources.ray_tpu.private_ray import NotPrivateError, private_folder
 from marin_resources.ray_tpu.ray_options import UnmeetableError
 
@@ -25,7 +25,7 @@ AS_IT_RUNS = """
 import json, sys
 from listening import listening
 import psutil
-from marin_resources.ray_tpu.local_ray import OwnRay
+from marin_resources.ray_tpu.local.local_ray import OwnRay
 
 own = OwnRay(1)
 ray = own.started()

@@ -21,7 +21,7 @@ import json, os, subprocess, sys, time
 import psutil
 from marin_resources.ray_tpu import ray_internals
 from marin_resources.ray_tpu.cluster.on_head.program import with_functions
-from marin_resources.ray_tpu.local_ray import OwnRay
+from marin_resources.ray_tpu.local.local_ray import OwnRay
 sys.path.insert(0, {support!r})
 from running import wait_until
 
@@ -100,7 +100,7 @@ def test_a_drained_node_is_one_of_the_draining_nodes(seen: dict[str, Any]) -> No
 
 
 def test_a_ray_of_a_process_starts_the_daemons_that_run_tasks(seen: dict[str, Any]) -> None:
-    assert {"raylet", "gcs_server", "lean_agent.py"} <= {*seen["programs"]}
+    assert {"raylet", "gcs_server", "agent_stub.py"} <= {*seen["programs"]}
     assert not {"agent.py", "dashboard.py", "monitor.py", "log_monitor.py"} & {*seen["programs"]}
 
 

@@ -12,7 +12,7 @@ from toy_steps import toy
 from marin_assets.assets.runs.run import run_graph
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.lost_runs import is_marked_lost
-from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.local.backend import LocalBackend
 from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
 
 pytestmark = pytest.mark.usefixtures("shared_ray")

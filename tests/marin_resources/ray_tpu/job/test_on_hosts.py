@@ -61,7 +61,7 @@ print(run_on_hosts(note).error)
 WITHOUT_PAUSES = """
 import sys
 from marin_resources.ray_tpu.job.on_hosts import run_on_hosts
-from marin_resources.ray_tpu.slices import tries
+from marin_resources.ray_tpu.slices import retries as tries
 from marin_resources.storage.output.notes.job_notes import read_note
 
 tries.PAUSE_S = {}

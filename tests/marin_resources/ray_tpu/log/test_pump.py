@@ -19,7 +19,7 @@ from running import wait_until
 HEAD = """
 import os, signal, subprocess, sys, time
 from marin_resources.ray_tpu.log.attempt_log import is_pumped, join_output, redirect_output
-from marin_resources.ray_tpu.companion import companion_pids
+from marin_resources.ray_tpu.sidecar import companion_pids
 path, told = sys.argv[1], sys.stdin
 def tell(text):
     os.write(int(sys.argv[2]), f"{text}\\n".encode())

@@ -4,7 +4,7 @@ import pytest
 from ray.exceptions import NodeDiedError, OutOfMemoryError, WorkerCrashedError
 
 from marin_resources.ray_tpu.slices.causes import Cause, failure_of
-from marin_resources.ray_tpu.slices.ends import Cancelled, Hung, Lost, Raised, Returned
+from marin_resources.ray_tpu.slices.host_exit import Cancelled, Hung, Lost, Raised, Returned
 from marin_resources.ray_tpu.slices.host_faults import HostFault
 from marin_resources.ray_tpu.slices.reservation import Host
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marin_resources.ray_tpu.slices.host_progress import HostProgress
-from marin_resources.ray_tpu.slices.tries import Try
+from marin_resources.ray_tpu.slices.retries import Try
 from marin_resources.storage.output.notes.ledger import MOST_TRIES, facts_of, ledger_of
 
 NOT_REPORTED = HostProgress()

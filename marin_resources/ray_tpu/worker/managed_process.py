@@ -1,6 +1,6 @@
 """A program that a step runs, such as a server of a model: it ends with the step, however that ends.
 
-A keeper (`keeper_process.py`) starts it and kills it with all its descendants: when the step stops it, and when the
+A keeper (`child_supervisor.py`) starts it and kills it with all its descendants: when the step stops it, and when the
 step's process is gone, even by `kill -9`.
 """
 
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
-from marin_resources.ray_tpu.companion import start_companion
+from marin_resources.ray_tpu.sidecar import start_companion
 
 LAST_LINES = 200
 """Number of last lines of output that are kept, to report why it ended."""
@@ -37,7 +37,7 @@ class KeptProcess:
         output, write = os.pipe()
         try:
             self._keeper = start_companion(
-                "marin_resources.ray_tpu.worker.keeper_process",
+                "marin_resources.ray_tpu.worker.child_supervisor",
                 (os.getpid(), write, json.dumps(self.command)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -19,7 +19,7 @@ from marin_resources.output import Holder
 from marin_resources.ray_tpu.environment.extras import check_environment, environment_lacks, met_here
 from marin_resources.ray_tpu.environment.fresh_process import needs_fresh_process
 from marin_resources.ray_tpu.environment.packages import package_lacks
-from marin_resources.ray_tpu.local_ray import ray_of_process
+from marin_resources.ray_tpu.local.local_ray import ray_of_process
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import upload_spool
 from marin_resources.ray_tpu.ray_options import (

@@ -1,4 +1,4 @@
-"""The process between a step and a program that ends with it (`kept_process.py`).
+"""The process between a step and a program that ends with it (`managed_process.py`).
 
 In:  stdin, which ends when the program is to end; the id of the step's process; the program's output pipe.
 Out: no process of the program is left; its exit code on stdout.

@@ -15,12 +15,12 @@ from typing import Any
 
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.slices.causes import Cause, Failure, failure_of
-from marin_resources.ray_tpu.slices.departure import Departure
-from marin_resources.ray_tpu.slices.ends import Cancelled, End, Returned
-from marin_resources.ray_tpu.slices.growth import Growth, slice_count
+from marin_resources.ray_tpu.slices.drain import Departure
+from marin_resources.ray_tpu.slices.host_exit import Cancelled, End, Returned
 from marin_resources.ray_tpu.slices.host_progress import HostProgress, Notes
 from marin_resources.ray_tpu.slices.reservation import Host
 from marin_resources.ray_tpu.slices.run_hosts import Start, run_hosts
+from marin_resources.ray_tpu.slices.scale_up import Growth, slice_count
 
 BUDGETS = {
     Cause.PREEMPTED: 10_000,

@@ -21,11 +21,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from marin_resources.ray_tpu import lean_agent
-from marin_resources.ray_tpu.companion import start_companion
+from marin_resources.ray_tpu.local import agent_stub
 from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, NotPrivateError, private_folder
 from marin_resources.ray_tpu.ray_internals import start_lean
 from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
+from marin_resources.ray_tpu.sidecar import start_companion
 
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum. Data passes through the filesystem, never through Ray."""
@@ -105,7 +105,7 @@ class OwnRay:
     def _restart(self) -> Any:
         import psutil  # late, for its weight
 
-        from marin_resources.ray_tpu.leftovers_of_ray import rays_processes
+        from marin_resources.ray_tpu.local.orphan_reaper import rays_processes
 
         # a worker may still write, and the next attempt is about to
         for process in rays_processes(self._session, os.getpid()) if self._session else ():
@@ -129,7 +129,7 @@ class OwnRay:
             self._daemons = _daemons_of(self._session)
             self._started_here = True
             self._companion = start_companion(
-                "marin_resources.ray_tpu.leftovers_of_ray",
+                "marin_resources.ray_tpu.local.orphan_reaper",
                 (os.getpid(), self._session),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -189,7 +189,7 @@ def _start_ray(cpus: int, agent_port: int) -> Any:
         try:
             return start_lean(
                 agent_port=agent_port,
-                agent_script=lean_agent.__file__,
+                agent_script=agent_stub.__file__,
                 temp_dir=_temp_dir(),
                 system_config=SYSTEM_CONFIG,
                 address="local",

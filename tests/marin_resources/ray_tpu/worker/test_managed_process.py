@@ -10,7 +10,7 @@ import psutil
 import pytest
 from running import alive, wait_until
 
-from marin_resources.ray_tpu.worker.kept_process import KeptProcess
+from marin_resources.ray_tpu.worker.managed_process import KeptProcess
 
 FAMILY = """
 import os, subprocess, sys
@@ -82,7 +82,7 @@ def test_a_program_that_is_not_there_says_so() -> None:
 
 STEP = """
 import sys
-from marin_resources.ray_tpu.worker.kept_process import KeptProcess
+from marin_resources.ray_tpu.worker.managed_process import KeptProcess
 KeptProcess([sys.executable, "-c", {family!r}], env={{}}, on_line=lambda line: print(line, flush=True))
 sys.stdin.read()
 """

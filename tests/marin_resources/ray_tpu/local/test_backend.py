@@ -11,13 +11,13 @@ import pytest
 from running import alive, wait_until
 
 from marin_resources.hardware import tpu
-from marin_resources.ray_tpu.leftovers_of_ray import rays_processes
-from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.local.backend import LocalBackend
+from marin_resources.ray_tpu.local.orphan_reaper import rays_processes
 from marin_resources.ray_tpu.requirements import Requirements
 
 START = """
 import sys
-from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.local.backend import LocalBackend
 backend = LocalBackend(cpus=1)
 ray = backend._own_ray.started()
 print(ray._private.worker.global_worker.node.get_session_dir_path(), flush=True)
@@ -44,7 +44,7 @@ def test_nothing_of_it_is_left_by_a_kill_even_if_it_does_not_notice() -> None:
 
 BUSY = """
 import os, subprocess, sys, psutil, ray
-from marin_resources.ray_tpu import local
+from marin_resources.ray_tpu.local import backend as local
 from marin_resources.ray_tpu.ray_options import UnmeetableError
 init, failed = ray.init, []
 
@@ -104,7 +104,7 @@ def test_a_process_that_has_shut_its_ray_down_lives_on() -> None:
     session = run.stdout.readline().strip()
     started = " ".join(word for process in rays_processes(session, run.pid) for word in process.cmdline())
     assert not [daemon for daemon in ("dashboard.py", "monitor.py") if daemon in started]  # they serve nobody here
-    [companion] = [one for one in psutil.Process(run.pid).children() if "leftovers_of_ray" in str(one.cmdline())]
+    [companion] = [one for one in psutil.Process(run.pid).children() if "orphan_reaper" in str(one.cmdline())]
     run.stdin.write("\n")
     run.stdin.flush()
     assert run.stdout.readline() == "shut down\n"
@@ -116,7 +116,7 @@ def test_a_process_that_has_shut_its_ray_down_lives_on() -> None:
 
 ENVIRONMENT = """
 import os
-from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.local.backend import LocalBackend
 backend = LocalBackend(cpus=1)
 ray = backend._own_ray.started()
 task = ray.remote(runtime_env={"env_vars": {"OF_THE_TASK": "there"}})(lambda: os.environ["OF_THE_TASK"])
@@ -134,8 +134,8 @@ def test_a_function_of_a_step_may_ask_ray_for_a_runtime_environment() -> None:
 
 AHEAD = """
 import os, ray
-from marin_resources.ray_tpu.local import LocalBackend
-from marin_resources.ray_tpu.local_ray import ray_started_ahead
+from marin_resources.ray_tpu.local.backend import LocalBackend
+from marin_resources.ray_tpu.local.local_ray import ray_started_ahead
 
 with ray_started_ahead():
     pass

@@ -20,7 +20,7 @@ from toy_steps import toy
 from marin_assets.assets.body.request import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import RunCallbacks, produce
-from marin_resources.ray_tpu.local import LocalBackend
+from marin_resources.ray_tpu.local.backend import LocalBackend
 from marin_resources.storage.output.store import Store
 
 logging.basicConfig(level=logging.WARNING)
