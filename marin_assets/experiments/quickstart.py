@@ -26,7 +26,7 @@ from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
 from marin_assets.stages.evaluate.generate_text import GenerateTextConfig, generate_text
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
-from marin_assets.stages.filter.named import named
+from marin_assets.stages.filter.registry import named
 from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
 from marin_assets.stages.quality.label_pydoc import LabelPydocConfig, label_pydoc
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext

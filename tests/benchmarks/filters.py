@@ -37,7 +37,7 @@ from filters_texts import texts
 from marin_assets.documents import Document
 from marin_assets.stages.filter.c4 import complement
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, judge_of
-from marin_assets.stages.filter.named import fineweb_filters, judge_of_thresholds, named
+from marin_assets.stages.filter.registry import fineweb_filters, judge_of_thresholds, named
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import unwrap_versioned_value

@@ -26,7 +26,7 @@ from filters import FILTERS, SAME, run_datatrove, write_texts
 from mixed_texts import mixed_texts
 
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig
-from marin_assets.stages.filter.named import judge_of_thresholds, named
+from marin_assets.stages.filter.registry import judge_of_thresholds, named
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import unwrap_versioned_value

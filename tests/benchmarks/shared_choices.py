@@ -24,7 +24,7 @@ def main() -> int:
     sys.path.append(str(Path(__file__).parents[1] / "support"))
     from random_llama import write_random_llama
 
-    from marin_assets.inference import shared_rows
+    from marin_assets.inference import prefix_sharing
     from marin_assets.inference.jax_model import load_model
     from marin_assets.stages.evaluate.models import jax_lm
 
@@ -35,10 +35,10 @@ def main() -> int:
     contexts = [lm.tok_encode(text)[: WINDOW - 1 - (i % 100)] for i, text in enumerate(texts)]
     requests = [(None, context, [choice]) for context in contexts for choice in (5, 6, 7, 8)]
 
-    def alone(texts: Any, counts: Any, room: Callable[[int], int]) -> list[shared_rows.SharedRow]:
-        return [shared_rows.SharedRow(text[:-1], [i], counts[i]) for i, text in enumerate(texts)]
+    def alone(texts: Any, counts: Any, room: Callable[[int], int]) -> list[prefix_sharing.SharedRow]:
+        return [prefix_sharing.SharedRow(text[:-1], [i], counts[i]) for i, text in enumerate(texts)]
 
-    sides = {"shared": shared_rows.share_rows, "a row for each choice": alone}
+    sides = {"shared": prefix_sharing.share_rows, "a row for each choice": alone}
     rates: dict[str, list[float]] = {name: [] for name in sides}
     answers = {}
     for number in range(ROUNDS + 1):

@@ -15,7 +15,7 @@ from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig
 from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
 from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
-from marin_assets.stages.filter.named import FilterSpec, named
+from marin_assets.stages.filter.registry import FilterSpec, named
 from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents

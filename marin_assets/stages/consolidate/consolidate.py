@@ -32,7 +32,7 @@ from marin_assets.documents import (
 from marin_assets.documents.attributes import KEPT, Verdict
 from marin_assets.documents.shards import output_name
 from marin_assets.documents.tokens import token_counter
-from marin_assets.stages.consolidate.applied import Applied, ConsolidateError, check_applied
+from marin_assets.stages.consolidate.attribute_spec import Applied, ConsolidateError, check_applied
 from marin_assets.stages.consolidate.join import AttributeRows, attribute_files
 from marin_assets.stages.consolidate.lost_clusters import clusters_of, count_clusters
 from marin_assets.stages.consolidate.rejected_page import render_rejected

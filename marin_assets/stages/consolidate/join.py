@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from marin_assets.documents import SUFFIX, document_files, read_documents
 from marin_assets.documents.attributes import Verdict, read_attributes
 from marin_assets.documents.shards import output_name
-from marin_assets.stages.consolidate.applied import ERROR, Applied, ConsolidateError, decide
+from marin_assets.stages.consolidate.attribute_spec import ERROR, Applied, ConsolidateError, decide
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from marin_assets.stages.consolidate.applied import Applied
+from marin_assets.stages.consolidate.attribute_spec import Applied
 
 FORMAT_VERSION = 1
 REJECT, CUT = "reject", "cut"

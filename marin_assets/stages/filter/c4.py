@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents.attributes import KEPT, Verdict
-from marin_assets.stages.filter.family import rejected
 from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.stages.filter.threshold_filter import rejected
 
 CITATION = re.compile(r"\[(?:\d*|edit|citation needed)\]")
 SENTENCE_ENDS = (".", "?", "!", '"', "'")

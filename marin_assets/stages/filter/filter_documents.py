@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from marin_assets.documents import Document
 from marin_assets.documents.attributes import Judge, Verdict, write_attributes
 from marin_assets.stages.filter.c4 import complement
-from marin_assets.stages.filter.named import FilterError, FilterSpec, fineweb_filters, judge_of_thresholds
+from marin_assets.stages.filter.registry import FilterError, FilterSpec, fineweb_filters, judge_of_thresholds
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marin_assets.documents.attributes import Verdict
-from marin_assets.stages.filter.family import Measure, at_most, first_beyond
 from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.stages.filter.threshold_filter import Measure, at_most, first_beyond
 
 
 @dataclass(frozen=True, kw_only=True)

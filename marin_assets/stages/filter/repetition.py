@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from marin_assets.stages.filter.once import once
+from marin_assets.stages.filter.cached_property import once
 
 BASE = 0x9E3779B97F4A7C15
 """Base of the polynomial modulo 2^64: odd, so no power of it is 0."""

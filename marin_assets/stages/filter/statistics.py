@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from marin_assets.stages.filter.once import once
+from marin_assets.stages.filter.cached_property import once
 from marin_assets.stages.filter.repetition import NGrams, duplicates
 from marin_assets.stages.filter.words.splitter import MAX_REMEMBERED, MAX_REMEMBERED_CHARACTERS, Splitter
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from marin_assets.documents import SUFFIX, document_files, document_shards, read_documents, read_rows, write_rows
 from marin_assets.stages.filter import fineweb, gopher_quality, gopher_repetition
-from marin_assets.stages.filter.family import Measure
-from marin_assets.stages.filter.named import named
+from marin_assets.stages.filter.registry import named
 from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.stages.filter.threshold_filter import Measure
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import THIS_OUTPUT_PATH, unwrap_versioned_value, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard

@@ -19,15 +19,15 @@ from marin_assets.stages.train.checkpoints import DAMAGED, last_checkpoint_step,
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import DamagedCheckpointError, TrainError
 from marin_assets.stages.train.exports import remove_unfinished_exports
-from marin_assets.stages.train.inherited import chat_template_of_start
-from marin_assets.stages.train.inputs import set_chat_template, stage_tokenizer
+from marin_assets.stages.train.inputs.inherited_files import chat_template_of_start
+from marin_assets.stages.train.inputs.starting_point import StartingPoint, find_start
+from marin_assets.stages.train.inputs.token_inputs import set_chat_template, stage_tokenizer
 from marin_assets.stages.train.metrics.curves_plot import plot_curves
 from marin_assets.stages.train.metrics.health import health_of
 from marin_assets.stages.train.metrics.loss_plot import plot_losses
 from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts, Row, read_metrics
 from marin_assets.stages.train.metrics.tracker_log import TrackerLog
 from marin_assets.stages.train.metrics.trackers import open_trackers
-from marin_assets.stages.train.starting_point import StartingPoint, find_start
 from marin_resources.hosts import host_count, host_index
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join

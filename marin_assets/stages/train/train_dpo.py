@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from marin_assets.stages.train.adaptation import check_adaptation, check_start
 from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.formats import chat_format, check_preferences
-from marin_assets.stages.train.inputs import check_tokenizer
+from marin_assets.stages.train.inputs.finetune_checks import check_adaptation, check_start
+from marin_assets.stages.train.inputs.token_inputs import check_tokenizer
 from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
 from marin_assets.stages.train.resumable import FinishedRun, result_of, run_resumably
 from marin_assets.stages.train.specs.model import Shape

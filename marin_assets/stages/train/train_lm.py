@@ -7,7 +7,7 @@ Out, below the output path:
      checkpoints/    step-N: model and optimizer after step N; the last and every `steps_per_checkpoint`th are kept
      exports/        with `steps_per_hf_export`: the model in training as such folders (`exports.py`)
      peft/           with `lora`: the trained factors alone, as PEFT reads them
-     start.json      the checkpoint that the run began with (`starting_point.py`)
+     start.json      the checkpoint that the run began with (`inputs/starting_point.py`)
      metrics.jsonl   one row a step (`metrics.py`)
      plots/loss.png  train and validation loss
 
@@ -23,14 +23,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from marin_assets.stages.train.adaptation import check_adaptation
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.formats import ChatSpec, chat_format, check_formats
-from marin_assets.stages.train.hf_folder import hf_shape
-from marin_assets.stages.train.inputs import check_inputs, expand_snapshots
+from marin_assets.stages.train.inputs.finetune_checks import check_adaptation
+from marin_assets.stages.train.inputs.hf_folder import hf_shape
+from marin_assets.stages.train.inputs.mixture_inputs import at_paths, caches_in, checked_mixture, mixture_table
+from marin_assets.stages.train.inputs.token_inputs import check_inputs, expand_snapshots
 from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
-from marin_assets.stages.train.mixture_inputs import at_paths, caches_in, checked_mixture, mixture_table
 from marin_assets.stages.train.resumable import FinishedRun, result_of, run_resumably
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.specs.model import (

@@ -21,7 +21,7 @@ from marin_assets.inference.jax_model import (
     replicate,
     require_known,
 )
-from marin_assets.inference.shared_rows import SharedRow, share_rows
+from marin_assets.inference.prefix_sharing import SharedRow, share_rows
 from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers
 from marin_assets.stages.evaluate.models.progress import LoggedProgress

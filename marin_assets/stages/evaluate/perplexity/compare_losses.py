@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.stages.evaluate.perplexity.layouts import TextError
+from marin_assets.stages.evaluate.perplexity.dataset_formats import TextError
 from marin_assets.stages.evaluate.perplexity.loss_page import Compared, page_of, size_of_text
 from marin_assets.stages.evaluate.perplexity.loss_spans import Losses
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import TOKENS, tokens_path

@@ -1,7 +1,7 @@
 """Measure a model's bits per byte and perplexity on named sets of texts, by domain.
 
 In:  the folder of a Hugging Face export, and for each set a folder of rows, laid out as documents, as Paloma or as
-     Uncheatable Eval (`layouts.py`).
+     Uncheatable Eval (`dataset_formats.py`).
 Out: `perplexity.json`, the numbers of each set and of each of its domains; `plots/bits_per_byte.png`; and of each file
      of a set, `tokens/<set>/<number>.parquet`: a row for each text with its tokens, where each ends, and its loss.
      `sums/<set>/<number>.json` has the sums of that file.
@@ -23,7 +23,7 @@ from typing import Any
 
 from marin_assets.inference.jax_model import load_model
 from marin_assets.inference.local_copy import copy_to_local
-from marin_assets.stages.evaluate.perplexity.layouts import LAYOUTS, Text, TextError, read_texts, text_files
+from marin_assets.stages.evaluate.perplexity.dataset_formats import LAYOUTS, Text, TextError, read_texts, text_files
 from marin_assets.stages.evaluate.perplexity.plot import plot_bits_per_byte
 from marin_assets.stages.evaluate.perplexity.sums import Sums, total
 from marin_assets.stages.evaluate.perplexity.token_table import write_tokens

@@ -19,9 +19,9 @@ from levanter.data.text import (
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.formats import CHAT, ChatSpec, format_of
-from marin_assets.stages.train.inputs import count_tokens
+from marin_assets.stages.train.inputs.mixture_inputs import has_validation, subset_length
+from marin_assets.stages.train.inputs.token_inputs import count_tokens
 from marin_assets.stages.train.levanter_run.sequences import SequenceData
-from marin_assets.stages.train.mixture_inputs import has_validation, subset_length
 from marin_assets.stages.train.specs.mixture import BlockShuffle, Mixture, Subset, phases_of, sequences_before
 from marin_resources.storage.paths import join
 

@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 from marin_assets.stages.train.config import TrainLmConfig
-from marin_assets.stages.train.inherited import generation_config
+from marin_assets.stages.train.inputs.inherited_files import generation_config
 
 OF_GENERATION = (
     "max_length",

@@ -14,8 +14,8 @@ from levanter.utils.jax_utils import parameter_count
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.levanter_run.adaptor import add_hooks, evaluate_first
-from marin_assets.stages.train.levanter_run.beginning import first_model
 from marin_assets.stages.train.levanter_run.export import Export
+from marin_assets.stages.train.levanter_run.initial_weights import first_model
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_resources.hosts import host_index

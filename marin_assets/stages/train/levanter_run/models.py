@@ -13,9 +13,9 @@ from transformers import AutoConfig
 
 from marin_assets.stages.train.config import LlamaSpec
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.hf_folder import read_hf_config
+from marin_assets.stages.train.inputs.hf_folder import read_hf_config
+from marin_assets.stages.train.inputs.starting_point import StartingPoint
 from marin_assets.stages.train.specs.model import OWN_HEAD_DIM, HuggingFaceModel, ModelSpec, shape_of
-from marin_assets.stages.train.starting_point import StartingPoint
 
 LEVANTER_NAMES = {"qwen2": "qwen"}
 """Family -> Levanter's name, where they differ."""

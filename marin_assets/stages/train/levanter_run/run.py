@@ -13,11 +13,12 @@ from levanter.main import train_lm
 from levanter.optim import OptimizerConfig
 
 from marin_assets.stages.train.config import TrainLmConfig
+from marin_assets.stages.train.inputs.starting_point import StartingPoint
 from marin_assets.stages.train.levanter_run.adaptor import ExportAndEvaluate
 from marin_assets.stages.train.levanter_run.all_hosts import evaluation_on_many_devices
-from marin_assets.stages.train.levanter_run.beginning import beginning_with, local_start
 from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.damage import damage_named
+from marin_assets.stages.train.levanter_run.initial_weights import beginning_with, local_start
 from marin_assets.stages.train.levanter_run.lora import TrainFactors
 from marin_assets.stages.train.levanter_run.memory import require_room_on_devices
 from marin_assets.stages.train.levanter_run.models import require_same_model
@@ -25,7 +26,6 @@ from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, Metri
 from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts, Progress
 from marin_assets.stages.train.specs.mixture import mixture_metrics
 from marin_assets.stages.train.specs.optimizer import sequences_in
-from marin_assets.stages.train.starting_point import StartingPoint
 from marin_assets.stages.train.vocabulary import rows_of
 from marin_resources.storage.paths import BUCKET_SCHEMES
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from marin_assets.stages.filter import fineweb, gopher_quality, gopher_repetition
 from marin_assets.stages.filter.c4 import C4Thresholds, complement, judge_c4
-from marin_assets.stages.filter.family import Measure
-from marin_assets.stages.filter.named import judge_of_thresholds, named
+from marin_assets.stages.filter.registry import judge_of_thresholds, named
 from marin_assets.stages.filter.repetition import NGrams, duplicates
 from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.stages.filter.threshold_filter import Measure
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import unwrap_versioned_value
 

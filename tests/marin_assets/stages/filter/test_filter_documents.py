@@ -13,7 +13,7 @@ from marin_assets.documents import Document, write_documents
 from marin_assets.documents.attributes import read_attributes
 from marin_assets.stages.filter.c4 import complement, judge_c4
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents, judge_of, judge_text
-from marin_assets.stages.filter.named import FINEWEB, FilterError, filter_names, fineweb_filters, named
+from marin_assets.stages.filter.registry import FINEWEB, FilterError, filter_names, fineweb_filters, named
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import SplitterError, splitter_named
 from marin_assets.step.graph import build_graph

@@ -10,7 +10,7 @@ import pytest
 from golden_texts import golden_texts
 
 from marin_assets.stages.filter.c4 import complement
-from marin_assets.stages.filter.named import judge_of_thresholds, named
+from marin_assets.stages.filter.registry import judge_of_thresholds, named
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import unwrap_versioned_value

@@ -12,7 +12,7 @@ from hugging_face_logits import LAST, read_logits
 from hugging_face_models import FAMILIES, TOKENS, config_of, write_folder
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.hf_folder import hf_shape
+from marin_assets.stages.train.inputs.hf_folder import hf_shape
 from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec, check_model
 from marin_assets.step.values import unwrap_versioned_value
 
@@ -42,8 +42,8 @@ def test_an_imported_model_computes_what_transformers_does_and_is_exported_as_it
     from safetensors.numpy import load_file
 
     from marin_assets.inference.jax_model import load_model, mesh_for
-    from marin_assets.stages.train.inputs import stage_tokenizer
-    from marin_assets.stages.train.levanter_run.beginning import load_hf_weights
+    from marin_assets.stages.train.inputs.token_inputs import stage_tokenizer
+    from marin_assets.stages.train.levanter_run.initial_weights import load_hf_weights
     from marin_assets.stages.train.levanter_run.models import model_config
 
     theirs = read_logits()[name]
@@ -181,7 +181,7 @@ def test_a_mixture_of_experts_is_trained_from_random_weights_and_evaluated(input
 
 
 def test_a_folder_of_weights_serves_as_the_tokenizer(inputs: Any, tmp_path: Path) -> None:
-    from marin_assets.stages.train.inputs import stage_tokenizer
+    from marin_assets.stages.train.inputs.token_inputs import stage_tokenizer
 
     shutil.copytree(inputs.tokenizer_path, tmp_path / "hf")
     (tmp_path / "hf/model.safetensors").write_bytes(b"large")

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from marin_assets.stages.train.errors import TrainError
+from marin_assets.stages.train.inputs.starting_point import StartingPoint, find_start
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.specs.model import ModelSpec, model_from_hf
 from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace, Start
-from marin_assets.stages.train.starting_point import StartingPoint, find_start
 from marin_assets.stages.train.train_lm import LlamaSpec, OptimizerSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import read_json, write_bytes, write_json

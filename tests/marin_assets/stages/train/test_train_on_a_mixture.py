@@ -14,8 +14,8 @@ from recorded_training import results, sequences_by_step, start_recorded, start_
 
 from marin_assets.stages.train.config import LlamaSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError
+from marin_assets.stages.train.inputs.mixture_inputs import checked_mixture
 from marin_assets.stages.train.metrics.metrics import read_metrics
-from marin_assets.stages.train.mixture_inputs import checked_mixture
 from marin_assets.stages.train.specs.mixture import BlockShuffle, Mixture, Subset
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.wire.config_json import encode

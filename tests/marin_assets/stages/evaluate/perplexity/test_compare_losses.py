@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
-from marin_assets.stages.evaluate.perplexity.layouts import TextError
+from marin_assets.stages.evaluate.perplexity.dataset_formats import TextError
 from marin_assets.stages.evaluate.perplexity.loss_spans import Losses, spans_of_both, tokens_of
 from marin_assets.stages.evaluate.perplexity.token_table import write_tokens
 from marin_assets.step.values import unwrap_versioned_value, versioned

@@ -13,7 +13,7 @@ from tokenizer_settings import with_settings, with_token
 from marin_assets.documents import Document, write_documents, write_rows
 from marin_assets.inference.jax_model import ModelError
 from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
-from marin_assets.stages.evaluate.perplexity.layouts import LAYOUTS, TextError, read_texts
+from marin_assets.stages.evaluate.perplexity.dataset_formats import LAYOUTS, TextError, read_texts
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.perplexity.sums import Sums
 from marin_assets.stages.evaluate.perplexity.token_losses import spans_of

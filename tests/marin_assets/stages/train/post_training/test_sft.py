@@ -54,7 +54,7 @@ def test_the_loss_is_on_the_answers_alone(inputs: Any, caches: Any, tmp_path: Pa
     from levanter.tokenizers import load_tokenizer
 
     from marin_assets.stages.train.formats import chat_format
-    from marin_assets.stages.train.inputs import set_chat_template, stage_tokenizer
+    from marin_assets.stages.train.inputs.token_inputs import set_chat_template, stage_tokenizer
     from marin_assets.stages.train.levanter_run.config import build_config
 
     config = nano_config(

@@ -15,7 +15,7 @@ from typing import Any
 
 from marin_assets.stages.train.checkpoints import METADATA, permanent_steps
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.hf_folder import read_hf_config, require_whole_weights
+from marin_assets.stages.train.inputs.hf_folder import read_hf_config, require_whole_weights
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace, Start
 from marin_resources.storage.files import exists, read_json, write_json
 from marin_resources.storage.paths import join

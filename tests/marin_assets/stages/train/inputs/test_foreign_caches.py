@@ -15,7 +15,7 @@ from random_llama import write_tokenizer
 from tokenizer_settings import change_json
 
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.inputs import check_inputs, count_tokens
+from marin_assets.stages.train.inputs.token_inputs import check_inputs, count_tokens
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value

@@ -13,7 +13,7 @@ from typing import Any
 from marin_assets.documents.token_cache import LEDGER
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.inputs import check_cache, count_tokens, expand_snapshots, tokenizer_digest
+from marin_assets.stages.train.inputs.token_inputs import check_cache, count_tokens, expand_snapshots, tokenizer_digest
 from marin_assets.stages.train.specs.mixture import Mixture, drawn_members, expected_draws, phases_of
 from marin_assets.stages.train.specs.mixture_checks import check_mixture, check_mixture_in
 from marin_assets.stages.train.specs.start import continues_optimizer

@@ -7,7 +7,7 @@ from typing import Any
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.formats import chat_format
-from marin_assets.stages.train.mixture_inputs import caches_in
+from marin_assets.stages.train.inputs.mixture_inputs import caches_in
 from marin_assets.stages.train.specs.start import FromHuggingFace, Start
 from marin_resources.storage.files import exists, read_bytes, read_json
 from marin_resources.storage.paths import join

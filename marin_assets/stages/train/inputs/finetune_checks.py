@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.hf_folder import read_hf_config
+from marin_assets.stages.train.inputs.hf_folder import read_hf_config
 from marin_assets.stages.train.specs.model import HuggingFaceModel, shape_of
 from marin_assets.stages.train.specs.start import FromHuggingFace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marin_assets.inference.shared_rows import share_rows
+from marin_assets.inference.prefix_sharing import share_rows
 
 WINDOW = 8
 

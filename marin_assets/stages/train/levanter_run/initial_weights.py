@@ -23,10 +23,10 @@ from levanter.tokenizers import load_tokenizer
 from levanter.trainer import Trainer
 from levanter.trainer_state import TrainerState
 
-from marin_assets.stages.train.hf_folder import read_hf_config
+from marin_assets.stages.train.inputs.hf_folder import read_hf_config
+from marin_assets.stages.train.inputs.starting_point import StartingPoint
 from marin_assets.stages.train.levanter_run.checkpoint_arrays import require_arrays
 from marin_assets.stages.train.levanter_run.damage import reading
-from marin_assets.stages.train.starting_point import StartingPoint
 from marin_resources.storage.files import list_files, open_to_read, write_json
 from marin_resources.storage.mirror import local_path_of
 from marin_resources.storage.paths import absolute, is_local, join

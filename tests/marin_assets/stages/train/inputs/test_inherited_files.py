@@ -12,7 +12,7 @@ import pytest
 from tokenizer_settings import change_json
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.inherited import chat_template_of_start, generation_config
+from marin_assets.stages.train.inputs.inherited_files import chat_template_of_start, generation_config
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
 from marin_assets.stages.train.train_lm import TrainLmConfig
 from marin_assets.step.values import unwrap_versioned_value

@@ -15,7 +15,7 @@ from marin_assets.documents.token_cache import LEDGER, count_tokens_in
 from marin_assets.documents.tokens import FILE as TOKENIZER
 from marin_assets.documents.tokens import without_settings
 from marin_assets.stages.train.errors import InputError
-from marin_assets.stages.train.foreign_caches import check_foreign_cache
+from marin_assets.stages.train.inputs.foreign_caches import check_foreign_cache
 from marin_assets.stages.train.specs.model import FAMILIES
 from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json
 from marin_resources.storage.paths import join
