@@ -27,7 +27,16 @@ from marin_resources.storage.usage.prices import Prices, declared_prices
 from marin_resources.storage.usage.usage import UsageReader, Used
 from marin_resources.storage.usage.usage import device_hours as hours_by_pool
 from marin_resources.webhook import WEBHOOK
-from marin_sensors.looks.spending import DOLLARS, TRANSFERS, Period, Spending, label_of, spending_of, start_of, unit_of
+from marin_sensors.queries.spending import (
+    DOLLARS,
+    TRANSFERS,
+    Period,
+    Spending,
+    label_of,
+    spending_of,
+    start_of,
+    unit_of,
+)
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.message import Message
 from marin_sensors.webhook.reported import Reported

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 import dagster as dg
 
 from marin_resources.webhook import WEBHOOK
-from marin_sensors.looks.revision import Revision, RevisionError, require_source, revision_of
-from marin_sensors.runs import lost
+from marin_sensors.queries.revision import Revision, RevisionError, require_source, revision_of
+from marin_sensors.runs import lost_run_retries as lost
 from marin_sensors.runs import requests as run_requests
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.outbox import Told

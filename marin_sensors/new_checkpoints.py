@@ -32,7 +32,7 @@ from marin_sensors.drops.completeness import Marked
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DROP, DropPattern
 from marin_sensors.drops.tick import Cursor, ListingError, Taken, Watch, look
-from marin_sensors.runs import lost
+from marin_sensors.runs import lost_run_retries as lost
 from marin_sensors.runs import requests as run_requests
 
 EXPORTS = f"exports/{DROP}/*"

@@ -32,7 +32,7 @@ from marin_sensors.drops.completeness import Completeness, Settled
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DropPattern
 from marin_sensors.drops.tick import Cursor, Taken, Watch, look
-from marin_sensors.runs import lost
+from marin_sensors.runs import lost_run_retries as lost
 from marin_sensors.runs import requests as run_requests
 from marin_sensors.runs.in_progress import SENSOR, in_progress
 from marin_sensors.runs.partition_ranges import range_tags, ranges_of

@@ -28,7 +28,7 @@ from marin_resources.dagster_fixes.run_launcher import is_over
 from marin_resources.errors import MarinError
 from marin_resources.orchestrator.run_jobs import jobs_of
 from marin_resources.webhook import WEBHOOK
-from marin_sensors.looks.orphans import Finding, Findings, Run, compare, is_a_step
+from marin_sensors.queries.orphans import Finding, Findings, Run, compare, is_a_step
 from marin_sensors.runs.in_progress import STARTED
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.reported import Reported

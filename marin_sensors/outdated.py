@@ -25,7 +25,7 @@ from marin_resources.output import Output
 from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.state_summary import State, states_of_partitions
 from marin_resources.storage.output.store import Store
-from marin_sensors.looks.materialized import steps_of, version_materialized
+from marin_sensors.queries.materialized import steps_of, version_materialized
 from marin_sensors.runs.in_progress import SENSOR, in_progress
 from marin_sensors.webhook.reported import Reported
 

@@ -26,7 +26,7 @@ from marin_resources.output import Observed, Output
 from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.storage.output.store import Store
 from marin_resources.webhook import WEBHOOK
-from marin_sensors.looks.materialized import steps_of, version_materialized
+from marin_sensors.queries.materialized import steps_of, version_materialized
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.reported import Reported
 

@@ -24,7 +24,7 @@ from marin_resources.storage.paths import join
 from marin_sensors.runs.cron import require_cron
 from marin_sensors.weekly.page import draw
 from marin_sensors.weekly.report import Report, make_report
-from marin_sensors.weekly.words import Table, summary_of, tables_of
+from marin_sensors.weekly.tables import Table, summary_of, tables_of
 
 FOLDER, GROUP = "reports", "reports"
 SHOWN_ROWS = 50

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from marin_sensors.drops.seen import Seen
+from marin_sensors.drops.drop_listing import Seen
 
 LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9a-fA-F]+) [ *](?P<name>.+)")
 """As `sha256sum` and `md5sum` write it; a name with a newline or a backslash in it is escaped."""

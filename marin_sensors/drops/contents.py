@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from marin_resources.storage.paths import join
 from marin_sensors.drops.checksums import Checksums, Wanted
-from marin_sensors.drops.seen import Seen
+from marin_sensors.drops.drop_listing import Seen
 
 WAIT_S = 4.0
 """Time that a tick waits for the checksums of one drop; it has others."""

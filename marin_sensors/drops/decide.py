@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass, replace
 
 from marin_sensors.drops.completeness import Completeness, DropFiles
-from marin_sensors.drops.seen import Seen
+from marin_sensors.drops.drop_listing import Seen
 
 ABSENT_LOOKS = 2
 """So many looks in a row must miss a drop before it counts as gone: a listing may be cut."""

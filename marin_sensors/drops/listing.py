@@ -10,8 +10,8 @@ from marin_resources.storage.disk_listing import SpecialFileError, require_targe
 from marin_resources.storage.files import StoredFile, names_in, stored_and_unusable_files
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import absolute, is_local
+from marin_sensors.drops.drop_listing import Seen
 from marin_sensors.drops.pattern import DropPattern
-from marin_sensors.drops.seen import Seen
 
 
 class Listing:

@@ -22,10 +22,10 @@ from marin_sensors.drops.checksums import Checksums
 from marin_sensors.drops.completeness import Completeness
 from marin_sensors.drops.contents import Contents
 from marin_sensors.drops.decide import Finding, Known, Phase, What, judge
+from marin_sensors.drops.drop_listing import Seen, change_between
 from marin_sensors.drops.listing import Listing
 from marin_sensors.drops.memory import Memory, State
 from marin_sensors.drops.pattern import DropPattern
-from marin_sensors.drops.seen import Seen, change_between
 
 T = TypeVar("T")
 LISTING_TIMEOUT_S = 40.0

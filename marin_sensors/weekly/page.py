@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from marin_sensors.weekly.report import Report
-from marin_sensors.weekly.words import Table, summary_of, tables_of, title_of
+from marin_sensors.weekly.tables import Table, summary_of, tables_of, title_of
 
 STYLE = """
 :root { color-scheme: light dark; }

@@ -17,7 +17,7 @@ from webhooks import SECRET, Webhook
 from marin_resources.hardware import cpu, gpu, tpu
 from marin_sensors import budget as module
 from marin_sensors.budget import budget
-from marin_sensors.looks.spending import Period, start_of
+from marin_sensors.queries.spending import Period, start_of
 
 
 class Clock:

@@ -15,7 +15,7 @@ from marin_assets.assets.assemble import assemble, graph_of
 from marin_assets.assets.factory import asset_key
 from marin_assets.catalog.experiments_folder import Experiments
 from marin_sensors.load import FOLDER, load_deployed
-from marin_sensors.looks.materialized import steps_of
+from marin_sensors.queries.materialized import steps_of
 
 SENSOR = """
 import dagster as dg

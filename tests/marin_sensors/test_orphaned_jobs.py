@@ -24,8 +24,8 @@ from marin_resources.dagster_fixes.run_launcher import process_tag
 from marin_resources.orchestrator.run_jobs import RunJobs
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi, connect
 from marin_sensors import orphaned_jobs as sensor_file
-from marin_sensors.looks import orphans
 from marin_sensors.orphaned_jobs import orphaned_jobs
+from marin_sensors.queries import orphans
 
 ROOT = Path(__file__).parents[2]
 WELL = "1 unfinished job, none without a waiting run"

@@ -30,10 +30,10 @@ from marin_resources.storage.files import read_bytes
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 from marin_resources.storage.usage.entries import FOLDER
-from marin_sensors.looks.materialized import steps_of
 from marin_sensors.outdated import find_outdated, outdated
+from marin_sensors.queries.materialized import steps_of
 from marin_sensors.stale_leases import stale_leases
-from marin_sensors.weekly.ran import Ran, read_week
+from marin_sensors.weekly.run_history import Ran, read_week
 from marin_sensors.weekly_report import weekly_report
 
 KEY = dg.AssetKey("weekly_report")
@@ -211,7 +211,7 @@ def test_a_run_that_dagster_tries_again_is_no_failure(instance: dg.DagsterInstan
 def test_many_materializations_of_an_asset_are_read_in_pages(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("marin_sensors.weekly.ran.AT_ONCE", 3)
+    monkeypatch.setattr("marin_sensors.weekly.run_history.AT_ONCE", 3)
     since, there = now(), Deployment(instance)
     for _ in range(4):
         there.materialized("a", reused=False, compute_s=1.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from marin_sensors.drops.completeness import Completeness, DropFiles, Manifested, Marked, Settled
 from marin_sensors.drops.decide import Known, What, judge
-from marin_sensors.drops.seen import Change, Seen, change_between
+from marin_sensors.drops.drop_listing import Change, Seen, change_between
 
 
 def seen(files: Mapping[str, str] | None, *beside: str) -> Seen | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobStatus
-from marin_sensors.looks.orphans import STOPPING_S, Findings, Run, compare
+from marin_sensors.queries.orphans import STOPPING_S, Findings, Run, compare
 
 NOW_S = 1_800_000_000.0
 RUN, OTHER = "1234abcd-0000", "5678efab-0000"

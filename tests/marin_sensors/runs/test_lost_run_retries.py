@@ -13,7 +13,7 @@ from dagster._core.test_utils import create_run_for_test
 from dagster_homes import laptop_home
 
 from marin_resources.orchestrator.lost_runs import mark_lost
-from marin_sensors.runs.lost import AT_MOST, LOST, REQUEST, request_again, tags_of
+from marin_sensors.runs.lost_run_retries import AT_MOST, LOST, REQUEST, request_again, tags_of
 from marin_sensors.runs.partition_ranges import range_tags
 
 KEY = dg.AssetKey(["drops", "raw"])
@@ -32,7 +32,7 @@ def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.Dagst
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dagster has had its time."""
-    monkeypatch.setattr("marin_sensors.runs.lost.LEFT_TO_DAGSTER", timedelta(0))
+    monkeypatch.setattr("marin_sensors.runs.lost_run_retries.LEFT_TO_DAGSTER", timedelta(0))
 
 
 def lost(instance: dg.DagsterInstance, tags: dict[str, str], *, sensor: str = "watch") -> str:
